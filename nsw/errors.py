@@ -1,0 +1,160 @@
+"""Every error that a user can meet, each with its exit code.
+
+An error says what happened, where, why, and what to do. A wrong recipe or sites file is an
+`InputError` that carries one `Diagnostic` for each fault, so that all of them are shown at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Exit(IntEnum):
+    """Exit codes of every command (docs/architecture.md)."""
+
+    GOOD = 0
+    SOME_FAILED = 1  # done, but some runs failed or some files could not be read
+    BAD_INPUT = 2  # usage, recipe or site
+    UNREACHABLE = 3  # the site or its scheduler
+    GATE_FAILED = 4
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text file; line and column count from 1, the end is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault of an input file: what was found, what was expected, what to do."""
+
+    message: str
+    mark: Mark | None = None
+    source_line: str | None = None
+    hint: str | None = None
+
+    def render(self) -> str:
+        """The fault as text: place and message, the line with a caret, the hint."""
+        head = f"{self.mark}: {self.message}" if self.mark else self.message
+        lines = [head]
+        if self.mark and self.source_line is not None:
+            number = str(self.mark.line)
+            lines.append(f"  {number} | {self.source_line}")
+            lines.append(f"  {' ' * len(number)} | {_caret(self.mark, self.source_line)}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _caret(mark: Mark, line: str) -> str:
+    width = mark.end_column - mark.column if mark.end_line == mark.line else len(line.rstrip()) - mark.column + 1
+    # tabs stay tabs so that the caret stands below its column
+    pad = "".join("\t" if c == "\t" else " " for c in line[: mark.column - 1])
+    return pad + "^" * max(1, min(width, len(line) - mark.column + 1))
+
+
+class NswError(Exception):
+    """Base of all errors that are shown to a user as a message, never as a traceback."""
+
+    exit_code: Exit = Exit.BAD_INPUT
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def render(self) -> str:
+        """The message as printed on stderr, less the word `error`."""
+        return self.message + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+class UsageError(NswError):
+    """A command line that cannot be carried out as written."""
+
+
+class InputError(NswError):
+    """A recipe or sites file with one fault or several."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__(diagnostics[0].message)
+        self.diagnostics = tuple(diagnostics)
+
+    def render(self) -> str:
+        """All faults, in the order of the file."""
+        return "\n".join(d.render() for d in self.diagnostics)
+
+
+class NotYetError(NswError):
+    """Something that parses, but that this version does not do."""
+
+
+class CampaignError(NswError):
+    """A campaign folder that is missing, damaged or of another version."""
+
+
+class CampaignLockedError(CampaignError):
+    """Another nsw drives this campaign."""
+
+
+class UnreachableError(NswError):
+    """The site or its scheduler gave no answer."""
+
+    exit_code = Exit.UNREACHABLE
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What one command did: its words, exit status and output."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    seconds: float = field(default=0.0, compare=False)
+
+
+class CommandError(NswError):
+    """A command of the site failed; holds the quoted command, exit code, stdout and stderr."""
+
+    exit_code = Exit.UNREACHABLE
+
+    def __init__(self, result: CommandResult, *, what: str, hint: str | None = None) -> None:
+        import shlex
+
+        how = "timed out" if result.timed_out else f"exit status {result.returncode}"
+        super().__init__(
+            f"{what}: {shlex.join(result.argv)} ({how})\n"
+            f"  stdout: {result.stdout.strip() or '<empty>'}\n"
+            f"  stderr: {result.stderr.strip() or '<empty>'}",
+            hint=hint,
+        )
+        self.result = result
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be, or None."""
+    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint for a misspelt word, or None when nothing known is close."""
+    match = nearest(word, known)
+    return f"did you mean '{match}'?" if match else None

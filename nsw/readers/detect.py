@@ -1,0 +1,62 @@
+"""Find the reader for a file and read it; nothing that a file holds raises an exception here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, cast
+
+from nsw.readers.model import Options, Reader, Report, Sample
+from nsw.readers.registry import FORMATS, Format
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(path: Path, options: Options | None = None) -> Report:
+    """Read one report of any known format.
+
+    Returns:
+        A report with tables, or with at least one problem of severity `error`.
+    """
+    report = _read(path, options or Options())
+    if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
+        report.error("the file holds no result")
+    return report
+
+
+def _read(path: Path, options: Options) -> Report:
+    report = Report(str(path))
+    try:
+        if path.is_dir():
+            sample = None
+        else:
+            sample = Sample(path)
+    except OSError as fault:
+        report.error(f"cannot be opened: {fault.strerror or fault}")
+        return report
+    if sample is not None and sample.size == 0:
+        report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
+        return report
+    found = detect(sample) if sample is not None else None
+    if found is None:
+        report.error("no known report format", fix="`nsw read --formats` lists what can be read")
+        return report
+    format_, reader = found
+    try:
+        report = reader.read(path, options)
+    except Exception as fault:  # noqa: BLE001  untrusted input: a reader's fault must spoil this file only
+        report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")
+    report.tool = report.tool or format_.tool
+    report.format = report.format or format_.id
+    return report
+
+
+def detect(sample: Sample) -> tuple[Format, Reader] | None:
+    """The format that recognises the sample with most certainty, or None."""
+    best: tuple[int, Format, Reader] | None = None
+    for format_ in FORMATS:
+        reader = cast("Reader", importlib.import_module(format_.module))
+        sure = reader.sniff(sample)
+        if sure > (best[0] if best else 0):
+            best = (sure, format_, reader)
+    return (best[1], best[2]) if best else None

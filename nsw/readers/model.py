@@ -1,0 +1,119 @@
+"""What a reader takes and gives: a `Sample` to recognise a file by, a `Report` with tables and problems."""
+
+from __future__ import annotations
+
+import codecs
+import mmap
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from nsw.tables import TableData
+
+HEAD_BYTES = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that a user must know of a report.
+
+    `error`: (part of) the file could not be read or holds no result. `warning`: what was read may mislead.
+    `line` counts from 1 in text files. `fix` says what to do.
+    """
+
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None = None
+    fix: str | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """One file, read: its tables by name (nsw.tables.schema) and its problems."""
+
+    path: str
+    tool: str | None = None
+    format: str | None = None
+    tool_version: str | None = None
+    tables: dict[str, TableData] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def error(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
+        """Note what could not be read."""
+        self.problems.append(Problem("error", message, line, fix))
+
+    def warn(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
+        """Note what may mislead."""
+        self.problems.append(Problem("warning", message, line, fix))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked of a reader.
+
+    `tables`: names wanted, or None for the default: all but the traces of files that can be summarised
+    (a text file that holds a trace gives it always).
+    """
+
+    tables: frozenset[str] | None = None
+
+    def wants(self, table: str, *, default: bool = True) -> bool:
+        """Whether `table` is to be made; `default` holds when nothing was asked for by name."""
+        return default if self.tables is None else table in self.tables
+
+
+class Sample:
+    """The beginning of a file and a way to look for bytes in all of it, for readers' `sniff`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.suffix = path.suffix.lower()
+        self.size = path.stat().st_size
+        with path.open("rb") as file:
+            self.head = file.read(HEAD_BYTES)
+
+    @cached_property
+    def encoding(self) -> str:
+        """utf-8, or utf-16 where a byte-order mark or a NUL at every second byte says so."""
+        if self.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        start = self.head[:200]
+        if len(start) >= 8 and start[1::2].count(0) > 0.9 * len(start[1::2]) and 0 not in start[0::2]:
+            return "utf-16-le"
+        return "utf-8-sig" if self.head.startswith(codecs.BOM_UTF8) else "utf-8"
+
+    @cached_property
+    def text(self) -> str:
+        """The first 64 KiB as text; bytes that are no text become U+FFFD."""
+        return self.head.decode(self.encoding, errors="replace")
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether NUL bytes stand in what is no UTF-16."""
+        return 0 in self.head and not self.encoding.startswith("utf-16")
+
+    def contains(self, *needles: str) -> bool:
+        """Whether one of the texts stands anywhere in the file."""
+        if self.size <= len(self.head):
+            return any(n in self.text for n in needles)
+        encoding = "utf-16-le" if self.encoding.startswith("utf-16") else "utf-8"
+        with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            return any(whole.find(n.encode(encoding)) >= 0 for n in needles)
+
+
+class Reader(Protocol):
+    """The two functions of a reader's module (nsw/readers/FORMAT.py)."""
+
+    def sniff(self, sample: Sample) -> int:
+        """How sure: 0 not mine, 50 looks like it, 100 certain."""
+
+    def read(self, path: Path, options: Options) -> Report:
+        """Read the file; faults of the file become problems of the report, never exceptions."""
+
+
+def read_text(path: Path) -> str:
+    """A whole text file, whatever its encoding and line ends."""
+    sample = Sample(path)
+    return path.read_bytes().decode(sample.encoding, errors="replace")

@@ -1,0 +1,24 @@
+"""The formats that nsw reads, one line each: a new format is a new file and a line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A report format: its id (the `format` of a Report), the tool that writes it, the module that reads it."""
+
+    id: str
+    tool: str
+    module: str
+    meaning: str
+
+
+# Asked in this order; the most certain wins, the earlier at a tie.
+FORMATS: tuple[Format, ...] = (
+    Format("nsys-sqlite", "nsys", "nsw.readers.nsys_sqlite", "nsys export --type sqlite, 2020 to 2026"),
+    Format("nsys-binary", "nsys", "nsw.readers.nsys_binary", ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found"),
+    Format("nvprof-text", "nvprof", "nsw.readers.nvprof_text", "nvprof's text and CSV, also inside job output"),
+    Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
+)

@@ -1,0 +1,337 @@
+"""The schema of every table: one row here is one column there, with its type, unit and meaning.
+
+Readers fill these columns and no others; what a report does not say is null, never zero. A column
+`x` that may come from rounded text has a twin `x_pm`, half the width of the last printed digit:
+`4.2567ms` is x = 4256700, x_pm = 50. A null twin says that x is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Type = Literal["int64", "float64", "string", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `rounded` ones have a `_pm` twin in the table."""
+
+    name: str
+    type: Type
+    unit: str | None
+    meaning: str
+    rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns in order, with the twins of the rounded ones at the end."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        twins = tuple(
+            Column(f"{c.name}_pm", "float64", c.unit, f"half-width of the rounding of {c.name}; null: exact")
+            for c in self.columns
+            if c.rounded
+        )
+        object.__setattr__(self, "columns", self.columns + twins)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(c.name for c in self.columns)
+
+
+def _i(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
+    return Column(name, "int64", unit, meaning, rounded)
+
+
+def _f(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
+    return Column(name, "float64", unit, meaning, rounded)
+
+
+def _s(name: str, meaning: str) -> Column:
+    return Column(name, "string", None, meaning)
+
+
+# Where a row comes from. `report` is filled by nsw itself; the rest by the reader where the report tells.
+ORIGIN = (
+    _s("report", "path of the report, below the campaign's folder where there is one"),
+    _i("block", None, "which result block of the report: 0 for the first (nvprof: process or run)"),
+    _i("rank", None, "MPI or distributed rank"),
+    _s("host", "host name"),
+    _i("pid", None, "process id"),
+    _i("device", None, "GPU ordinal as the process saw it"),
+)
+
+_NAMES = (
+    _s("name", "as in the report, demangled where it was mangled, less a correlation id at its end"),
+    _s("short_name", "for people: the function's own name, without return type, template arguments, parameters"),
+    _s("mangled_name", "the mangled name where the report had one"),
+)
+
+_STATISTICS = (
+    _f("time_pct", "%", "share of the total time of the rows of this block", rounded=True),
+    _f("total_ns", "ns", "sum of the durations", rounded=True),
+    _i("calls", None, "how many"),
+    _f("avg_ns", "ns", "mean duration", rounded=True),
+    _f("med_ns", "ns", "median duration", rounded=True),
+    _f("min_ns", "ns", "shortest duration", rounded=True),
+    _f("max_ns", "ns", "longest duration", rounded=True),
+    _f("stddev_ns", "ns", "sample standard deviation of the durations (n - 1)", rounded=True),
+)
+
+_GPU_KIND = _s("kind", "kernel | memcpy | memset | um | graph (a CUDA graph traced as a whole)")
+_LAUNCH = (
+    _i("launch_id", None, "id of the profiled launch in its report; null in a summary over launches"),
+    _s("kernel", "kernel name, demangled where it was mangled"),
+)
+
+_ALL = (
+    Table(
+        "gpu_summary",
+        "one row a kernel name, copy kind or memset, of all devices of the report",
+        (
+            *ORIGIN,
+            _GPU_KIND,
+            *_NAMES,
+            *_STATISTICS,
+            _f("total_bytes", "byte", "bytes copied or set; null for kernels", rounded=True),
+        ),
+    ),
+    Table(
+        "gpu_trace",
+        "one row an operation on a GPU, in order of start",
+        (
+            *ORIGIN,
+            _GPU_KIND,
+            *_NAMES,
+            _i("start_ns", "ns", "start since the beginning of the trace", rounded=True),
+            _i("duration_ns", "ns", "duration; null when not measured", rounded=True),
+            _i("context", None, "CUDA context"),
+            _i("stream", None, "CUDA stream"),
+            _i("correlation", None, "correlation id of the API call that launched it"),
+            _i("grid_x", None, "grid, blocks"),
+            _i("grid_y", None, "grid, blocks"),
+            _i("grid_z", None, "grid, blocks"),
+            _i("block_x", None, "block, threads"),
+            _i("block_y", None, "block, threads"),
+            _i("block_z", None, "block, threads"),
+            _i("registers", None, "registers a thread"),
+            _f("static_smem_bytes", "byte", "static shared memory a block", rounded=True),
+            _f("dynamic_smem_bytes", "byte", "dynamic shared memory a block", rounded=True),
+            _f("bytes", "byte", "bytes copied or set", rounded=True),
+            _f("bytes_per_s", "byte/s", "throughput of the copy", rounded=True),
+            _s("src_memory", "pageable | pinned | device | array | managed ..."),
+            _s("dst_memory", "pageable | pinned | device | array | managed ..."),
+            _s("device_name", "name of the GPU"),
+            _i("graph", None, "CUDA graph id"),
+            _i("graph_node", None, "CUDA graph node id"),
+        ),
+    ),
+    Table(
+        "api_summary",
+        "one row a CUDA runtime or driver call",
+        (*ORIGIN, _s("name", "the call, less a version suffix such as _v3020"), *_STATISTICS),
+    ),
+    Table(
+        "api_trace",
+        "one row a CUDA runtime or driver call, in order of start",
+        (
+            *ORIGIN,
+            _s("name", "the call"),
+            _i("start_ns", "ns", "start since the beginning of the trace", rounded=True),
+            _i("duration_ns", "ns", "duration", rounded=True),
+            _i("tid", None, "thread id"),
+            _i("correlation", None, "correlation id"),
+            _i("return_value", None, "what the call returned; 0 is success"),
+        ),
+    ),
+    Table(
+        "osrt_summary",
+        "one row a call of the operating system's runtime (poll, ioctl, pthread ...)",
+        (*ORIGIN, _s("name", "the call"), *_STATISTICS),
+    ),
+    Table(
+        "um_summary",
+        "one row a kind of Unified Memory traffic or fault",
+        (
+            *ORIGIN,
+            _s("device_name", "name of the GPU"),
+            _s("name", "kind of transfer or fault"),
+            _i("calls", None, "how many"),
+            _f("total_bytes", "byte", "bytes moved", rounded=True),
+            _f("avg_bytes", "byte", "mean size", rounded=True),
+            _f("min_bytes", "byte", "smallest", rounded=True),
+            _f("max_bytes", "byte", "largest", rounded=True),
+            _f("total_ns", "ns", "time", rounded=True),
+        ),
+    ),
+    Table(
+        "nvtx_summary",
+        "one row an NVTX range name and domain",
+        (
+            *ORIGIN,
+            _s("style", "pushpop | startend | mark"),
+            _s("domain", "NVTX domain; null: the default one"),
+            _s("name", "text of the range"),
+            *_STATISTICS,
+        ),
+    ),
+    Table(
+        "nvtx_gpu_summary",
+        "GPU work projected on the NVTX ranges whose thread launched it: one row a range name and domain",
+        (
+            *ORIGIN,
+            _s("domain", "NVTX domain; null: the default one"),
+            _s("name", "text of the range"),
+            _i("calls", None, "ranges with GPU work"),
+            _i("gpu_ops", None, "GPU operations launched in them"),
+            _f("gpu_ns", "ns", "sum of the durations of these operations"),
+            _f("projected_ns", "ns", "sum over the ranges of last end less first start of their operations"),
+        ),
+    ),
+    Table(
+        "openacc_summary",
+        "one row an OpenACC construct or event",
+        (*ORIGIN, _s("name", "construct and place"), _s("kind", "compute | data | other"), *_STATISTICS),
+    ),
+    Table(
+        "launches",
+        "Nsight Compute: one row a profiled launch",
+        (
+            *ORIGIN,
+            *_LAUNCH,
+            _s("short_name", "for people: the function's own name"),
+            _s("mangled_name", "the mangled name where the report had one"),
+            _f("duration_ns", "ns", "Duration or gpu__time_duration.sum; null when not measured", rounded=True),
+            _s("process", "name of the process"),
+            _s("device_name", "name of the GPU"),
+            _s("compute_capability", "such as 9.0"),
+            _i("context", None, "CUDA context"),
+            _i("stream", None, "CUDA stream"),
+            _s("grid", "blocks, as (x, y, z)"),
+            _s("block_size", "threads, as (x, y, z)"),
+        ),
+    ),
+    Table(
+        "metrics",
+        "one row a metric of a launch (value) or of a summary over launches (min, max, avg)",
+        (
+            *ORIGIN,
+            *_LAUNCH,
+            _s("section", "section of the report"),
+            _s("metric", "name as printed"),
+            _s("description", "as printed"),
+            _s("unit", "as printed: %, GB/s, inst/cycle ...; null: none"),
+            _f("value", None, "of one launch; null: n/a, nan", rounded=True),
+            _s("text", "the value where it is no number (CachePreferNone)"),
+            _f("min", None, "least over the invocations", rounded=True),
+            _f("max", None, "greatest over the invocations", rounded=True),
+            _f("avg", None, "mean over the invocations", rounded=True),
+            _i("invocations", None, "launches that a summary covers"),
+            _s("device_name", "name of the GPU"),
+        ),
+    ),
+    Table(
+        "rules",
+        "Nsight Compute: one row a piece of advice on a launch",
+        (
+            *ORIGIN,
+            *_LAUNCH,
+            _s("section", "section of the report"),
+            _s("rule", "identifier or name of the rule"),
+            _s("type", "OPT (optimisation) | WRN (warning) | INF (information)"),
+            _s("message", "the advice"),
+            _s("speedup_type", "global | local"),
+            _f("speedup_pct", "%", "estimated speed-up"),
+        ),
+    ),
+    Table(
+        "operators",
+        "PyTorch: one row an operator of key_averages(); 'device' is the accelerator (CUDA, XPU)",
+        (
+            *ORIGIN,
+            _s("name", "operator, as printed"),
+            _i("calls", None, "how many"),
+            _f("self_cpu_pct", "%", "share of Self CPU", rounded=True),
+            _f("self_cpu_ns", "ns", "CPU time less that of its children", rounded=True),
+            _f("cpu_pct", "%", "share of CPU total", rounded=True),
+            _f("cpu_ns", "ns", "CPU time with its children", rounded=True),
+            _f("cpu_avg_ns", "ns", "CPU time a call", rounded=True),
+            _s("device_kind", "CUDA | XPU | ..."),
+            _f("self_device_pct", "%", "share of the device's self time", rounded=True),
+            _f("self_device_ns", "ns", "device time less that of its children", rounded=True),
+            _f("device_ns", "ns", "device time with its children", rounded=True),
+            _f("device_avg_ns", "ns", "device time a call", rounded=True),
+            _f("cpu_bytes", "byte", "CPU memory allocated less released", rounded=True),
+            _f("self_cpu_bytes", "byte", "the same, less that of its children", rounded=True),
+            _f("device_bytes", "byte", "device memory allocated less released", rounded=True),
+            _f("self_device_bytes", "byte", "the same, less that of its children", rounded=True),
+            _f("flops", "FLOP", "floating-point operations, estimated by PyTorch", rounded=True),
+            _s("input_shapes", "as printed"),
+            _s("source", "source location, as printed"),
+        ),
+    ),
+    Table(
+        "functions",
+        "CPU profilers: one row a function",
+        (
+            *ORIGIN,
+            _s("name", "function"),
+            _s("file", "source file"),
+            _i("line", None, "line of the definition"),
+            _s("module", "binary or Python module"),
+            _i("calls", None, "calls; of a recursive function all of them"),
+            _i("primitive_calls", None, "calls that were not recursive"),
+            _f("self_s", "s", "time less that of its callees"),
+            _f("cpu_time_s", "s", "the profiler's headline time: cProfile cumulative, VTune CPU time"),
+        ),
+    ),
+    Table(
+        "communication",
+        "one row a communication operation: NCCL kernels, MPI calls",
+        (
+            *ORIGIN,
+            _s("library", "nccl | mpi | nvshmem"),
+            _s("name", "operation, such as AllReduce or MPI_Bcast"),
+            *_STATISTICS,
+            _f("total_bytes", "byte", "bytes sent; null when not recorded"),
+        ),
+    ),
+    Table(
+        "figures",
+        "what the program said of itself, by the recipe's regular expressions",
+        (
+            *ORIGIN,
+            _s("name", "name of the figure in the recipe"),
+            _f("value", None, "the figure, in `unit`", rounded=True),
+            _s("unit", "unit from the recipe"),
+            _i("matches", None, "how many times the expression matched"),
+        ),
+    ),
+    Table(
+        "facts",
+        "whole-report figures and the machine's description",
+        (
+            *ORIGIN,
+            _s("key", "such as gpu_name, self_cpu_time_total_ns, elapsed_s"),
+            _f("value", None, "a number; its unit is in the key or in `unit`", rounded=True),
+            _s("unit", "unit"),
+            _s("text", "the fact where it is no number"),
+        ),
+    ),
+)
+
+TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in _ALL})
+
+# Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
+TRACES = frozenset({"gpu_trace", "api_trace"})
