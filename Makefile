@@ -1,0 +1,42 @@
+# Every target does its own set-up, without root, from python3 alone. Another Python: make PYTHON=python3.12 test
+PYTHON ?= python3
+# each Python has an environment of its own, so that going to and fro costs nothing
+VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
+BIN = $(VENV)/bin
+SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)"
+# what to test, and more options for pytest: make test TESTS=tests/readers ARGS=-x
+TESTS ?= tests
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-8s %s\n' "$$target" "$$text"; done
+
+setup: ## make the environment with nsw in it
+	@$(SETUP)
+
+demo: ## answer a recipe's question from recorded reports, with no GPU and no cluster
+	@$(SETUP)
+	@"$(BIN)/nsw" run recipes/alexnet_scaling.yaml --site demo
+
+test: ## run every test
+	@$(SETUP) --dev
+	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
+	@"$(BIN)/python" -m pytest $(ARGS) $(TESTS)
+
+check: ## lint, formatting and types
+	@$(SETUP) --dev
+	@"$(BIN)/ruff" check .
+	@"$(BIN)/ruff" format --check .
+	@"$(BIN)/mypy"
+
+bench: ## run the benchmarks
+	@$(SETUP) --dev
+	@set -e; for bench in bench/*.py; do [ -e "$$bench" ] || { echo "There are no benchmarks yet."; break; }; \
+	  echo "== $$bench"; "$(BIN)/python" "$$bench"; done
+
+clean: ## remove the environments, caches and builds; campaigns stay
+	rm -rf .venv .venv-* .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find nsw tests tools recipes bench -name __pycache__ -type d -prune -exec rm -rf {} +
