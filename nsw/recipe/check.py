@@ -1,0 +1,237 @@
+"""What must fit together in a recipe: names in expressions, axes, figures, passes, files.
+
+These checks read the plain data of the document, so that they also run where the recipe has other faults.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import Diagnostic, did_you_mean
+from nsw.recipe.expressions import Expression, find_name, is_template
+from nsw.recipe.faults import Fault, shown
+from nsw.recipe.matrix import MatrixFault, expansion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path as FilePath
+
+    from nsw.recipe.document import Document
+    from nsw.recipe.matrix import Case
+    from nsw.recipe.model import Recipe
+    from nsw.recipe.nodes import Path
+
+CONTEXT = frozenset({"case", "run", "site", "nsw", "repeat", "pass"})  # what nsw itself gives to expressions
+MATRIX_WORDS = frozenset({"exclude", "include", "zip"})
+_JINJA_WORDS = frozenset(
+    {"range", "true", "false", "none", "loop", "if", "else", "for", "in", "is", "and", "or", "not", "set"}
+)
+
+_TEMPLATES: tuple[tuple[str, ...], ...] = (
+    ("app", "command"),
+    ("app", "command", "*"),
+    ("app", "setup", "*"),
+    ("app", "env", "*"),
+    ("app", "launcher", "processes"),
+    ("app", "launcher", "prefix"),
+    ("app", "launcher", "options", "*"),
+    ("app", "build", "command"),
+    ("app", "container", "image"),
+    ("app", "container", "options", "*"),
+    ("resources", "*"),
+    ("resources", "extra", "*"),
+    ("passes", "*", "*", "time"),
+    ("passes", "*", "*", "options", "*"),
+)
+
+
+def check(document: Document, folder: FilePath | None) -> list[Diagnostic]:
+    """The faults of a recipe's parts taken together.
+
+    Args:
+        document: The recipe, the site's section already laid over it.
+        folder: Where the recipe's files are looked for; None: they are not.
+    """
+    faults = [
+        *_parameter_names(document),
+        *_expressions(document),
+        *_report(document),
+        *_pass_names(document),
+    ]
+    faults += _matrix_names(document)
+    if folder is not None:
+        faults += _files(document, folder)
+    return faults
+
+
+def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[Diagnostic], list[Diagnostic]]:
+    """The cases, the faults of their expansion, and warnings about parts of the matrix that do nothing."""
+    try:
+        found = expansion(recipe.matrix)
+    except MatrixFault as fault:
+        return [], [document.diagnostic(fault.path, fault.message, hint=fault.hint)], []
+    warnings = [
+        document.diagnostic(("matrix", "exclude", index), "this exclude matches no case")
+        for index in found.idle_excludes
+    ]
+    warnings += [
+        document.diagnostic(("matrix", "include", index), "this case is there already")
+        for index in found.idle_includes
+    ]
+    warnings += _lists_in_quotes(document)
+    faults = (
+        []
+        if found.cases
+        else [document.diagnostic(("matrix",), "no case is left: the excludes match all", key=True)]
+    )
+    return found.cases, faults, warnings
+
+
+def parameters(document: Document) -> list[str]:
+    """The names that the matrix defines, by its lists or, where it has none, by its includes."""
+    matrix = document.get(("matrix",))
+    if not isinstance(matrix, dict):
+        return []
+    names = [name for name in matrix if name not in MATRIX_WORDS]
+    included = (
+        name
+        for _, point in document.find("matrix", "include", "*")
+        if isinstance(point, dict)
+        for name in point
+    )
+    return names or list(dict.fromkeys(included))
+
+
+def _parameter_names(document: Document) -> Iterator[Diagnostic]:
+    for name in parameters(document):
+        path: Path = ("matrix", name)
+        if name in CONTEXT or name in _JINJA_WORDS:
+            message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
+            yield document.diagnostic(path, message, hint=f"such as {name}_", key=True)
+        elif not name.isidentifier() or not name.isascii() or iskeyword(name):
+            message = f"{shown(name)} cannot name a parameter"
+            yield document.diagnostic(
+                path, message, hint="letters, digits and '_', not starting with a digit", key=True
+            )
+
+
+def _expressions(document: Document) -> Iterator[Diagnostic]:
+    known = set(parameters(document))
+    for pattern in _TEMPLATES:
+        for path, text in document.find(*pattern):
+            yield from _unknown_names(document, path, text, known | CONTEXT)
+    for name in parameters(document):
+        for path, text in [*document.find("matrix", name), *document.find("matrix", name, "*")]:
+            yield from _unknown_names(document, path, text, known)
+    for path, text in document.find("matrix", "exclude", "*"):
+        yield from _unknown_names(document, path, text, known)
+
+
+def _unknown_names(
+    document: Document, path: Path, text: Any, known: set[str] | frozenset[str]
+) -> Iterator[Diagnostic]:
+    if not is_template(text):
+        return
+    try:
+        names = Expression.parse(text).names
+    except Fault:
+        return  # told already, where the value's type was checked
+    for name in sorted(names - known):
+        offset = find_name(document.raw(path), name)
+        mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
+        defined = ", ".join(sorted(known - CONTEXT)) or "none"
+        hint = did_you_mean(name, known) or f"the matrix defines: {defined}"
+        yield document.at(mark, f"the expression uses '{name}', which no matrix defines", hint=hint)
+
+
+def _report(document: Document) -> Iterator[Diagnostic]:
+    names = parameters(document)
+    figures = (
+        list(document.get(("app", "figures")) or ())
+        if isinstance(document.get(("app", "figures")), dict)
+        else []
+    )
+    for path, known, what in (
+        (("report", "scaling", "axis"), names, "parameter of the matrix"),
+        (("report", "compare", "parameter"), names, "parameter of the matrix"),
+        (("report", "scaling", "figure"), figures, "figure of app.figures"),
+    ):
+        word = document.get(path)
+        if isinstance(word, str) and word not in known:
+            hint = did_you_mean(word, known) or (
+                f"there are: {', '.join(known)}" if known else "there is none"
+            )
+            yield document.diagnostic(path, f"{shown(word)} is no {what}", hint=hint)
+
+
+def _pass_names(document: Document) -> Iterator[Diagnostic]:
+    first: dict[str, Path] = {}
+    for path, entry in document.find("passes", "*"):
+        kind = (
+            entry if isinstance(entry, str) else next(iter(entry), None) if isinstance(entry, dict) else None
+        )
+        options = entry.get(kind) if isinstance(entry, dict) else None
+        name = options.get("name", kind) if isinstance(options, dict) else kind
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            place = document.mark(first[name], key=True)
+            hint = "give one of them a name of its own, such as {name: " + f"{name}-2" + "}"
+            yield document.diagnostic(
+                path, f"a second pass is called {shown(name)}; the first is at {place}", hint=hint
+            )
+        first.setdefault(name, path)
+
+
+def _matrix_names(document: Document) -> Iterator[Diagnostic]:
+    known = parameters(document)
+    listed = [name for name in document.get(("matrix",)) or () if name not in MATRIX_WORDS] if known else []
+    for path, exclude in document.find("matrix", "exclude", "*"):
+        for name in exclude if isinstance(exclude, dict) else ():
+            if name not in known:
+                yield _no_parameter(document, (*path, name), name, known)
+    for path, point in document.find("matrix", "include", "*"):
+        for name in point if isinstance(point, dict) and listed else ():
+            if name not in listed:
+                yield _no_parameter(document, (*path, name), name, listed)
+
+
+def _no_parameter(document: Document, path: Path, name: str, known: list[str]) -> Diagnostic:
+    hint = did_you_mean(name, known) or f"the matrix defines: {', '.join(known) or 'none'}"
+    return document.diagnostic(path, f"{shown(name)} is no parameter of the matrix", hint=hint, key=True)
+
+
+def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
+    for path, name in document.find("app", "files", "*"):
+        if not isinstance(name, str) or not name or "\0" in name:
+            continue
+        try:
+            exists = (folder / name).exists()
+        except OSError:
+            exists = False
+        if not exists:
+            hint = did_you_mean(name, _beside(folder, name))
+            yield document.diagnostic(
+                path, f"there is no file {shown(name)} in the recipe's folder", hint=hint
+            )
+
+
+def _beside(folder: FilePath, name: str) -> list[str]:
+    """The names of the files beside one that does not exist, written as it was."""
+    parent = (folder / name).parent
+    stem = name[: len(name) - len(name.rsplit("/", 1)[-1])]
+    try:
+        return [stem + entry.name for entry in islice(parent.iterdir(), 1000)]
+    except OSError:
+        return []
+
+
+def _lists_in_quotes(document: Document) -> Iterator[Diagnostic]:
+    """`gpus: 1,2,4` is one text to YAML."""
+    for name in parameters(document):
+        value = document.get(("matrix", name))
+        if isinstance(value, str) and "," in value and not is_template(value):
+            message = f"this is one value, {shown(value)}"
+            yield document.diagnostic(("matrix", name), message, hint=f"for several write [{value}]")

@@ -1,0 +1,197 @@
+"""A YAML file as data whose every key and value still knows its line and column."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from nsw.errors import Diagnostic, InputError, Mark
+from nsw.recipe.compose import Stop, compose
+from nsw.recipe.nodes import Node, Path, merged, plain_data, renamed
+from nsw.recipe.syntax import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LARGEST = 4 << 20  # characters of a file
+_LONGEST_LINE = 400  # a longer line is cut behind the fault when it is shown
+_LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_UNPRINTABLE = re.compile(
+    r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe\uff00-\U0010ffff]"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A parsed file: plain data beside the tree that knows the places."""
+
+    file: str
+    text: str
+    root: Node
+
+    @cached_property
+    def data(self) -> Any:
+        """The whole file as dict, list, str, int, float, bool and None."""
+        return plain_data(self.root)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the file without their ends."""
+        return _LINE_END.split(self.text)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+
+    def node(self, path: Path) -> Node | None:
+        """The node at `path`, or None."""
+        node: Node | None = self.root
+        for part in path:
+            node = node.child(part) if node is not None else None
+        return node
+
+    def get(self, path: Path) -> Any:
+        """The plain data at `path`, or None."""
+        node = self.node(path)
+        return plain_data(node) if node is not None else None
+
+    def find(self, *pattern: str | int) -> Iterator[tuple[Path, Any]]:
+        """Every path that fits `pattern`, where `*` stands for any key or index, with its data."""
+        for path, node in _find(self.root, pattern, ()):
+            yield path, plain_data(node)
+
+    def mark(self, path: Path, key: bool = False) -> Mark | None:
+        """The place of a value, or of its key; of the nearest ancestor that exists when `path` does not."""
+        node, at_key = self.root, _first(self.root.span)
+        for part in path:
+            child = node.child(part)
+            if child is None:
+                return at_key
+            at_key = node.keys.get(part, child.span) if isinstance(part, str) else child.span
+            node = child
+        starts_below = isinstance(node.value, dict | list) and node.span.line > at_key.line
+        return at_key if key or not path or starts_below or node.value is None else node.span
+
+    def raw(self, path: Path) -> str:
+        """The text of the value at `path` as it stands in the file, quotes and all; empty when there is none."""
+        node = self.node(path)
+        if node is None or node.value is None:
+            return ""
+        starts, span = self._line_starts, node.span
+        return self.text[
+            starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1
+        ]
+
+    def mark_in_raw(self, path: Path, offset: int, length: int = 1) -> Mark | None:
+        """The place of `length` characters from `offset` of `raw(path)`."""
+        node = self.node(path)
+        if node is None:
+            return self.mark(path)
+        before = _LINE_END.split(self.raw(path)[:offset])
+        line = node.span.line + len(before) - 1
+        column = len(before[-1]) + (node.span.column if len(before) == 1 else 1)
+        return Mark(node.span.file, line, column, line, column + max(1, length))
+
+    def mark_in_value(self, path: Path, offset: int | None, length: int = 1) -> Mark | None:
+        """The place of `length` characters from `offset` of a text value; of all of it where escapes hide that."""
+        node = self.node(path)
+        if offset is None or node is None or not isinstance(node.value, str):
+            return self.mark(path)
+        quote = len(node.style) if node.style in {"'", '"'} else 0
+        raw = self.raw(path)
+        if raw[quote : len(raw) - quote] != node.value:
+            return self.mark(path)
+        return self.mark_in_raw(path, quote + offset, length)
+
+    def at(self, mark: Mark | None, message: str, *, hint: str | None = None) -> Diagnostic:
+        """A diagnostic at a place of this file, with its line."""
+        return Diagnostic(message, mark, _line_at(self.lines, mark), hint)
+
+    def diagnostic(
+        self, path: Path, message: str, *, hint: str | None = None, key: bool = False
+    ) -> Diagnostic:
+        """A diagnostic at a value, or at its key."""
+        return self.at(self.mark(path, key), message, hint=hint)
+
+    def overlaid(self, path: Path) -> Document:
+        """This document with the map at `path` laid over the whole: maps merged, everything else replaced."""
+        over = self.node(path)
+        return self if over is None or over.value is None else replace(self, root=merged(self.root, over))
+
+    def renamed(self, path: Path, key: str) -> Document:
+        """This document with one key called otherwise; places stay true to the file."""
+        return replace(self, root=renamed(self.root, path, key))
+
+
+def parse(text: str, file: str) -> Document:
+    """Parse YAML.
+
+    Args:
+        text: The file's text.
+        file: Its name, for the marks.
+
+    Raises:
+        InputError: Not YAML, empty, too large, or with keys set twice; every such fault found.
+    """
+    text = text.removeprefix("\ufeff")
+    lines = _LINE_END.split(text)
+    try:
+        root, faults = _composed(text, lines, file)
+    except Stop as stop:
+        root, faults = None, [stop.fault]
+    if root is None and not faults:
+        faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
+    if root is None or faults:
+        raise InputError(in_order(replace(f, source_line=_line_at(lines, f.mark)) for f in faults))
+    return Document(file, text, root)
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Each diagnostic once, in the order of the file."""
+    unique = dict.fromkeys(diagnostics)
+    return sorted(unique, key=lambda d: (d.mark.line, d.mark.column) if d.mark else (0, 0))
+
+
+def _composed(text: str, lines: list[str], file: str) -> tuple[Node | None, list[Diagnostic]]:
+    if len(text) > LARGEST:
+        raise Stop(Mark(file, 1, 1, 1, 2), f"the file has more than {LARGEST} characters")
+    try:
+        return compose(text, file)
+    except yaml.YAMLError as fault:
+        return None, [explain(fault, text, lines, file)]
+    except UnicodeEncodeError as fault:
+        before = _LINE_END.split(text[: fault.start])
+        mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
+        return None, [Diagnostic("half of a surrogate pair stands here, which is no character", mark)]
+
+
+def _first(span: Mark) -> Mark:
+    return Mark(span.file, span.line, span.column, span.line, span.column + 1)
+
+
+def _line_at(lines: list[str], mark: Mark | None) -> str | None:
+    """The line that a mark stands on, fit for a terminal; None when it is hopelessly long."""
+    if mark is None or mark.line > len(lines) or mark.column > _LONGEST_LINE:
+        return None
+    line = lines[mark.line - 1]
+    return _UNPRINTABLE.sub("\ufffd", line[: _LONGEST_LINE + mark.column])
+
+
+def _find(node: Node, pattern: tuple[str | int, ...], path: Path) -> Iterator[tuple[Path, Node]]:
+    if not pattern:
+        yield path, node
+        return
+    part, rest = pattern[0], pattern[1:]
+    for name, child in _children(node):
+        if part in ("*", name):
+            yield from _find(child, rest, (*path, name))
+
+
+def _children(node: Node) -> Iterable[tuple[str | int, Node]]:
+    if isinstance(node.value, dict):
+        return node.value.items()
+    return enumerate(node.value) if isinstance(node.value, list) else ()

@@ -1,0 +1,286 @@
+"""Jinja expressions in a recipe: sandboxed, strict about unknown names, bounded in what they may compute."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, meta, nodes, pass_context
+from jinja2.exceptions import SecurityError, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from nsw.recipe.faults import Fault, plain, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jinja2 import Template
+    from jinja2.runtime import Context
+
+LONGEST_RANGE = 10_000  # values of range() and turns of a loop
+LONGEST_TEXT = 100_000  # characters that a repetition may make
+_WIDEST = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")  # a printf width that would make a huge text
+_WRAP = "\0wrap"  # how the wrapping function travels to `finalize`: no template can name it
+_FILTERS = ["abs", "bool", "default", "d", "first", "float", "format", "int", "join", "last", "length", "count", "list", "lower", "upper", "max", "min", "replace", "round", "sort", "string", "sum", "title", "trim", "unique"]
+_TESTS = ["boolean", "callable", "defined", "divisibleby", "eq", "equalto", "even", "false", "float", "ge", "greaterthan", "gt", "in", "integer", "iterable", "le", "lessthan", "lower", "lt", "mapping", "ne", "none", "number", "odd", "sameas", "sequence", "string", "true", "undefined", "upper", "==", "!=", "<", ">", "<=", ">="]
+_METHODS = frozenset(
+    {
+        "ljust",
+        "rjust",
+        "center",
+        "zfill",
+        "expandtabs",
+        "format",
+        "format_map",
+        "replace",
+        "translate",
+        "join",
+    }
+)
+_STATEMENTS = (nodes.Output, nodes.If, nodes.For, nodes.Assign)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja with few filters, no comments (`${#array[@]}` is bash) and arithmetic that stays small."""
+
+    intercepted_binops = frozenset(["*", "**", "%"])
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "**" and not (_small(left, 1e6) and _small(right, 64)):
+            raise SecurityError("the power is too large")
+        if operator == "*" and not (isinstance(left, int | float) and isinstance(right, int | float)):
+            length = len(left) * right if hasattr(left, "__len__") else len(right) * left
+            if length > LONGEST_TEXT:
+                raise SecurityError("the repetition is too long")
+        if operator == "%" and isinstance(left, str) and _WIDEST.search(left):
+            raise SecurityError("the format is too wide")
+        return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        return None  # str.format goes the way of the other methods that `is_safe_attribute` refuses
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr not in _METHODS and super().is_safe_attribute(obj, attr, value)
+
+
+def _small(value: object, limit: float) -> bool:
+    return isinstance(value, int | float) and abs(value) <= limit
+
+
+def _range(*bounds: int) -> range:
+    values = range(*bounds)
+    if len(values) > LONGEST_RANGE:
+        raise SecurityError(f"range() of more than {LONGEST_RANGE} values")
+    return values
+
+
+def _format(text: str, *values: Any) -> str:
+    if _WIDEST.search(text):
+        raise SecurityError("the format is too wide")
+    return str(text) % values
+
+
+@pass_context
+def _finalize(context: Context, value: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # raises
+    wrap = context.resolve_or_missing(_WRAP)
+    return wrap(value) if callable(wrap) else value
+
+
+@lru_cache(1)
+def _environment() -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        keep_trailing_newline=True,
+        comment_start_string="\0{",
+        comment_end_string="}\0",
+        cache_size=0,
+    )
+    environment.globals = {"range": _range}
+    environment.filters = {
+        name: environment.filters[name] for name in _FILTERS if name in environment.filters
+    }
+    environment.filters["format"] = _format
+    if "bool" not in environment.filters:
+        environment.filters["bool"] = bool
+    environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
+    return environment
+
+
+def is_template(text: object) -> bool:
+    """Whether a value holds an expression or a statement of Jinja."""
+    return isinstance(text, str) and ("{{" in text or "{%" in text)
+
+
+class _Operand:
+    """One `{{ ... }}`: a name that is looked up, or a computation that Jinja does."""
+
+    __slots__ = ("_name", "_template", "_text")
+
+    def __init__(self, expression: nodes.Expr, text: str) -> None:
+        self._text = text
+        self._name = expression.name if isinstance(expression, nodes.Name) else None
+        result = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
+        self._template = _environment().from_string(nodes.Template([result], lineno=1))
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Its value, with its type."""
+        if self._name is not None and self._name in values:
+            return values[self._name]
+        try:
+            context = self._template.new_context({**_environment().globals, **values}, shared=True)
+            for _ in self._template.root_render_func(context):
+                pass
+            result = context.vars["result"]
+            if isinstance(result, Undefined):
+                str(result)  # raises
+        except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
+            raise _evaluation_fault(fault, self._text) from None
+        return result
+
+
+class Expression:
+    """A text with Jinja expressions in it, parsed once.
+
+    Attributes:
+        text: The text.
+        names: The names it needs.
+        is_constant: Whether it holds no expression at all.
+    """
+
+    __slots__ = ("_parts", "_template", "is_constant", "names", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names: frozenset[str] = frozenset()
+        self.is_constant = not is_template(text)
+        self._parts: tuple[str | _Operand, ...] = (text,)  # what a text without statements is made of
+        self._template: Template | None = None  # a text with statements
+        if not self.is_constant:
+            self._compile()
+
+    @staticmethod
+    def parse(text: str) -> Expression:
+        """Parse a text; the same text gives the same expression.
+
+        Raises:
+            Fault: A fault of Jinja's syntax, or something that recipes may not do.
+        """
+        return _parse(text)
+
+    def _compile(self) -> None:
+        environment = _environment()
+        try:
+            tree = environment.parse(self.text)
+            _refuse_statements(tree)
+            self.names = frozenset(meta.find_undeclared_variables(tree)) - environment.globals.keys()
+            if all(isinstance(statement, nodes.Output) for statement in tree.body):
+                self._parts = tuple(
+                    _part(node, self.text) for output in tree.body for node in _outputs(output)
+                )
+            else:
+                self._template = environment.from_string(self.text)
+        except TemplateSyntaxError as fault:
+            raise Fault(
+                f"this expression cannot be read: {plain(str(fault.message))}", hint=_syntax_hint(fault)
+            ) from None
+        except Fault:
+            raise
+        except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
+            raise Fault(f"this expression cannot be read: {plain(str(fault))[:200]}") from None
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """The value: of a text that is exactly one `{{ ... }}` its own, with its type; otherwise the rendered text.
+
+        Raises:
+            Fault: A name is missing, or the computation fails.
+        """
+        if self._template is None and len(self._parts) == 1 and not isinstance(only := self._parts[0], str):
+            return only.value(values)
+        return self.render(values)
+
+    def render(self, values: Mapping[str, Any], wrap: Callable[[object], str] | None = None) -> str:
+        """The text with every expression replaced by its value.
+
+        Args:
+            values: What the names stand for.
+            wrap: Applied to each interpolated value (to quote it, say), not to the text around it.
+
+        Raises:
+            Fault: A name is missing, or the computation fails.
+        """
+        if self._template is not None:
+            return self._rendered(self._template, values, wrap)
+        to_text = wrap or str
+        return "".join(part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
+
+    def _rendered(
+        self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None
+    ) -> str:
+        try:
+            context = template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
+            return "".join(template.root_render_func(context))
+        except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
+            raise _evaluation_fault(fault, self.text) from None
+
+
+def _outputs(output: nodes.Node) -> list[nodes.Expr]:
+    assert isinstance(output, nodes.Output)
+    return output.nodes
+
+
+def _part(node: nodes.Expr, text: str) -> str | _Operand:
+    return node.data if isinstance(node, nodes.TemplateData) else _Operand(node, text)
+
+
+@lru_cache(4096)
+def _parse(text: str) -> Expression:
+    return Expression(text)
+
+
+def find_name(raw: str, name: str) -> int | None:
+    """Where `name` first stands as a name inside the expressions of a text, or None."""
+    position, previous = 0, ""
+    try:
+        for _, kind, word in _environment().lex(raw):
+            start = raw.find(word, position)
+            if start < 0:
+                return None
+            if kind == "name" and word == name and previous != ".":
+                return start
+            position = start + len(word)
+            if kind != "whitespace":
+                previous = word
+    except TemplateError:
+        return None
+    return None
+
+
+def _refuse_statements(tree: nodes.Template) -> None:
+    for statement in tree.find_all(nodes.Stmt):
+        if not isinstance(statement, _STATEMENTS):
+            word = type(statement).__name__.lower()
+            raise Fault(f"'{word}' is not taken in a recipe: only {{{{ ... }}}}, if, for and set are")
+    for loop in tree.find_all(nodes.For):
+        if loop.recursive or any(True for _ in loop.find_all(nodes.For)):
+            raise Fault("a loop inside a loop is not taken in a recipe")
+
+
+def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
+    message = str(fault.message)
+    if "end of template" in message or "unknown tag" in message:
+        return "write a literal '{{' as {{ '{{' }}, and a literal '{%' as {{ '{%' }}"
+    if message.startswith("No filter named"):
+        return "the filters are " + ", ".join(sorted(_environment().filters))
+    return None
+
+
+def _evaluation_fault(fault: Exception, text: str) -> Fault:
+    if isinstance(fault, Fault):
+        return fault
+    if isinstance(fault, UndefinedError | SecurityError):
+        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}")
+    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}")

@@ -1,0 +1,250 @@
+"""The types of single values in recipes and sites: how each is checked, said in a schema and written back.
+
+A type `...OrTemplate` holds either the parsed value or, as text, an expression that the plan evaluates for
+each case; the functions that parse it then are the same ones (nsw/recipe/units.py, `whole` here).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+from nsw.recipe import units
+from nsw.recipe.expressions import Expression, is_template
+from nsw.recipe.faults import Fault, each, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}")
+_TEMPLATE_PATTERN = r"\{[{%]"
+
+
+def text(value: object) -> str:
+    """Text; a whole number does as well, as it was written.
+
+    Raises:
+        Fault: It is something else, or holds a control character.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, bool | float):
+        raise Fault(f"expected text, found {shown(value)}", hint="quote it to keep it as it is written")
+    if not isinstance(value, str):
+        hint = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
+        raise Fault(f"expected text, found {shown(value)}", hint=hint)
+    if "\0" in value:
+        raise Fault("a NUL character cannot be passed on", offset=value.find("\0"))
+    return value
+
+
+def filled(value: object) -> str:
+    """Text that is not empty."""
+    word = text(value)
+    if not word.strip():
+        raise Fault("expected text, found nothing but an empty one")
+    return word
+
+
+def template(value: object) -> str:
+    """Text that may hold Jinja expressions; their syntax is checked."""
+    word = text(value)
+    if is_template(word):
+        Expression.parse(word)
+    return word
+
+
+def command(value: object) -> str | list[str]:
+    """A command: one line of shell, or a list of arguments; not empty."""
+    if isinstance(value, list):
+        if not value:
+            raise Fault("the command is an empty list")
+        return each(template, value)
+    if not isinstance(value, str):
+        raise Fault(f"expected a command as text or as a list of arguments, found {shown(value)}")
+    if not value.strip():
+        raise Fault("the command is empty")
+    return template(value)
+
+
+def name(value: object) -> str:
+    """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise Fault(f"expected a name, found {shown(value)}")
+    if not _NAME.fullmatch(value):
+        bad = re.search(r"[^A-Za-z0-9._-]", value)
+        hint = "letters, digits, '.', '_' and '-', not starting with '-' or '.', at most 80"
+        raise Fault(f"{shown(value)} is no name", hint=hint, offset=bad.start() if bad else 0)
+    return value
+
+
+def whole(value: object, least: int = 0) -> int:
+    """A whole number of at least `least`.
+
+    Raises:
+        Fault: It is something else.
+    """
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d{1,18}", value.strip()):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise Fault(f"expected a whole number of at least {least}, found {shown(value)}")
+    return value
+
+
+def flag(value: object) -> bool:
+    """True or false; on, off, yes and no do as well."""
+    words = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    raise Fault(f"expected true or false, found {shown(value)}")
+
+
+def regex(value: object) -> str:
+    """A regular expression with exactly one group that catches.
+
+    Raises:
+        Fault: It does not compile, catches nothing or several things, or holds a control character
+            that YAML's double quotes made of a backslash.
+    """
+    pattern = text(value)
+    control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", pattern)
+    if control:
+        letter = {"\b": "b", "\a": "a", "\f": "f", "\v": "v", "\x1b": "e", "\r": "r", "\0": "0"}.get(
+            control[0], "x.."
+        )
+        raise Fault(
+            f"the expression holds a control character: double quotes turned '\\{letter}' into U+{ord(control[0]):04X}",
+            hint="put the expression in single quotes",
+        )
+    try:
+        groups = re.compile(pattern).groups
+    except (re.error, OverflowError, RecursionError) as fault:
+        position = getattr(fault, "pos", None)
+        raise Fault(
+            f"this regular expression cannot be read: {getattr(fault, 'msg', fault)}", offset=position
+        ) from None
+    if groups != 1:
+        found = "none" if groups == 0 else str(groups)
+        hint = (
+            "put ( ) around the part that is the figure"
+            if groups == 0
+            else "write (?: ) for the groups that only bind"
+        )
+        raise Fault(
+            f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint
+        )
+    return pattern
+
+
+def ranks(value: object) -> str | list[int]:
+    """Which processes: all, first, or a list of ranks."""
+    if value in ("all", "first"):
+        return str(value)
+    if not isinstance(value, list) or not value:
+        raise Fault(f"expected all, first or a list of ranks, found {shown(value)}")
+    return each(whole, value)
+
+
+def or_template(parse: Callable[[object], Any], value: object) -> Any:
+    """A value, or a text with an expression that will give it."""
+    return template(value) if is_template(value) else parse(value)
+
+
+def _schema(**schema: Any) -> WithJsonSchema:
+    return WithJsonSchema(schema)
+
+
+def _templated(**schema: Any) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]})
+
+
+def _back(write: Callable[[Any], str]) -> PlainSerializer:
+    """Written to JSON in the form that is read; what is text already (an expression) stays."""
+    return PlainSerializer(lambda v: v if v is None or isinstance(v, str) else write(v), when_used="json")
+
+
+_TEXT = {"type": ["string", "integer"]}
+_DURATION = {"type": "string", "examples": ["10m", "1h30m", "90s", "01:30:00"]}
+_SIZE = {"type": "string", "examples": ["32G", "512M"]}
+_PERCENT = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["90%"]}
+
+Text = Annotated[str, PlainValidator(text), _schema(**_TEXT)]
+Filled = Annotated[str, PlainValidator(filled), _schema(**_TEXT, minLength=1)]
+Template = Annotated[str, PlainValidator(template), _schema(**_TEXT)]
+Command = Annotated[
+    str | list[str],
+    PlainValidator(command),
+    _schema(anyOf=[{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]),
+]
+Name = Annotated[str, PlainValidator(name), _schema(**_TEXT, pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$")]
+Regex = Annotated[str, PlainValidator(regex), _schema(type="string", format="regex")]
+Flag = Annotated[
+    bool,
+    PlainValidator(flag),
+    _schema(type=["boolean", "string"], enum=[True, False, "on", "off", "yes", "no"]),
+]
+FlagOrTemplate = Annotated[bool | str, PlainValidator(partial(or_template, flag)), _templated(type="boolean")]
+Count = Annotated[int, PlainValidator(partial(whole, least=1)), _schema(type="integer", minimum=1)]
+Number = Annotated[int, PlainValidator(partial(whole, least=0)), _schema(type="integer", minimum=0)]
+CountOrTemplate = Annotated[
+    int | str,
+    PlainValidator(partial(or_template, partial(whole, least=1))),
+    _templated(type="integer", minimum=1),
+]
+NumberOrTemplate = Annotated[
+    int | str,
+    PlainValidator(partial(or_template, partial(whole, least=0))),
+    _templated(type="integer", minimum=0),
+]
+Ranks = Annotated[
+    str | list[int],
+    PlainValidator(ranks),
+    _schema(
+        anyOf=[
+            {"enum": ["all", "first"]},
+            {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+        ]
+    ),
+]
+Duration = Annotated[
+    int, PlainValidator(units.parse_duration), _back(units.format_duration), _schema(**_DURATION)
+]
+DurationOrTemplate = Annotated[
+    int | str,
+    PlainValidator(partial(or_template, units.parse_duration)),
+    _back(units.format_duration),
+    _schema(**_DURATION),
+]
+Size = Annotated[int, PlainValidator(units.parse_size), _back(units.format_size), _schema(**_SIZE)]
+SizeOrTemplate = Annotated[
+    int | str,
+    PlainValidator(partial(or_template, units.parse_size)),
+    _back(units.format_size),
+    _schema(**_SIZE),
+]
+Percent = Annotated[
+    float, PlainValidator(units.parse_percent), _back(units.format_percent), _schema(**_PERCENT)
+]
+AmountOf = Annotated[
+    units.Amount,
+    PlainValidator(units.parse_amount),
+    _back(str),
+    _schema(type="string", examples=["1 node-hour", "4 gpu-hours"]),
+]
+CanaryRule = Annotated[
+    units.Canary,
+    PlainValidator(units.parse_canary),
+    _back(str),
+    _schema(
+        anyOf=[{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]
+    ),
+]

@@ -1,0 +1,117 @@
+"""A recipe from its file: parsed, the site's section laid over it, validated and checked as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.errors import Diagnostic, InputError
+from nsw.recipe.check import check, check_matrix
+from nsw.recipe.document import Document, in_order, parse
+from nsw.recipe.faults import shown
+from nsw.recipe.model import Recipe
+from nsw.recipe.validate import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsw.recipe.matrix import Case
+
+_NOT_PER_SITE = frozenset({"nsw", "name", "sites"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRecipe:
+    """A recipe without faults.
+
+    Attributes:
+        recipe: The recipe as it holds for `site`.
+        document: Its text with the places of all values; `document.diagnostic(path, ...)` points at one.
+        path: The file.
+        folder: Its folder: files of the recipe are relative to it.
+        site: The site whose section was laid over it, if any.
+        cases: The matrix, expanded.
+        warnings: What is no fault and yet probably not meant.
+    """
+
+    recipe: Recipe
+    document: Document
+    path: Path
+    folder: Path
+    site: str | None
+    cases: list[Case]
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+
+def load_recipe(path: Path, site: str | None = None) -> LoadedRecipe:
+    """Load a recipe.
+
+    Args:
+        path: The file.
+        site: Name of the site it is to run on; the section `sites: NAME:` is laid over the recipe.
+
+    Raises:
+        InputError: With every fault found, in the order of the file.
+    """
+    return _loaded(read_document(path), path, site, path.parent)
+
+
+def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
+    """Load a recipe from text; its files are not looked for. Raises as `load_recipe` does."""
+    return _loaded(parse(text, file), Path(file), site, None)
+
+
+def read_document(path: Path) -> Document:
+    """Read and parse a YAML file.
+
+    Raises:
+        InputError: It cannot be read, is not UTF-8, or is not YAML.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise InputError([Diagnostic(f"{path}: cannot be read: {fault.strerror or fault}")]) from None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as fault:
+        line = data.count(b"\n", 0, fault.start) + 1
+        raise InputError(
+            [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
+        ) from None
+    return parse(text, str(path))
+
+
+def _loaded(document: Document, path: Path, site: str | None, folder: Path | None) -> LoadedRecipe:
+    chosen = document.overlaid(("sites", site)) if site is not None else document
+    recipe, faults, read_as = validate(Recipe, chosen)
+    faults += check(read_as, folder)
+    faults += _faults_of_sites(document, site, folder)
+    cases: list[Case] = []
+    warnings: list[Diagnostic] = []
+    if recipe is not None and not faults:
+        cases, faults, warnings = check_matrix(chosen, recipe)
+    if recipe is None or faults:
+        raise InputError(in_order(faults))
+    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, cases, in_order(warnings))
+
+
+def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
+    """Faults inside the sections of sites, also of those that are not asked for."""
+    for path, section in document.find("sites", "*"):
+        if not isinstance(section, dict):
+            continue
+        for key in section:
+            if key in _NOT_PER_SITE:
+                yield document.diagnostic((*path, key), f"a site's section cannot set {shown(key)}", key=True)
+        if path[-1] == chosen or _NOT_PER_SITE & section.keys():
+            continue
+        over = document.overlaid(path)
+        _, faults, read_as = validate(Recipe, over)
+        span = document.root.child("sites").child(path[-1]).span  # type: ignore[union-attr, arg-type]  # just found
+        for fault in [*faults, *check(read_as, folder)]:
+            if fault.mark and (span.line, span.column) <= (fault.mark.line, fault.mark.column) < (
+                span.end_line,
+                span.end_column,
+            ):
+                yield fault

@@ -1,0 +1,229 @@
+"""Durations, sizes, percentages and amounts: parsed once, here, into seconds, bytes, fractions and amounts.
+
+A bare number is refused everywhere: it does not say what it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from nsw.errors import did_you_mean
+from nsw.recipe.faults import Fault, shown
+
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_TIME_WORDS = {
+    **dict.fromkeys(("d", "day", "days"), "d"),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), "h"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+}
+_TIME_PART = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
+_CLOCK = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):([0-5]?\d):([0-5]?\d)")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]+)")
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%")
+_AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z][A-Za-z-]*)")
+_SIZE_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_LONGEST = 10 * 365 * 86400  # seconds; what is longer is a slip
+
+AmountUnit = Literal["node-hour", "gpu-hour"]
+_AMOUNT_UNITS: tuple[AmountUnit, ...] = ("node-hour", "gpu-hour")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of a machine: a number of node-hours or GPU-hours."""
+
+    number: float
+    unit: AmountUnit
+
+    def __str__(self) -> str:
+        return f"{self.number:g} {self.unit}{'' if self.number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """Whether the first run goes ahead alone: in campaigns of more than `above` runs; None: never."""
+
+    above: int | None
+
+    def wanted(self, runs: int) -> bool:
+        """Whether a campaign of so many runs starts with a canary."""
+        return self.above is not None and runs > self.above
+
+    def __str__(self) -> str:
+        if self.above is None:
+            return "off"
+        return f"runs above {self.above}" if self.above else "on"
+
+
+def parse_duration(value: object) -> int:
+    """Seconds of `10m`, `1h30m`, `90s`, `2 days`, `HH:MM:SS` or `D-HH:MM:SS`; longer than zero.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(
+            f"the duration {value} has no unit", hint=f"write {value}m for minutes or {value}s for seconds"
+        )
+    if not isinstance(value, str):
+        raise Fault(f"expected a duration such as 10m, found {shown(value)}")
+    text = value.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        raise Fault(
+            f"the duration {shown(text)} has no unit",
+            hint=f"write {text}m for minutes or {text}s for seconds",
+        )
+    seconds = _clock(text) if ":" in text else _time_parts(text)
+    if seconds.denominator != 1:
+        raise Fault(f"the duration {shown(text)} is no whole number of seconds")
+    if not 0 < seconds <= _LONGEST:
+        raise Fault(f"the duration {shown(text)} is {'zero' if not seconds else 'longer than ten years'}")
+    return int(seconds)
+
+
+def _clock(text: str) -> Fraction:
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        hint = "write hours, minutes and seconds as 01:30:00, or 1h30m"
+        raise Fault(f"the duration {shown(text)} is not HH:MM:SS", hint=hint)
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return Fraction(days * 86400 + hours * 3600 + minutes * 60 + seconds)
+
+
+def _time_parts(text: str) -> Fraction:
+    total, position, last = Fraction(0), 0, None
+    for match in _TIME_PART.finditer(text):
+        unit = _TIME_WORDS.get(match[2].lower())
+        if unit is None:
+            hint = did_you_mean(match[2].lower(), _TIME_WORDS) or "the units are d, h, m (minutes) and s"
+            raise Fault(
+                f"{shown(match[2])} is no unit of time", hint=hint, offset=value_offset(text, match, 2)
+            )
+        if match.start() != position or (last is not None and _SECONDS[unit] >= _SECONDS[last]):
+            break
+        total += Fraction(match[1]) * _SECONDS[unit]
+        position, last = match.end(), unit
+    if not text or position != len(text):
+        raise Fault(
+            f"expected a duration such as 10m, found {shown(text)}",
+            hint="such as 90s, 10m, 1h30m or 01:30:00",
+        )
+    return total
+
+
+def value_offset(text: str, match: re.Match[str], group: int) -> int | None:
+    """Where a group starts, when the text was not shortened before the match."""
+    return match.start(group) if text and not text[0].isspace() else None
+
+
+def format_duration(seconds: int) -> str:
+    """Seconds as `1h30m`, which `parse_duration` reads back."""
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        count, seconds = divmod(seconds, _SECONDS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def parse_size(value: object) -> int:
+    """Bytes of `32G`, `512MiB`, `1.5T`, `4096B`; K, M, G, T are powers of 1024, as the schedulers count.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(f"the size {value} has no unit", hint=f"write {value}G for GiB or {value}M for MiB")
+    if not isinstance(value, str):
+        raise Fault(f"expected a size such as 32G, found {shown(value)}")
+    text = value.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        raise Fault(f"the size {shown(text)} has no unit", hint=f"write {text}G for GiB or {text}M for MiB")
+    match = _SIZE.fullmatch(text)
+    power = _size_power(match[2].lower()) if match else None
+    if match is None or power is None:
+        raise Fault(
+            f"expected a size such as 32G, found {shown(text)}", hint="the units are B, K, M, G, T and P"
+        )
+    size = Fraction(match[1]) * 1024**power
+    if size.denominator != 1 or not 0 < size < 1 << 63:
+        raise Fault(f"the size {shown(text)} is no whole number of bytes that fits")
+    return int(size)
+
+
+def _size_power(unit: str) -> int | None:
+    if unit in {"b", "byte", "bytes"}:
+        return 0
+    return _SIZE_POWERS.get(unit[0]) if unit[1:] in {"", "b", "ib", "i"} else None
+
+
+def format_size(size: int) -> str:
+    """Bytes as `32G` where that is exact, else as `33000B`; `parse_size` reads it back."""
+    for letter in "PTGMK":
+        unit = 1024 ** _SIZE_POWERS[letter.lower()]
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return f"{size}B"
+
+
+def parse_percent(value: object) -> float:
+    """The fraction of `90%`: 0.9; above 0 and at most 1.
+
+    Raises:
+        Fault: It is no percentage, or out of that range.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = value * 100 if 0 < value < 1 else value
+        raise Fault(f"the share {value} has no percent sign", hint=f"write {number:g}%")
+    match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(f"expected a percentage such as 90%, found {shown(value)}")
+    fraction = float(Fraction(match[1]) / 100)
+    if not 0 < fraction <= 1:
+        raise Fault(f"{shown(value)} is not above 0% and at most 100%")
+    return fraction
+
+
+def format_percent(fraction: float) -> str:
+    """A fraction as `90%`."""
+    return f"{fraction * 100:.10g}%"
+
+
+def parse_amount(value: object) -> Amount:
+    """`1 node-hour`, `0.5 gpu-hours`.
+
+    Raises:
+        Fault: It is no number with one of these units.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(f"the amount {value} has no unit", hint=f"write {value} node-hours or {value} gpu-hours")
+    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(f"expected an amount such as 1 node-hour, found {shown(value)}")
+    word = match[2].lower().removesuffix("s")
+    for unit in _AMOUNT_UNITS:
+        if word == unit:
+            return Amount(float(match[1]), unit)
+    hint = did_you_mean(word, _AMOUNT_UNITS) or "the units are node-hours and gpu-hours"
+    raise Fault(f"{shown(match[2])} is no unit of an amount", hint=hint)
+
+
+def parse_canary(value: object) -> Canary:
+    """`on`, `off` or `runs above N`; true and false do as well.
+
+    Raises:
+        Fault: It is none of these.
+    """
+    if isinstance(value, bool):
+        return Canary(0 if value else None)
+    text = " ".join(value.split()) if isinstance(value, str) else ""
+    if text in {"on", "off"}:
+        return Canary(0 if text == "on" else None)
+    match = re.fullmatch(r"runs above (\d{1,9})", text)
+    if not match:
+        raise Fault(f"expected on, off or 'runs above N', found {shown(value)}")
+    return Canary(int(match[1]))

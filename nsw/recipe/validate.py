@@ -1,0 +1,179 @@
+"""A document against a pydantic model: every fault as a diagnostic at its line, in nsw's own words."""
+
+from __future__ import annotations
+
+import re
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from nsw.errors import Diagnostic, did_you_mean, nearest
+from nsw.recipe.faults import Fault, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.recipe.document import Document
+    from nsw.recipe.nodes import Path
+
+M = TypeVar("M", bound=BaseModel)
+_ROUNDS = 20  # misspelt keys that are set right, each to see what stands below it
+
+
+def validate(
+    model: type[M], document: Document, *, below: Path = ()
+) -> tuple[M | None, list[Diagnostic], Document]:
+    """Validate a document.
+
+    A misspelt key is reported and read as what it was meant to be, so that faults below it show too.
+
+    Args:
+        model: What it should be.
+        document: The file.
+        below: Validate only the value at this path.
+
+    Returns:
+        The model's instance (None when there are faults), the faults, and the document with misspelt keys set right.
+    """
+    slips: list[Diagnostic] = []
+    for _ in range(_ROUNDS):
+        try:
+            found = model.model_validate(document.get(below))
+        except ValidationError as error:
+            problems = error.errors(include_url=False)
+        else:
+            return (None if slips else found), slips, document
+        slip = _misspelt(problems, model, document, below)
+        if slip is None:
+            return None, [*slips, *(_diagnostic(p, model, document, below) for p in problems)], document
+        path, meant = slip
+        slips.append(_unknown_key(path, model, document, below))
+        document = document.renamed(path, meant)
+    return None, slips, document
+
+
+def fields_at(model: type[BaseModel], path: Sequence[str | int]) -> Mapping[str, Any] | None:
+    """The keys that the model knows at `path`, or None where it takes any."""
+    kind: Any = model
+    for part in path:
+        kind = _below(_bare(kind), part)
+    kind = _bare(kind)
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+
+
+def _bare(kind: Any) -> Any:
+    """A type without Annotated and without `| None`; of a union its model."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) in {Union, UnionType}:
+        members = [_bare(k) for k in get_args(kind) if k is not type(None)]
+        models = [k for k in members if isinstance(k, type) and issubclass(k, BaseModel)]
+        return models[0] if models else members[0]
+    return kind
+
+
+def _below(kind: Any, part: str | int) -> Any:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return next((f.annotation for n, f in kind.model_fields.items() if (f.alias or n) == part), Any)
+    arguments = get_args(kind)
+    return arguments[-1] if arguments else Any
+
+
+def _misspelt(
+    problems: Sequence[Any], model: type[BaseModel], document: Document, below: Path
+) -> tuple[Path, str] | None:
+    """The first unknown key whose nearest known one is not set, with that one."""
+    for problem in problems:
+        if problem["type"] == "extra_forbidden":
+            path = _real_path(problem["loc"], document, below)
+            known = fields_at(model, path[len(below) : -1]) or {}
+            meant = nearest(str(path[-1]), known)
+            if meant is not None and document.node((*path[:-1], meant)) is None:
+                return path, meant
+    return None
+
+
+def _real_path(loc: Sequence[str | int], document: Document, below: Path) -> Path:
+    """The path that pydantic's `loc` means: its words for members of unions stand for nothing in the file."""
+    path, node = below, document.node(below)
+    for part in loc:
+        child = node.child(part) if node is not None else None
+        if child is not None:
+            path, node = (*path, part), child
+    return path
+
+
+def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+    kind, loc = problem["type"], problem["loc"]
+    path = _real_path(loc, document, below)
+    if kind == "extra_forbidden":
+        return _unknown_key(path, model, document, below)
+    if kind == "missing":
+        return _missing(str(loc[-1]), path, document, below)
+    fault = (problem.get("ctx") or {}).get("error")
+    if isinstance(fault, Fault):
+        path = (*path, *fault.path)
+        if loc and loc[-1] == "[key]":
+            return document.diagnostic(path, fault.message, hint=fault.hint, key=True)
+        return document.at(document.mark_in_value(path, fault.offset), fault.message, hint=fault.hint)
+    message, hint = _worded(kind, problem.get("ctx") or {}, problem["input"], path)
+    return document.diagnostic(path, message, hint=hint)
+
+
+def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+    known = fields_at(model, path[len(below) : -1]) or {}
+    where = _where(path[:-1])
+    hint = did_you_mean(str(path[-1]), known) or f"the keys {where or 'here'} are {', '.join(known)}"
+    return document.diagnostic(
+        path, f"unknown key {shown(path[-1])}{' ' + where if where else ''}", hint=hint, key=True
+    )
+
+
+def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnostic:
+    where = _where(parent)
+    hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
+    return document.diagnostic(
+        parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True
+    )
+
+
+def _where(path: Path) -> str:
+    words = [str(part) for part in path if isinstance(part, str)]
+    return f"in {shown('.'.join(words))[1:-1]}" if words else ""
+
+
+def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) -> tuple[str, str | None]:
+    """Message and hint for what pydantic found itself."""
+    quote = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
+    if kind in {"model_type", "dict_type", "model_attributes_type"}:
+        return f"expected a map (key: value), found {shown(value)}", "indent its keys below it"
+    if kind == "list_type":
+        return f"expected a list, found {shown(value)}", f"such as [{value}]" if isinstance(
+            value, str | int
+        ) and len(str(value)) < 40 else None
+    if kind == "too_short":
+        return "the list is empty", None
+    if kind == "literal_error":
+        return _literal(str(context.get("expected", "")), value, path)
+    if kind.startswith("string"):
+        return f"expected text, found {shown(value)}", quote or "quote it"
+    expected = {"int": "a whole number", "bool": "true or false", "float": "a number"}.get(kind.split("_", maxsplit=1)[0])
+    return (
+        f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not taken here"
+    ), quote
+
+
+def _literal(expected: str, value: object, path: Path) -> tuple[str, str | None]:
+    if path == ("nsw",):
+        return (
+            f"this nsw reads version {expected}, and here stands {shown(value)}",
+            f"write 'nsw: {expected}', or install a newer nsw",
+        )
+    words = re.findall(r"'([^']*)'", expected) or [expected]
+    choices = ", ".join(words)
+    return f"expected one of {choices}; found {shown(value)}", did_you_mean(value, words) if isinstance(
+        value, str
+    ) else None
