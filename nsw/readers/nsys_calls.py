@@ -1,0 +1,143 @@
+"""Summaries of calls that take time on the host: CUDA API, OS runtime, OpenACC, MPI."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.nsys_collect import Collected, collect
+from nsw.readers.nsys_source import (
+    DURATION,
+    NULL,
+    RUNTIME,
+    TableFault,
+    has_columns,
+    process_of,
+    require_integers,
+)
+from nsw.readers.nsys_statistics import group, merge, statistics, with_shares
+
+if TYPE_CHECKING:
+    from nsw.readers.nsys_source import IntArray, Source
+    from nsw.tables import Row
+
+_VERSION = re.compile(r"_v\d{4,5}\Z")  # cudaLaunchKernel_v7000, cudaGraphLaunch_v10000
+_OPENACC = {
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "data",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "compute",
+    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other",
+}
+_MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+
+
+def api_summary(source: Source) -> list[Row]:
+    """Calls of the CUDA runtime and driver; versions of one call (`_v3020`) are one row."""
+    return _by_name(source, RUNTIME, unversioned)
+
+
+def osrt_summary(source: Source) -> list[Row]:
+    """Calls of the operating system's runtime."""
+    return _by_name(source, "OSRT_API", str)
+
+
+def openacc_summary(source: Source) -> list[Row]:
+    """OpenACC events by construct, source file and line."""
+    rows: list[Row] = []
+    for table, kind in _OPENACC.items():
+        if has_columns(source, table, "start", "end", "nameId"):
+            rows += [r | {"kind": kind} for r in _constructs(source, table)]
+    return with_shares(rows)
+
+
+def mpi_summary(source: Source) -> list[Row]:
+    """MPI calls by name, with the bytes that were sent where MPI said so; without shares."""
+    values: dict[str, list[IntArray]] = {}
+    sizes: dict[str, int] = {}
+    for table in _MPI:
+        found = collect(source, table, "textId")
+        if found is None:
+            continue
+        names = source.strings(found.grouped.keys)
+        sent = _bytes_by_key(source, table)
+        for index, key in enumerate(found.grouped.keys):
+            name = names.get(key, f"string {key}")
+            values.setdefault(name, []).append(found.grouped.of(index))
+            if key in sent and "recv" not in name.lower():
+                sizes[name] = sizes.get(name, 0) + sent[key]
+    return [
+        {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}
+        for name, parts in values.items()
+    ]
+
+
+def pid_of(found: Collected, column: str) -> int | None:
+    """The process of all rows, from serialized global ids; None when there are several."""
+    pids = {None if v == NULL else process_of(v) for v in found.distinct[column]}
+    return pids.pop() if len(pids) == 1 else None
+
+
+def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
+    found = collect(source, table, "nameId", distinct=("globalTid",))
+    if found is None:
+        return []
+    names = source.strings(found.grouped.keys)
+    # a name that StringIds lacks stays apart from all others
+    labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
+    pid = pid_of(found, "globalTid")
+    return with_shares(
+        [{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()]
+    )
+
+
+def unversioned(name: str) -> str:
+    """The name of an API call less the version of its interface."""
+    return _VERSION.sub("", name)
+
+
+def _constructs(source: Source, table: str) -> list[Row]:
+    import numpy as np
+
+    places: dict[tuple[int, int, int], int] = {}
+    keys: list[IntArray] = []
+    durations: list[IntArray] = []
+    for batch in source.scan(table, ["nameId", "srcFile", "lineNo", DURATION]):
+        require_integers(table, batch, "nameId", DURATION)
+        triples = zip(*(batch[c].tolist() for c in ("nameId", "srcFile", "lineNo")), strict=True)
+        keys.append(np.array([places.setdefault(t, len(places)) for t in triples], np.int64))
+        durations.append(batch[DURATION])
+    if not keys:
+        return []
+    texts = source.strings([i for name, file, _ in places for i in (name, file) if i != NULL])
+    labels = [_place(texts, *t) for t in places]
+    try:
+        grouped = group(np.concatenate(keys), np.concatenate(durations))
+    except OverflowError as fault:
+        raise TableFault(table, str(fault)) from fault
+    merged = merge(grouped, [labels[k] for k in grouped.keys])
+    return [{"name": name, **statistics(values)} for name, values in merged.items()]
+
+
+def _place(texts: dict[int, str], name: int, file: int, line: int) -> str:
+    construct = texts.get(name, f"string {name}")
+    return f"{construct}@{texts[file]}:{line}" if file in texts else construct
+
+
+def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    if not has_columns(source, table, "size", "textId"):
+        return sizes
+    for batch in source.scan(table, ["textId", "size"]):
+        for key, size in zip(batch["textId"].tolist(), batch["size"].tolist(), strict=True):
+            if size != NULL:
+                sizes[key] = sizes.get(key, 0) + size
+    return sizes
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    import numpy as np
+
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
