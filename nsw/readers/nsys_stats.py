@@ -1,0 +1,127 @@
+"""`nsys stats` and `nsys profile --stats=true`: text and CSV of 2019 to 2026, also inside a job's output."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nsw.readers import nsys_stats_rows as make
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nsys_stats_collect import Collected
+from nsw.readers.nsys_stats_columns import Marks, decide_marks, is_clipped
+from nsw.readers.nsys_stats_grids import Grid, find_grids
+from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
+from nsw.readers.nsys_stats_lines import by_rank, text_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEADER = re.compile(
+    r'^(?:.{0,60}?[\s>:|"])??"?Time ?\(%\)"?[\s,;|]+"?Total Time'
+    r'|^\W*Total \((?:[KMGT]?i?B)\)"?[\s,;|]+"?(?:Count|Operations)'
+    r"|^\W*Start \(\w+\)[\s,;|]+Duration \(\w+\)[\s,;|]+(?:CorrId|Name)|^PID[,\t]TID[,\t]DevId"
+    r"|^API Start \(\w+\)[,\t]|^\W*Range[\s,;|]+Style[\s,;|]+Total Proj",
+    re.MULTILINE,
+)
+_WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
+_VERSION = re.compile(
+    r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE
+)
+_COMPLAINT = re.compile(
+    r"^(SKIPPED|ERROR|Error|FATAL ERROR|Importer error status): *(.*)|^(.*Exportation error: .*)"
+)
+
+
+def sniff(sample: Sample) -> int:
+    """By the headers of nsys's tables near the beginning, or its titles anywhere."""
+    if sample.is_binary:
+        return 0
+    if _HEADER.search(sample.text):
+        return 90
+    if "Processing [" in sample.text and "SKIPPED: " in sample.text:
+        return 70
+    return 60 if sample.contains(*_WORDS) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill the summaries and traces that the text holds; tables without a place in nsw are warned of."""
+    report = Report(str(path), tool="nsys", format="nsys-stats")
+    collected = Collected(report, options)
+    marks: Marks | None = None
+    for rank, lines in by_rank(text_lines(path)):
+        collected.rank = rank
+        kind: Kind = "other"
+        for found in find_grids(lines):
+            if isinstance(found, tuple):
+                _note(report, *found)
+                continue
+            marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
+            if found.part == 0:
+                kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows])
+                _note_faults(report, found)
+            _put(collected, kind, found, marks or Marks())
+    collected.finish()
+    return report
+
+
+def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
+    """Hand the rows of one table over."""
+    match kind:
+        case "kernels":
+            collected.kernels(make.kernels(grid, marks), grid)
+        case "launches":
+            collected.kernels(make.launches(grid, marks), grid)
+        case "copies":
+            collected.copies(make.kernels(grid, marks), grid)
+        case "sizes":
+            collected.sizes(make.sizes(grid, marks), grid)
+        case "gpu":
+            gpu, api = make.combined(grid, marks)
+            collected.kernels(gpu, grid)
+            collected.simple("api_summary", api, grid)
+        case "api" | "osrt":
+            collected.simple(f"{kind}_summary", make.calls(grid, marks), grid)
+        case "openacc":
+            collected.simple("openacc_summary", make.openacc(grid, marks), grid)
+        case "nvtx":
+            collected.simple("nvtx_summary", make.nvtx(grid, marks), grid)
+        case "nvtx_gpu":
+            collected.simple("nvtx_gpu_summary", make.nvtx_gpu(grid, marks), grid)
+        case "mpi":
+            collected.simple("communication", make.mpi(grid, marks), grid)
+        case "um":
+            collected.simple("um_summary", make.unified_memory(grid, marks), grid)
+        case "gpu_trace":
+            collected.trace("gpu_trace", make.gpu_trace(grid, marks), grid)
+        case "api_trace":
+            collected.trace("api_trace", make.api_trace(grid, marks), grid)
+        case "launch_trace":
+            gpu, api = make.launch_trace(grid, marks)
+            collected.trace("gpu_trace", gpu, grid)
+            collected.trace("api_trace", api, grid)
+        case "other":
+            collected.unread(report_name(grid.titles, grid.headers), grid)
+
+
+def _note(report: Report, number: int, text: str) -> None:
+    """A line outside of tables: the tool's version, or a complaint of nsys."""
+    if report.tool_version is None and (version := _VERSION.search(text)):
+        report.tool_version = version[1]
+    if complaint := _COMPLAINT.match(text.strip()):
+        word, said, other = complaint.groups()
+        if word == "SKIPPED":
+            report.warn(f"nsys skipped a table: {said}", line=number)
+        else:
+            report.warn(f"nsys said: {other or said}", line=number)
+
+
+def _note_faults(report: Report, grid: Grid) -> None:
+    for line in grid.stray:
+        report.warn("a line of another program within a table of nsys was passed over", line=line)
+    clipped = [n for n, cells in grid.rows if any(is_clipped(c) for c in cells[:-1])]
+    if clipped:
+        report.warn(
+            "nsys cut numbers to the width of their column; they are absent here",
+            line=clipped[0],
+            fix="print with --format csv",
+        )

@@ -1,0 +1,243 @@
+"""The columns of `nsys stats`: their names over the years, their units, the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from nsw.readers.quantities import Digits, digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)")
+_OTHER_NAMES = {"average": "avg", "minimum": "min", "maximum": "max", "median": "med", "time(%)": "time"}
+
+_STATISTICS = frozenset({"total time", "avg", "med", "min", "max", "stddev", "total"})
+_COUNTS = frozenset({"num calls", "calls", "instances", "count", "operations"})
+_EXECUTION = frozenset(f"{what}{how}" for what in "taqk" for how in ("avg", "med", "min", "max", "stddev"))
+_PROJECTION = frozenset(
+    {
+        "total proj time",
+        "total range time",
+        "range instances",
+        "total gpu ops",
+        "avg gpu ops",
+        "avg range lvl",
+        "avg num child",
+    }
+    | {f"proj {how}" for how in ("avg", "med", "min", "max", "stddev")}
+)
+_TRACE = frozenset(
+    {
+        "start",
+        "duration",
+        "corrid",
+        "grdx",
+        "grdy",
+        "grdz",
+        "blkx",
+        "blky",
+        "blkz",
+        "reg/trd",
+        "stcsmem",
+        "dymsmem",
+    }
+    | {"bytes", "throughput", "ctx", "greenctx", "strm", "result", "pid", "tid", "devid", "hwid", "vmid"}
+    | {
+        "api start",
+        "api dur",
+        "queue start",
+        "queue dur",
+        "kernel start",
+        "kernel dur",
+        "total dur",
+        "qcount",
+    }
+)
+_UNIFIED = frozenset(
+    {
+        "total htod migration size",
+        "total dtoh migration size",
+        "total cpu page faults",
+        "total gpu pagefaults",
+    }
+)
+_NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | {"time"}
+_ALWAYS = (
+    frozenset(
+        {"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"}
+    )
+    | _COUNTS
+)
+_TEXTS = frozenset(
+    {
+        "name",
+        "operation",
+        "range",
+        "style",
+        "category",
+        "gridxyz",
+        "blockxyz",
+        "source",
+        "device",
+        "srcmemkd",
+        "dstmemkd",
+    }
+    | {"thread name", "api name", "kernel name", "api function", "event type", "nvtx range", "t-pri"}
+)
+# Of reports that nsw has no table for: known, so that they can be named.
+_UNREAD = frozenset(
+    {
+        "end",
+        "event",
+        "tag",
+        "rank",
+        "peerrank",
+        "rootrank",
+        "size",
+        "collsendsize",
+        "collrecvsize",
+        "lvl",
+        "numchild",
+    }
+    | {
+        "durchild",
+        "durnonchild",
+        "rangeid",
+        "parentid",
+        "rangestack",
+        "nametree",
+        "projected start",
+        "numgpuops",
+    }
+    | {
+        "projected duration",
+        "orig start",
+        "orig duration",
+        "nvtx inst",
+        "kern inst",
+        "virtual address",
+        "utilization",
+    }
+    | {
+        "htod migration size",
+        "dtoh migration size",
+        "cpu page faults",
+        "gpu page faults",
+        "migration throughput",
+    }
+)
+_MEASURED = _ALWAYS | {"projected start", "kern inst", "virtual address", "utilization"}
+_KNOWN = _NUMBERS | _TEXTS | _UNREAD
+
+_GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
+_A_NUMBER = re.compile(
+    r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?\u2026?|-|None|nan", re.IGNORECASE
+)
+_NO_DIGIT = re.compile(r"\D")
+_CLIPPED = "\u2026"
+
+
+class Column(NamedTuple):
+    """A header: its name in small letters, in today's words, and the unit in its brackets."""
+
+    name: str
+    unit: str | None
+
+
+@lru_cache(maxsize=4096)
+def column(header: str) -> Column:
+    """What a header says."""
+    text = " ".join(header.split())
+    with_unit = _UNIT.fullmatch(text)
+    name, unit = (with_unit[1], with_unit[2]) if with_unit else (text, None)
+    name = name.lower()
+    return Column(_OTHER_NAMES.get(name, name), unit)
+
+
+def is_header(headers: list[str]) -> bool:
+    """Whether these are column names that nsys gives."""
+    names = [column(h).name for h in headers]
+    known = sum(name in _KNOWN for name in names)
+    return known >= max(4, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
+
+
+def is_row(headers: list[str], cells: list[str]) -> bool:
+    """Whether there are numbers where this table has numbers."""
+    for header, cell in zip(headers, cells, strict=True):
+        name = column(header).name
+        if name not in _NUMBERS:
+            continue
+        if not cell:
+            if name in _ALWAYS:
+                return False
+        elif not _A_NUMBER.fullmatch(cell):
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How this place writes numbers: the decimal mark; whatever else stands between digits groups them."""
+
+    decimal: str = "."
+
+    def digits(self, text: str) -> Digits | None:
+        """The number; None where there is none, it is cut off, or nobody groups digits so."""
+        if text.isascii() and text.isdigit():
+            return digits(text)
+        shape = _shape(self.decimal).fullmatch(text)
+        if shape is None:
+            return None
+        sign, whole, fraction, power = shape.groups()
+        return digits(
+            f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or "")
+        )
+
+
+@lru_cache(maxsize=4)
+def _shape(decimal: str) -> re.Pattern[str]:
+    """Groups of three, of four (Chinese, Japanese), or of two before the last three (Indian)."""
+    group = _GROUP.format(other="," if decimal == "." else ".")
+    whole = rf"\d+|\d{{1,4}}(?:{group}\d{{2,4}})*{group}\d{{3,4}}"
+    return re.compile(rf"(-?)({whole})(?:{re.escape(decimal)}(\d+))?(e[+-]?\d{{1,3}})?", re.IGNORECASE)
+
+
+def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Marks | None) -> Marks | None:
+    """The decimal mark that the cells prove, that of the tables before where they prove none, or None.
+
+    The share of time is printed with one digit after the mark, so it decides. Without it, a cell with two
+    kinds of marks, or with a digit or two after its only mark, tells.
+    """
+    shares = [place for place, header in enumerate(headers) if column(header) == ("time", "%")]
+    others = [place for place, header in enumerate(headers) if column(header).name in _NUMBERS]
+    proof: str | None = None
+    for cells in rows:
+        for place in shares:
+            if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}", cells[place]):
+                return Marks(found[1])
+        for place in others:
+            proof = proof or _proof(cells[place])
+    return Marks(proof) if proof else before
+
+
+def _proof(text: str) -> str | None:
+    kinds = [mark for mark in text if mark in ".,"]
+    if not kinds:
+        return None
+    if len(set(kinds)) == 2 and kinds.count(kinds[-1]) == 1:
+        return kinds[-1]
+    if len(set(kinds)) == 1 and len(kinds) > 1:
+        return "," if kinds[0] == "." else "."
+    before, after = text.rsplit(kinds[-1], 1)
+    if before.lstrip("-") == "0":  # nobody groups digits after a zero
+        return kinds[-1]
+    return kinds[-1] if after.isdigit() and len(after) not in (3, 4) else None
+
+
+def is_clipped(text: str) -> bool:
+    """Whether nsys cut the cell to the width of its column."""
+    return text.endswith(_CLIPPED)

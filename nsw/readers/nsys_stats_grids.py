@@ -1,0 +1,231 @@
+"""Find the tables of `nsys stats` in a text, whatever stands around them.
+
+Four of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv` and
+`tsv`. Nothing here knows what a column means; `nsys_stats_columns` says which headers are nsys's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from nsw.readers.nsys_stats_columns import is_header, is_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Line: TypeAlias = tuple[int, str]
+
+_PART = 50_000  # rows of one table given at a time
+_TITLES = 5  # lines before a table that may say what it is
+_LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
+_STRAY = 2  # lines of other programs that may stand between two rows
+
+_DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
+_BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
+_FIRST_CELL = re.compile(
+    r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)'
+)
+
+
+@dataclass(slots=True)
+class Grid:
+    """A table, or the next rows of a long one (`part` above 0)."""
+
+    line: int
+    headers: list[str]
+    titles: tuple[str, ...]
+    style: Literal["column", "table", "csv"]
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    part: int = 0
+    stray: list[int] = field(default_factory=list)
+
+
+class Lines:
+    """Lines that can be looked at before they are taken."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._source = iter(lines)
+        self._waiting: deque[Line] = deque()
+
+    def take(self) -> Line | None:
+        """The next line, or None at the end."""
+        return self._waiting.popleft() if self._waiting else next(self._source, None)
+
+    def peek(self, ahead: int = 0) -> Line | None:
+        """A line to come, or None at the end."""
+        while len(self._waiting) <= ahead:
+            line = next(self._source, None)
+            if line is None:
+                return None
+            self._waiting.append(line)
+        return self._waiting[ahead]
+
+    def give_back(self, lines: Iterable[Line]) -> None:
+        """Put lines back, the first of them to be taken first."""
+        self._waiting.extendleft(reversed(list(lines)))
+
+
+def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
+    """The tables of a text, and between them every other line that is not blank, in their order."""
+    lines = Lines(source)
+    before: deque[str] = deque(maxlen=_TITLES)
+    held: Line | None = None  # it may prove to be a header
+    while (line := lines.take()) is not None:
+        parts = _grids_at(line, held, lines, before)
+        first = next(parts, None)
+        if first is not None:
+            yield first
+            yield from parts
+            before.clear()
+            held = None
+            continue
+        if held is not None and held[1].strip():
+            before.append(held[1].strip())
+            yield held
+        held = line
+    if held is not None and held[1].strip():
+        yield held
+
+
+def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
+    """The parts of the table that begins at this line, if one does."""
+    _, text = line
+    if held is not None and (dashes := _DASHES.match(text)):
+        layout = _under_dashes(dashes)
+        headers = layout.cut(held[1])
+        if headers is not None and is_header(headers):
+            grid = Grid(held[0], headers, tuple(before), "column")
+            yield from _filled(grid, _printed_rows(lines, grid, layout))
+    elif border := _BORDER.match(text):
+        yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
+    elif (first := _FIRST_CELL.search(text)) and (delimiter := _delimiter(text, first.start())):
+        headers = next(csv.reader([text[first.start() :]], delimiter=delimiter))
+        if is_header(headers):
+            titles = (*before, held[1].strip()) if held else tuple(before)
+            grid = Grid(line[0], headers, titles, "csv")
+            yield from _filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
+
+
+def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
+    for row in rows:
+        grid.rows.append(row)
+        if len(grid.rows) == _PART:
+            yield grid
+            grid = Grid(
+                grid.line, grid.headers, grid.titles, grid.style, part=grid.part + 1, stray=grid.stray
+            )
+    if grid.rows or grid.part == 0:
+        yield grid
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the cells of a printed row are."""
+
+    spans: tuple[tuple[int, int], ...]
+    gap: str  # what stands between cells
+
+    def cut(self, text: str) -> list[str] | None:
+        """The cells, or None where text stands between them."""
+        end = self.spans[0][0]
+        for (_, stop), (start, _) in itertools.pairwise(self.spans):
+            if text[stop:start].strip() not in ("", self.gap):
+                return None
+        if self.gap and text[end - 1 : end] != self.gap:
+            return None
+        cells = [text[start:stop].strip() for start, stop in self.spans]
+        if not self.gap:  # the last column may be longer than its dashes
+            cells[-1] = text[self.spans[-1][0] :].strip()
+        return cells
+
+    def split(self, text: str) -> list[str] | None:
+        """The cells of a row that does not keep to its columns: numbers first, then at most one text."""
+        cells = text[self.spans[0][0] :].split(None, len(self.spans) - 1) if text.strip() else []
+        return [cell.strip() for cell in cells] if len(cells) == len(self.spans) else None
+
+
+def _under_dashes(dashes: re.Match[str]) -> _Layout:
+    start = dashes.start(2)
+    spans = [(start + m.start(), start + m.end()) for m in re.finditer("-+", dashes[2])]
+    if not dashes[1].strip():  # numbers may begin left of their dashes
+        spans[0] = (0, spans[0][1])
+    return _Layout(tuple(spans), "")
+
+
+def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    while (line := lines.peek()) is not None:
+        cells = _printed_row(line[1], grid.headers, layout)
+        if cells is None:
+            skipped = _strays(lines, grid.headers, layout)
+            if not skipped:
+                return
+            grid.stray.extend(skipped)
+            continue
+        lines.take()
+        yield line[0], cells
+
+
+def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:
+    for cells in (layout.cut(text), layout.split(text) if not layout.gap else None):
+        if cells is not None and is_row(headers, cells):
+            return cells
+    return None
+
+
+def _strays(lines: Lines, headers: list[str], layout: _Layout) -> list[int]:
+    """Take the lines that another program printed between two rows; their numbers."""
+    for ahead in range(_STRAY):
+        here, later = lines.peek(ahead), lines.peek(ahead + 1)
+        if here is None or later is None or not here[1].strip():
+            return []
+        cells = layout.cut(later[1])
+        if cells is not None and is_row(headers, cells):
+            taken = [lines.take() for _ in range(ahead + 1)]
+            return [line[0] for line in taken if line is not None]
+    return []
+
+
+def _boxed(line: Line, border: re.Match[str], lines: Lines, before: list[str]) -> Iterator[Grid]:
+    marks = [border.start(2) + m.start() for m in re.finditer(r"\+", border[2])]
+    layout = _Layout(tuple((a + 1, b) for a, b in itertools.pairwise(marks)), "|")
+    header, below = lines.peek(0), lines.peek(1)
+    if header is None or below is None or not _BORDER.match(below[1]):
+        return
+    headers = layout.cut(header[1])
+    if headers is None or not is_header(headers):
+        return
+    lines.take()
+    lines.take()
+    grid = Grid(line[0] + 1, headers, tuple(b for b in before if b), "table")
+    yield from _filled(grid, _printed_rows(lines, grid, layout))
+
+
+def _delimiter(text: str, start: int) -> str | None:
+    rest = text[start:]
+    found = max(",;\t", key=rest.count)
+    return found if rest.count(found) >= 3 else None
+
+
+def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    taken: list[Line] = []
+
+    def one_record() -> Iterator[str]:
+        while len(taken) < _LONGEST_RECORD and (line := lines.take()) is not None:
+            taken.append(line)
+            yield line[1][prefix:] + "\n"
+
+    while True:
+        taken.clear()
+        try:
+            cells = next(csv.reader(one_record(), delimiter=delimiter), None)
+        except csv.Error:
+            cells = None
+        if cells is None or len(cells) != len(grid.headers) or not is_row(grid.headers, cells):
+            lines.give_back(taken)
+            return
+        yield taken[0][0], [cell.strip() for cell in cells]

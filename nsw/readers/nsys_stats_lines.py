@@ -1,0 +1,57 @@
+"""The lines of a job's output: of any encoding, without colours and progress bars, told apart by rank."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+from nsw.readers.model import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from nsw.readers.nsys_stats_grids import Line
+
+Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
+
+_LONGEST = 1 << 20  # characters of a line; the rest of a longer one is taken as the next
+_LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
+_HELD = 4_000_000  # labelled lines that are sorted by rank in memory
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# srun --label, mpirun --tag-output (Open MPI 4 and 5), Intel MPI -l
+_LABEL = re.compile(r"^(?: *(\d{1,5}): ?|\[(?:\d+,)?(\d{1,5})\](?:<std\w+>)?:? ?)(?=.)")
+
+
+def text_lines(path: Path) -> Iterator[Line]:
+    """Numbered lines, from 1."""
+    encoding = Sample(path).encoding
+    with path.open(encoding=encoding, errors="replace", newline="\n") as file:
+        for number in itertools.count(1):
+            text = file.readline(_LONGEST)
+            if not text:
+                return
+            text = text.rstrip("\r\n")
+            if "\r" in text:  # what a progress bar overwrote
+                text = text.rsplit("\r", 1)[1]
+            if "\x1b" in text:
+                text = _COLOUR.sub("", text)
+            yield number, text
+
+
+def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
+    """The lines of each rank where a launcher put its number before each, else all lines and None."""
+    first = list(itertools.islice(lines, _LOOKED_AT))
+    labelled = [m for _, text in first if (m := _LABEL.match(text))]
+    everything = itertools.chain(first, lines)
+    if len(labelled) < 4 or len(labelled) < 0.6 * sum(bool(text.strip()) for _, text in first):
+        yield None, everything
+        return
+    ranks: dict[int | None, list[Line]] = {}
+    for number, text in itertools.islice(everything, _HELD):
+        label = _LABEL.match(text)
+        rank = int(label[1] or label[2]) if label else None
+        ranks.setdefault(rank, []).append((number, text[label.end() :] if label else text))
+    yield from sorted(ranks.items(), key=lambda item: -1 if item[0] is None else item[0])
+    yield None, everything

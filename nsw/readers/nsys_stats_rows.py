@@ -1,0 +1,298 @@
+"""Rows of the schema out of the rows of `nsys stats`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.nsys_stats_columns import Marks, column
+from nsw.readers.nsys_stats_kinds import gpu_kind, nvtx_style, openacc_kind, title_unit
+from nsw.readers.quantities import TIME_UNITS, Quantity, size_factor
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nsw.readers.nsys_stats_grids import Grid
+    from nsw.tables import Row
+
+_COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")
+_TIMES = {
+    "avg": "avg_ns",
+    "med": "med_ns",
+    "min": "min_ns",
+    "max": "max_ns",
+    "stddev": "stddev_ns",
+    "total time": "total_ns",
+}
+_DEVICE = re.compile(r"(.*?) ?\((\d+)\)")
+_TRACE_IDS = {
+    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
+    "result": "return_value",
+    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
+    "blkz": "block_z",
+    "reg/trd": "registers", "devid": "device",
+}  # fmt: skip
+_TRACE_BYTES = {
+    "stcsmem": "static_smem_bytes",
+    "dymsmem": "dynamic_smem_bytes",
+    "bytes": "bytes",
+    "throughput": "bytes_per_s",
+}
+
+
+class Cells:
+    """The cells of one row by the name of their column, as numbers of the schema's units."""
+
+    def __init__(self, grid: Grid, marks: Marks) -> None:
+        self._columns = {column(h).name: (place, column(h).unit) for place, h in enumerate(grid.headers)}
+        self._title_unit = title_unit(grid.titles)
+        self._marks = marks
+        self.cells: list[str] = []
+        self.titles = grid.titles
+
+    def text(self, name: str) -> str:
+        """The cell as printed; empty where there is no such column."""
+        found = self._columns.get(name)
+        return self.cells[found[0]] if found else ""
+
+    def count(self, *names: str) -> int | None:
+        """A whole number out of the first of the columns that is there."""
+        for name in names:
+            if name in self._columns:
+                found = self._marks.digits(self.text(name))
+                whole = found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
+                return whole if whole is not None and abs(whole) < 2**63 else None
+        return None
+
+    def time(self, name: str) -> Quantity | None:
+        """Nanoseconds."""
+        power = TIME_UNITS.get((self._unit(name) or "ns").lower())
+        found = self._marks.digits(self.text(name))
+        if found is None or power is None:
+            return None
+        exact = power == 0 and found.exponent >= 0
+        return Quantity(found.scaled().value, None) if exact else found.scaled(power)
+
+    def bytes(self, name: str) -> Quantity | None:
+        """Bytes, or bytes a second."""
+        unit = re.sub(r"(?:ps|/s)$", "", (self._unit(name) or "MB"))
+        factor = size_factor(unit, 1000)
+        found = self._marks.digits(self.text(name))
+        if found is None or factor is None:
+            return None
+        value, half = found.scaled()
+        exact = factor == 1 and found.exponent >= 0
+        return Quantity(value * factor, None if exact or half is None else half * factor)
+
+    def percent(self, name: str) -> Quantity | None:
+        """A share, which is always rounded."""
+        found = self._marks.digits(self.text(name))
+        return found.scaled() if found else None
+
+    def _unit(self, name: str) -> str | None:
+        found = self._columns.get(name)
+        return (found[1] if found else None) or self._title_unit
+
+
+def put(row: Row, target: str, quantity: Quantity | None) -> None:
+    """Set a column and, where the number was rounded, its `_pm` twin."""
+    if quantity is not None:
+        row[target] = quantity.value
+        if quantity.pm is not None:
+            row[f"{target}_pm"] = quantity.pm
+
+
+def _each(grid: Grid, marks: Marks, make: Callable[[Cells], Row | None]) -> Iterator[Row]:
+    cells = Cells(grid, marks)
+    for _, cells.cells in grid.rows:
+        row = make(cells)
+        if row is not None:
+            yield row
+
+
+def _statistics(cells: Cells) -> Row:
+    row: dict[str, Any] = {"calls": cells.count(*_COUNTS)}
+    put(row, "time_pct", cells.percent("time"))
+    for name, target in _TIMES.items():
+        put(row, target, cells.time(name))
+    return row
+
+
+def named(name: str) -> Row:
+    """The name of a GPU row and what to call it."""
+    return {"kind": gpu_kind(name), "name": name, "short_name": short_name(name)}
+
+
+def kernels(grid: Grid, marks: Marks) -> list[Row]:
+    """gpu_summary rows: kernels, or copies by time."""
+    return list(_each(grid, marks, lambda c: named(c.text("name") or c.text("operation")) | _statistics(c)))
+
+
+def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
+    """gpu_summary and api_summary rows of a table of both.
+
+    Where both are in it a row's share is one of API and GPU time together: no column means that.
+    """
+    gpu: list[Row] = []
+    api: list[Row] = []
+    cells = Cells(grid, marks)
+    for _, cells.cells in grid.rows:
+        name, category = cells.text("operation"), cells.text("category")
+        if category == "CUDA_API":
+            api.append({"name": name} | _statistics(cells))
+        else:
+            gpu.append(named(name) | {"kind": gpu_kind(name, category)} | _statistics(cells))
+    if api and gpu:
+        for row in (*api, *gpu):
+            row.pop("time_pct", None)
+            row.pop("time_pct_pm", None)
+    return gpu, api
+
+
+def sizes(grid: Grid, marks: Marks) -> list[Row]:
+    """gpu_summary rows that have bytes and no time."""
+
+    def make(cells: Cells) -> Row:
+        row = named(cells.text("operation") or cells.text("name")) | {"calls": cells.count(*_COUNTS)}
+        put(row, "total_bytes", cells.bytes("total"))
+        return row
+
+    return list(_each(grid, marks, make))
+
+
+def calls(grid: Grid, marks: Marks) -> list[Row]:
+    """api_summary or osrt_summary rows."""
+    return list(_each(grid, marks, lambda c: {"name": c.text("name")} | _statistics(c)))
+
+
+def openacc(grid: Grid, marks: Marks) -> list[Row]:
+    """openacc_summary rows."""
+    return [row | {"kind": openacc_kind(row["name"])} for row in calls(grid, marks)]
+
+
+def nvtx(grid: Grid, marks: Marks) -> list[Row]:
+    """nvtx_summary rows."""
+
+    def make(cells: Cells) -> Row:
+        return {
+            "name": _range(cells.text("range")),
+            "style": nvtx_style(cells.text("style"), cells.titles),
+        } | _statistics(cells)
+
+    return list(_each(grid, marks, make))
+
+
+def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
+    """nvtx_gpu_summary rows."""
+
+    def make(cells: Cells) -> Row:
+        row: Row = {"name": _range(cells.text("range")), "calls": cells.count("range instances")}
+        row["gpu_ops"] = cells.count("total gpu ops")
+        projected: Row = {}
+        put(projected, "ns", cells.time("total proj time"))
+        return row | {"projected_ns": projected.get("ns")}
+
+    return list(_each(grid, marks, make))
+
+
+def _range(text: str) -> str:
+    """Newer versions put `:` before ranges of the default domain."""
+    return text[1:] if re.match(r":[^:]", text) else text
+
+
+def mpi(grid: Grid, marks: Marks) -> list[Row]:
+    """Communication rows."""
+
+    def make(cells: Cells) -> Row:
+        return {"library": "mpi", "name": cells.text("name"), "pid": cells.count("pid")} | _statistics(cells)
+
+    return list(_each(grid, marks, make))
+
+
+def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
+    """um_summary rows out of the one row of totals."""
+    rows: list[Row] = []
+    for number, name in (
+        ("total htod migration size", "Host To Device"),
+        ("total dtoh migration size", "Device To Host"),
+    ):
+        rows.extend(_each(grid, marks, lambda c, n=number, t=name: _moved(c, n, t)))  # type: ignore[misc]
+    for number, name in (
+        ("total cpu page faults", "CPU page faults"),
+        ("total gpu pagefaults", "GPU page faults"),
+    ):
+        rows.extend(_each(grid, marks, lambda c, n=number, t=name: {"name": t, "calls": c.count(n)}))  # type: ignore[misc]
+    return [row for row in rows if row.get("calls") is not None or row.get("total_bytes") is not None]
+
+
+def _moved(cells: Cells, column_name: str, name: str) -> Row:
+    row: Row = {"name": name}
+    put(row, "total_bytes", cells.bytes(column_name))
+    return row
+
+
+def _traced(cells: Cells, start: str, duration: str) -> Row:
+    row: Row = {target: cells.count(name) for name, target in _TRACE_IDS.items() if cells.text(name)}
+    for name, target in ((start, "start_ns"), (duration, "duration_ns")):
+        put(row, target, cells.time(name))
+        if isinstance(row.get(target), float):
+            row[target] = round(row[target])
+    return row
+
+
+def gpu_trace(grid: Grid, marks: Marks) -> list[Row]:
+    """gpu_trace rows."""
+
+    def make(cells: Cells) -> Row:
+        row = named(cells.text("name")) | _traced(cells, "start", "duration")
+        for name, target in _TRACE_BYTES.items():
+            put(row, target, cells.bytes(name))
+        if device := _DEVICE.fullmatch(cells.text("device")):
+            row["device_name"], row["device"] = device[1], int(device[2])
+        for name, target in (("srcmemkd", "src_memory"), ("dstmemkd", "dst_memory")):
+            row[target] = cells.text(name).lower() or None
+        return row
+
+    return list(_each(grid, marks, make))
+
+
+def api_trace(grid: Grid, marks: Marks) -> list[Row]:
+    """api_trace rows."""
+    return list(_each(grid, marks, lambda c: {"name": c.text("name")} | _traced(c, "start", "duration")))
+
+
+def launches(grid: Grid, marks: Marks) -> list[Row]:
+    """gpu_summary rows of the kernels' part of launch statistics; the sum is mean times count."""
+
+    def make(cells: Cells) -> Row:
+        row = named(cells.text("kernel name")) | {"calls": cells.count("count")}
+        row |= {"pid": cells.count("pid"), "device": cells.count("devid")}
+        for how in ("avg", "med", "min", "max", "stddev"):
+            put(row, f"{how}_ns", cells.time(f"k{how}"))
+        if row.get("avg_ns") is not None and row["calls"] is not None:
+            row["total_ns"] = row["avg_ns"] * row["calls"]
+            row["total_ns_pm"] = row.get("avg_ns_pm", 0.0) * row["calls"]
+        return row
+
+    return list(_each(grid, marks, make))
+
+
+def launch_trace(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
+    """gpu_trace and api_trace rows."""
+
+    def kernel(cells: Cells) -> Row:
+        row = named(cells.text("kernel name")) | _traced(cells, "kernel start", "kernel dur")
+        row.pop("tid", None)
+        for what, name in (("grid", "gridxyz"), ("block", "blockxyz")):
+            extent = cells.text(name).split()
+            if len(extent) == 3 and all(e.isdigit() for e in extent):
+                row |= dict(zip((f"{what}_x", f"{what}_y", f"{what}_z"), map(int, extent), strict=True))
+        return row
+
+    def call(cells: Cells) -> Row:
+        row = {"name": cells.text("api function")} | _traced(cells, "api start", "api dur")
+        row.pop("device", None)
+        return row
+
+    return list(_each(grid, marks, kernel)), list(_each(grid, marks, call))
