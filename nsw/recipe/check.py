@@ -77,14 +77,11 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         for index in found.idle_excludes
     ]
     warnings += [
-        document.diagnostic(("matrix", "include", index), "this case is there already")
-        for index in found.idle_includes
+        document.diagnostic(("matrix", "include", index), "this case is there already") for index in found.idle_includes
     ]
     warnings += _lists_in_quotes(document)
     faults = (
-        []
-        if found.cases
-        else [document.diagnostic(("matrix",), "no case is left: the excludes match all", key=True)]
+        [] if found.cases else [document.diagnostic(("matrix",), "no case is left: the excludes match all", key=True)]
     )
     return found.cases, faults, warnings
 
@@ -96,10 +93,7 @@ def parameters(document: Document) -> list[str]:
         return []
     names = [name for name in matrix if name not in MATRIX_WORDS]
     included = (
-        name
-        for _, point in document.find("matrix", "include", "*")
-        if isinstance(point, dict)
-        for name in point
+        name for _, point in document.find("matrix", "include", "*") if isinstance(point, dict) for name in point
     )
     return names or list(dict.fromkeys(included))
 
@@ -129,9 +123,7 @@ def _expressions(document: Document) -> Iterator[Diagnostic]:
         yield from _unknown_names(document, path, text, known)
 
 
-def _unknown_names(
-    document: Document, path: Path, text: Any, known: set[str] | frozenset[str]
-) -> Iterator[Diagnostic]:
+def _unknown_names(document: Document, path: Path, text: Any, known: set[str] | frozenset[str]) -> Iterator[Diagnostic]:
     if not is_template(text):
         return
     try:
@@ -148,11 +140,7 @@ def _unknown_names(
 
 def _report(document: Document) -> Iterator[Diagnostic]:
     names = parameters(document)
-    figures = (
-        list(document.get(("app", "figures")) or ())
-        if isinstance(document.get(("app", "figures")), dict)
-        else []
-    )
+    figures = list(document.get(("app", "figures")) or ()) if isinstance(document.get(("app", "figures")), dict) else []
     for path, known, what in (
         (("report", "scaling", "axis"), names, "parameter of the matrix"),
         (("report", "compare", "parameter"), names, "parameter of the matrix"),
@@ -160,18 +148,14 @@ def _report(document: Document) -> Iterator[Diagnostic]:
     ):
         word = document.get(path)
         if isinstance(word, str) and word not in known:
-            hint = did_you_mean(word, known) or (
-                f"there are: {', '.join(known)}" if known else "there is none"
-            )
+            hint = did_you_mean(word, known) or (f"there are: {', '.join(known)}" if known else "there is none")
             yield document.diagnostic(path, f"{shown(word)} is no {what}", hint=hint)
 
 
 def _pass_names(document: Document) -> Iterator[Diagnostic]:
     first: dict[str, Path] = {}
     for path, entry in document.find("passes", "*"):
-        kind = (
-            entry if isinstance(entry, str) else next(iter(entry), None) if isinstance(entry, dict) else None
-        )
+        kind = entry if isinstance(entry, str) else next(iter(entry), None) if isinstance(entry, dict) else None
         options = entry.get(kind) if isinstance(entry, dict) else None
         name = options.get("name", kind) if isinstance(options, dict) else kind
         if not isinstance(name, str):
@@ -213,9 +197,7 @@ def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
             exists = False
         if not exists:
             hint = did_you_mean(name, _beside(folder, name))
-            yield document.diagnostic(
-                path, f"there is no file {shown(name)} in the recipe's folder", hint=hint
-            )
+            yield document.diagnostic(path, f"there is no file {shown(name)} in the recipe's folder", hint=hint)
 
 
 def _beside(folder: FilePath, name: str) -> list[str]:

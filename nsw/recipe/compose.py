@@ -97,9 +97,7 @@ class _Composer:
     def _alias(self, event: Any) -> Node:
         mark = self._mark(event)
         if event.anchor not in self._anchors:
-            raise Stop(
-                mark, f"no anchor '&{event.anchor}' stands above", "quote the value if the * is meant as text"
-            )
+            raise Stop(mark, f"no anchor '&{event.anchor}' stands above", "quote the value if the * is meant as text")
         node = self._anchors[event.anchor]
         if node is None:
             raise Stop(mark, f"'*{event.anchor}' stands inside what it refers to")
@@ -227,7 +225,5 @@ def _resolved(text: str) -> Scalar:
 def _whole(text: str, base: int) -> int:
     number = int(text, base) if len(text) <= 24 else 1 << 64
     if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError(
-            f"the number {shown(text)} does not fit into 64 bits; quote it if it is meant as text"
-        )
+        raise ValueError(f"the number {shown(text)} does not fit into 64 bits; quote it if it is meant as text")
     return number

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 LARGEST = 4 << 20  # characters of a file
 _LONGEST_LINE = 400  # a longer line is cut behind the fault when it is shown
 _LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
-_UNPRINTABLE = re.compile(
-    r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe\uff00-\U0010ffff]"
-)
+_UNPRINTABLE = re.compile(r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe\uff00-\U0010ffff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +75,12 @@ class Document:
         return at_key if key or not path or starts_below or node.value is None else node.span
 
     def raw(self, path: Path) -> str:
-        """The text of the value at `path` as it stands in the file, quotes and all; empty when there is none."""
+        """The text of the value at `path` as it stands in the file, quotes and all; empty without one."""
         node = self.node(path)
         if node is None or node.value is None:
             return ""
         starts, span = self._line_starts, node.span
-        return self.text[
-            starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1
-        ]
+        return self.text[starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1]
 
     def mark_in_raw(self, path: Path, offset: int, length: int = 1) -> Mark | None:
         """The place of `length` characters from `offset` of `raw(path)`."""
@@ -97,7 +93,7 @@ class Document:
         return Mark(node.span.file, line, column, line, column + max(1, length))
 
     def mark_in_value(self, path: Path, offset: int | None, length: int = 1) -> Mark | None:
-        """The place of `length` characters from `offset` of a text value; of all of it where escapes hide that."""
+        """The place of `length` characters from `offset` of a text; of all of it where escapes hide them."""
         node = self.node(path)
         if offset is None or node is None or not isinstance(node.value, str):
             return self.mark(path)
@@ -111,9 +107,7 @@ class Document:
         """A diagnostic at a place of this file, with its line."""
         return Diagnostic(message, mark, _line_at(self.lines, mark), hint)
 
-    def diagnostic(
-        self, path: Path, message: str, *, hint: str | None = None, key: bool = False
-    ) -> Diagnostic:
+    def diagnostic(self, path: Path, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
         """A diagnostic at a value, or at its key."""
         return self.at(self.mark(path, key), message, hint=hint)
 

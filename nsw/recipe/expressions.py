@@ -22,8 +22,71 @@ LONGEST_RANGE = 10_000  # values of range() and turns of a loop
 LONGEST_TEXT = 100_000  # characters that a repetition may make
 _WIDEST = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")  # a printf width that would make a huge text
 _WRAP = "\0wrap"  # how the wrapping function travels to `finalize`: no template can name it
-_FILTERS = ["abs", "bool", "default", "d", "first", "float", "format", "int", "join", "last", "length", "count", "list", "lower", "upper", "max", "min", "replace", "round", "sort", "string", "sum", "title", "trim", "unique"]
-_TESTS = ["boolean", "callable", "defined", "divisibleby", "eq", "equalto", "even", "false", "float", "ge", "greaterthan", "gt", "in", "integer", "iterable", "le", "lessthan", "lower", "lt", "mapping", "ne", "none", "number", "odd", "sameas", "sequence", "string", "true", "undefined", "upper", "==", "!=", "<", ">", "<=", ">="]
+_FILTERS = [
+    "abs",
+    "bool",
+    "default",
+    "d",
+    "first",
+    "float",
+    "format",
+    "int",
+    "join",
+    "last",
+    "length",
+    "count",
+    "list",
+    "lower",
+    "upper",
+    "max",
+    "min",
+    "replace",
+    "round",
+    "sort",
+    "string",
+    "sum",
+    "title",
+    "trim",
+    "unique",
+]
+_TESTS = [
+    "boolean",
+    "callable",
+    "defined",
+    "divisibleby",
+    "eq",
+    "equalto",
+    "even",
+    "false",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "sameas",
+    "sequence",
+    "string",
+    "true",
+    "undefined",
+    "upper",
+    "==",
+    "!=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+]
 _METHODS = frozenset(
     {
         "ljust",
@@ -57,7 +120,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise SecurityError("the format is too wide")
         return super().call_binop(context, operator, left, right)
 
-    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:  # noqa: ARG002  # Jinja's name
         return None  # str.format goes the way of the other methods that `is_safe_attribute` refuses
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -100,9 +163,7 @@ def _environment() -> _Environment:
         cache_size=0,
     )
     environment.globals = {"range": _range}
-    environment.filters = {
-        name: environment.filters[name] for name in _FILTERS if name in environment.filters
-    }
+    environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
     environment.filters["format"] = _format
     if "bool" not in environment.filters:
         environment.filters["bool"] = bool
@@ -178,9 +239,7 @@ class Expression:
             _refuse_statements(tree)
             self.names = frozenset(meta.find_undeclared_variables(tree)) - environment.globals.keys()
             if all(isinstance(statement, nodes.Output) for statement in tree.body):
-                self._parts = tuple(
-                    _part(node, self.text) for output in tree.body for node in _outputs(output)
-                )
+                self._parts = tuple(_part(node, self.text) for output in tree.body for node in _outputs(output))
             else:
                 self._template = environment.from_string(self.text)
         except TemplateSyntaxError as fault:
@@ -193,7 +252,7 @@ class Expression:
             raise Fault(f"this expression cannot be read: {plain(str(fault))[:200]}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """The value: of a text that is exactly one `{{ ... }}` its own, with its type; otherwise the rendered text.
+        """The value with its type where the text is exactly one `{{ ... }}`; otherwise the rendered text.
 
         Raises:
             Fault: A name is missing, or the computation fails.
@@ -217,9 +276,7 @@ class Expression:
         to_text = wrap or str
         return "".join(part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
 
-    def _rendered(
-        self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None
-    ) -> str:
+    def _rendered(self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None) -> str:
         try:
             context = template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
             return "".join(template.root_render_func(context))

@@ -13,7 +13,7 @@ T = TypeVar("T")
 _LONGEST = 48  # characters of a value that a message repeats
 
 
-class Fault(ValueError):
+class Fault(ValueError):  # noqa: N818  # a fault of the file, not an error of the program
     """What is wrong with one value.
 
     Attributes:

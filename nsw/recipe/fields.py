@@ -118,11 +118,9 @@ def regex(value: object) -> str:
     pattern = text(value)
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", pattern)
     if control:
-        letter = {"\b": "b", "\a": "a", "\f": "f", "\v": "v", "\x1b": "e", "\r": "r", "\0": "0"}.get(
-            control[0], "x.."
-        )
+        letter = {"\b": "b", "\a": "a", "\f": "f", "\v": "v", "\x1b": "e", "\r": "r", "\0": "0"}.get(control[0], "x..")
         raise Fault(
-            f"the expression holds a control character: double quotes turned '\\{letter}' into U+{ord(control[0]):04X}",
+            f"double quotes turned '\\{letter}' into the control character U+{ord(control[0]):04X}",
             hint="put the expression in single quotes",
         )
     try:
@@ -135,13 +133,9 @@ def regex(value: object) -> str:
     if groups != 1:
         found = "none" if groups == 0 else str(groups)
         hint = (
-            "put ( ) around the part that is the figure"
-            if groups == 0
-            else "write (?: ) for the groups that only bind"
+            "put ( ) around the part that is the figure" if groups == 0 else "write (?: ) for the groups that only bind"
         )
-        raise Fault(
-            f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint
-        )
+        raise Fault(f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint)
     return pattern
 
 
@@ -215,9 +209,7 @@ Ranks = Annotated[
         ]
     ),
 ]
-Duration = Annotated[
-    int, PlainValidator(units.parse_duration), _back(units.format_duration), _schema(**_DURATION)
-]
+Duration = Annotated[int, PlainValidator(units.parse_duration), _back(units.format_duration), _schema(**_DURATION)]
 DurationOrTemplate = Annotated[
     int | str,
     PlainValidator(partial(or_template, units.parse_duration)),
@@ -231,9 +223,7 @@ SizeOrTemplate = Annotated[
     _back(units.format_size),
     _schema(**_SIZE),
 ]
-Percent = Annotated[
-    float, PlainValidator(units.parse_percent), _back(units.format_percent), _schema(**_PERCENT)
-]
+Percent = Annotated[float, PlainValidator(units.parse_percent), _back(units.format_percent), _schema(**_PERCENT)]
 AmountOf = Annotated[
     units.Amount,
     PlainValidator(units.parse_amount),
@@ -244,7 +234,5 @@ CanaryRule = Annotated[
     units.Canary,
     PlainValidator(units.parse_canary),
     _back(str),
-    _schema(
-        anyOf=[{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]
-    ),
+    _schema(anyOf=[{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]),
 ]

@@ -108,7 +108,7 @@ def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None
             continue
         over = document.overlaid(path)
         _, faults, read_as = validate(Recipe, over)
-        span = document.root.child("sites").child(path[-1]).span  # type: ignore[union-attr, arg-type]  # just found
+        span = document.root.child("sites").child(path[-1]).span  # type: ignore[union-attr]  # just found
         for fault in [*faults, *check(read_as, folder)]:
             if fault.mark and (span.line, span.column) <= (fault.mark.line, fault.mark.column) < (
                 span.end_line,

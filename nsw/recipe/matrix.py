@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.model import Matrix, Range, Recipe, Scalar
+from nsw.recipe.parameters import Matrix, Range, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nsw.recipe.model import Recipe
     from nsw.recipe.nodes import Path
 
 MOST_CASES = 100_000
@@ -132,9 +133,7 @@ def _axes(
         lengths = {member: len(columns[member]) for member in group}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{member} {length}" for member, length in lengths.items())
-            raise MatrixFault(
-                ("matrix", "zip", index), f"zipped parameters need as many values each; here: {found}"
-            )
+            raise MatrixFault(("matrix", "zip", index), f"zipped parameters need as many values each; here: {found}")
         axes.append((tuple(group), list(zip(*(columns[member] for member in group), strict=True))))
     return axes
 
@@ -183,9 +182,7 @@ def _computed(name: str, text: str, params: Params) -> Scalar:
         value = Expression.parse(text).value(params)
     except Fault as fault:
         given = ", ".join(f"{k}={v}" for k, v in params.items() if not is_template(v))
-        raise MatrixFault(
-            ("matrix", name), fault.message, hint=f"with {given}" if given else fault.hint
-        ) from None
+        raise MatrixFault(("matrix", name), fault.message, hint=f"with {given}" if given else fault.hint) from None
     if not isinstance(value, str | int | float | bool):
         raise MatrixFault(
             ("matrix", name), f"{shown(text)} gives {shown(value)}, which is no value that a case can have"
@@ -198,9 +195,7 @@ def _same(one: object, other: object) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _excluded(
-    rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]
-) -> tuple[list[Params], list[int]]:
+def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]) -> tuple[list[Params], list[int]]:
     """What no exclude matches, and the excludes that match nothing."""
     idle = []
     dropped: set[int] = set()
@@ -215,9 +210,7 @@ def _excluded(
 
 def _pattern(exclude: dict[str, list[Scalar]]) -> Callable[[Params], bool]:
     wanted = list(exclude.items())
-    return lambda row: all(
-        name in row and any(_same(row[name], v) for v in values) for name, values in wanted
-    )
+    return lambda row: all(name in row and any(_same(row[name], v) for v in values) for name, values in wanted)
 
 
 def _condition(index: int, text: str) -> Callable[[Params], bool]:
@@ -233,7 +226,7 @@ def _condition(index: int, text: str) -> Callable[[Params], bool]:
 
 
 def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Params]:
-    """The added cases: every parameter given, or computed where it has but one value and that is an expression."""
+    """The added cases: every parameter is given, or computed where its only value is an expression."""
     names = list(matrix.parameters) or list(matrix.include[0] if matrix.include else ())
     computed = {
         name: values[0]

@@ -1,8 +1,6 @@
 """The passes of a recipe: the ways to observe a case, a model for each kind."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -41,9 +39,7 @@ class Model(BaseModel):
 class _Pass(Model):
     kind: ClassVar[Kind]
 
-    given_name: Name | None = Field(
-        default=None, alias="name", description="Name of the pass; defaults to its kind."
-    )
+    given_name: Name | None = Field(default=None, alias="name", description="Name of the pass; defaults to its kind.")
     repeats: Count | None = Field(default=None, description="Repeats of this pass; defaults to the recipe's.")
     time: DurationOrTemplate | None = Field(
         default=None, description="Walltime of a run of this pass, instead of resources.time."
@@ -56,12 +52,8 @@ class _Pass(Model):
 
 
 class _Profiled(_Pass):
-    options: list[Template] = Field(
-        default=[], description="More arguments for the profiler, passed on as they are."
-    )
-    ranks: Ranks = Field(
-        default="all", description="Which processes are profiled: all, first, or a list of ranks."
-    )
+    options: list[Template] = Field(default=[], description="More arguments for the profiler, passed on as they are.")
+    ranks: Ranks = Field(default="all", description="Which processes are profiled: all, first, or a list of ranks.")
 
 
 class BaselinePass(_Pass):
@@ -90,16 +82,12 @@ class Kernels(Model):
     )
     top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
     names: list[Filled] | None = Field(default=None, description="These kernels, by function name.")
-    regex: Filled | None = Field(
-        default=None, description="Kernels whose function name fits this regular expression."
-    )
+    regex: Filled | None = Field(default=None, description="Kernels whose function name fits this regular expression.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> Kernels:
+    def _one_way(self) -> Self:
         if len(ways := sorted(self.model_fields_set)) > 1:
-            raise Fault(
-                f"kernels are chosen in one way, and here stand {' and '.join(ways)}", hint="keep one of them"
-            )
+            raise Fault(f"kernels are chosen in one way, and here stand {' and '.join(ways)}", hint="keep one of them")
         return self
 
 
@@ -107,17 +95,13 @@ class Launches(Model):
     """Which launches of a chosen kernel are measured: a sample over all of them, or a stretch."""
 
     sample: Count | None = Field(default=None, description="So many launches, spread evenly over the run.")
-    skip: Number | None = Field(
-        default=None, description="Launches passed over before the first that is measured."
-    )
+    skip: Number | None = Field(default=None, description="Launches passed over before the first that is measured.")
     count: Count | None = Field(default=None, description="So many launches from there on.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> Launches:
+    def _one_way(self) -> Self:
         if self.sample is not None and (self.skip is not None or self.count is not None):
-            raise Fault(
-                "launches are sampled, or a stretch of them is taken: 'sample' excludes 'skip' and 'count'"
-            )
+            raise Fault("launches are sampled, or a stretch of them is taken: 'sample' excludes 'skip' and 'count'")
         return self
 
 
@@ -143,9 +127,7 @@ class HostPass(_Profiled):
 
     kind = "host"
 
-    tool: Literal["cprofile", "torch", "perf", "vtune", "aps"] = Field(
-        description="Profiler of the host's side."
-    )
+    tool: Literal["cprofile", "torch", "perf", "vtune", "aps"] = Field(description="Profiler of the host's side.")
 
 
 Pass: TypeAlias = BaselinePass | TimelinePass | CountersPass | HostPass
@@ -174,13 +156,11 @@ class PassEntry(Model):
         return {value: {}} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _one_kind(self) -> PassEntry:
+    def _one_kind(self) -> Self:
         if len(self.model_fields_set) != 1:
             found = " and ".join(sorted(self.model_fields_set)) or "none"
             hint = "start each pass with '- ' of its own; its options are indented below it"
-            raise Fault(
-                f"a pass is a map with one key, its kind, and here stands {shown(found)[1:-1]}", hint=hint
-            )
+            raise Fault(f"a pass is a map with one key, its kind, and here stands {shown(found)[1:-1]}", hint=hint)
         return self
 
     @property

@@ -51,9 +51,7 @@ def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diag
 class _Place:
     """A syntax fault with the lines around it."""
 
-    def __init__(
-        self, fault: yaml.YAMLError, lines: Sequence[str], file: str, line: int, column: int
-    ) -> None:
+    def __init__(self, fault: yaml.YAMLError, lines: Sequence[str], file: str, line: int, column: int) -> None:
         self.problem = str(getattr(fault, "problem", "") or "")
         self.context = str(getattr(fault, "context", "") or "")
         self.context_mark = getattr(fault, "context_mark", None)
@@ -89,9 +87,7 @@ class _Place:
         tab = indent[0].find("\t") if indent else -1
         if tab < 0 or "cannot start any token" not in self.problem:
             return None
-        return self._at(
-            "a tab indents this line; YAML takes only spaces there", "replace it by spaces", column=tab
-        )
+        return self._at("a tab indents this line; YAML takes only spaces there", "replace it by spaces", column=tab)
 
     def _escape(self) -> Diagnostic | None:
         if "unknown escape" not in self.problem:
@@ -106,11 +102,7 @@ class _Place:
         )
 
     def _open_quote(self) -> Diagnostic | None:
-        if (
-            "quoted scalar" not in self.context
-            or "end of stream" not in self.problem
-            or not self.context_mark
-        ):
+        if "quoted scalar" not in self.context or "end of stream" not in self.problem or not self.context_mark:
             return None
         return self._at(
             "this quote is never closed",
@@ -185,7 +177,5 @@ class _Place:
         if "could not find expected ':'" in self.problem:
             row = self.context_mark.line if self.context_mark else self.row
             column = self.context_mark.column if self.context_mark else self.column
-            return self._at(
-                "this line has no ':' after its key", "write 'key: value'", row=row, column=column
-            )
+            return self._at("this line has no ':' after its key", "write 'key: value'", row=row, column=column)
         return None

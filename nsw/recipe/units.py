@@ -66,9 +66,7 @@ def parse_duration(value: object) -> int:
         Fault: It is none of these.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(
-            f"the duration {value} has no unit", hint=f"write {value}m for minutes or {value}s for seconds"
-        )
+        raise Fault(f"the duration {value} has no unit", hint=f"write {value}m for minutes or {value}s for seconds")
     if not isinstance(value, str):
         raise Fault(f"expected a duration such as 10m, found {shown(value)}")
     text = value.strip()
@@ -100,9 +98,7 @@ def _time_parts(text: str) -> Fraction:
         unit = _TIME_WORDS.get(match[2].lower())
         if unit is None:
             hint = did_you_mean(match[2].lower(), _TIME_WORDS) or "the units are d, h, m (minutes) and s"
-            raise Fault(
-                f"{shown(match[2])} is no unit of time", hint=hint, offset=value_offset(text, match, 2)
-            )
+            raise Fault(f"{shown(match[2])} is no unit of time", hint=hint, offset=value_offset(text, match, 2))
         if match.start() != position or (last is not None and _SECONDS[unit] >= _SECONDS[last]):
             break
         total += Fraction(match[1]) * _SECONDS[unit]
@@ -146,9 +142,7 @@ def parse_size(value: object) -> int:
     match = _SIZE.fullmatch(text)
     power = _size_power(match[2].lower()) if match else None
     if match is None or power is None:
-        raise Fault(
-            f"expected a size such as 32G, found {shown(text)}", hint="the units are B, K, M, G, T and P"
-        )
+        raise Fault(f"expected a size such as 32G, found {shown(text)}", hint="the units are B, K, M, G, T and P")
     size = Fraction(match[1]) * 1024**power
     if size.denominator != 1 or not 0 < size < 1 << 63:
         raise Fault(f"the size {shown(text)} is no whole number of bytes that fits")

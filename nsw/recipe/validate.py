@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from nsw.recipe.nodes import Path
 
 M = TypeVar("M", bound=BaseModel)
+_EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
 _ROUNDS = 20  # misspelt keys that are set right, each to see what stands below it
 
 
-def validate(
-    model: type[M], document: Document, *, below: Path = ()
-) -> tuple[M | None, list[Diagnostic], Document]:
+def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M | None, list[Diagnostic], Document]:
     """Validate a document.
 
     A misspelt key is reported and read as what it was meant to be, so that faults below it show too.
@@ -34,7 +33,8 @@ def validate(
         below: Validate only the value at this path.
 
     Returns:
-        The model's instance (None when there are faults), the faults, and the document with misspelt keys set right.
+        The model's instance (None when there are faults), the faults, and the document with misspelt
+        keys set right.
     """
     slips: list[Diagnostic] = []
     for _ in range(_ROUNDS):
@@ -135,9 +135,7 @@ def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: 
 def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnostic:
     where = _where(parent)
     hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
-    return document.diagnostic(
-        parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True
-    )
+    return document.diagnostic(parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True)
 
 
 def _where(path: Path) -> str:
@@ -151,19 +149,17 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) ->
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
         return f"expected a map (key: value), found {shown(value)}", "indent its keys below it"
     if kind == "list_type":
-        return f"expected a list, found {shown(value)}", f"such as [{value}]" if isinstance(
-            value, str | int
-        ) and len(str(value)) < 40 else None
+        return f"expected a list, found {shown(value)}", f"such as [{value}]" if isinstance(value, str | int) and len(
+            str(value)
+        ) < 40 else None
     if kind == "too_short":
         return "the list is empty", None
     if kind == "literal_error":
         return _literal(str(context.get("expected", "")), value, path)
     if kind.startswith("string"):
         return f"expected text, found {shown(value)}", quote or "quote it"
-    expected = {"int": "a whole number", "bool": "true or false", "float": "a number"}.get(kind.split("_", maxsplit=1)[0])
-    return (
-        f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not taken here"
-    ), quote
+    expected = _EXPECTED.get(kind.split("_", maxsplit=1)[0])
+    return (f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not taken here"), quote
 
 
 def _literal(expected: str, value: object, path: Path) -> tuple[str, str | None]:

@@ -1,0 +1,179 @@
+"""The matrix as types: a parameter's values, and how parameters are combined."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
+
+from nsw.recipe.faults import Fault, each, shown, within
+from nsw.recipe.fields import template
+from nsw.recipe.passes import Model
+
+Scalar: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Evenly spaced values: start, then steps up to stop, which is a value itself when a step hits it."""
+
+    start: int | float
+    stop: int | float
+    step: int | float
+
+    def values(self) -> list[int | float]:
+        """The values; whole numbers when all three are, otherwise floats free of rounding drift."""
+        if isinstance(self.start, int) and isinstance(self.stop, int) and isinstance(self.step, int):
+            return list(range(self.start, self.stop + (1 if self.step > 0 else -1), self.step))
+        start, stop, step = (Fraction(str(bound)) for bound in (self.start, self.stop, self.step))
+        return [float(start + step * turn) for turn in range((stop - start) // step + 1)]
+
+
+def _values(value: object) -> list[Scalar] | Range:
+    """A parameter's values: a list, one value, an expression, or {range: [start, stop, step]}."""
+    if isinstance(value, dict):
+        return _range(value)
+    if isinstance(value, list):
+        if not value:
+            raise Fault(
+                "the list of values is empty",
+                hint="without a value there is no case: give one, or remove the parameter",
+            )
+        return each(_scalar, value)
+    return [_scalar(value)]
+
+
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, dict):
+        raise Fault("expected a value, found a map", hint='quote an expression: "{{ ... }}"')
+    if not isinstance(value, str | int | float | bool):
+        raise Fault(f"expected a value, found {shown(value)}")
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124  # nan
+        raise Fault(f"{value} is no value that a case can have")
+    return template(value) if isinstance(value, str) else value
+
+
+def _range(value: dict[str, Any]) -> Range:
+    bounds = value.get("range")
+    numbers = (
+        [b for b in bounds if isinstance(b, int | float) and not isinstance(b, bool)]
+        if isinstance(bounds, list)
+        else []
+    )
+    if len(value) != 1 or not isinstance(bounds, list) or len(numbers) != len(bounds) or len(numbers) not in {2, 3}:
+        raise Fault(
+            "expected a list of values or {range: [start, stop, step]}",
+            hint='quote an expression: "{{ ... }}"',
+        )
+    start, stop, step = (*numbers, 1)[:3]
+    if step == 0 or (stop - start) / step < 0:
+        raise Fault(f"the range from {start} to {stop} in steps of {step} holds no value", hint="give it another step")
+    if (stop - start) / step > 100_000:
+        raise Fault("the range holds more than 100,000 values")
+    return Range(start=start, stop=stop, step=step)
+
+
+_SCALAR = {"type": ["string", "number", "boolean"]}
+Values = Annotated[
+    list[Scalar] | Range,
+    PlainValidator(_values),
+    PlainSerializer(lambda v: {"range": [v.start, v.stop, v.step]} if isinstance(v, Range) else v),
+    WithJsonSchema(
+        {
+            "description": "A list, {range: [start, stop, step]} (stop included), or an expression.",
+            "anyOf": [
+                {"type": "array", "items": _SCALAR, "minItems": 1},
+                {
+                    "type": "object",
+                    "properties": {
+                        "range": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3}
+                    },
+                    "required": ["range"],
+                    "additionalProperties": False,
+                },
+                _SCALAR,
+            ],
+        }
+    ),
+]
+
+
+def _match(value: object) -> dict[str, list[Scalar]] | str:
+    """What an exclude leaves out: a map of parameter to value or values, or a condition."""
+    if isinstance(value, str):
+        return template(value)
+    if not isinstance(value, dict) or not value:
+        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {shown(value)}")
+    return {key: within(key, _alternatives, item) for key, item in value.items()}
+
+
+def _alternatives(value: object) -> list[Scalar]:
+    return each(_scalar, value) if isinstance(value, list) else [_scalar(value)]
+
+
+def _point(value: object) -> dict[str, Scalar]:
+    if not isinstance(value, dict) or not value:
+        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {shown(value)}")
+    return {key: within(key, _scalar, item) for key, item in value.items()}
+
+
+def _groups(value: object) -> list[list[str]]:
+    """`[[gpus, nodes]]`; one group may stand without the outer list."""
+    groups = [value] if isinstance(value, list) and value and all(isinstance(v, str) for v in value) else value
+    if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
+        raise Fault(
+            f"expected lists of parameters that vary together, found {shown(value)}",
+            hint="such as [[gpus, nodes]]",
+        )
+    return [[str(word) for word in group] for group in groups]
+
+
+_POINT = {"type": "object", "minProperties": 1}
+
+
+class Matrix(Model):
+    """The parameters, by name, and how they are combined; the first varies slowest."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Values] = Field(init=False)
+
+    exclude: list[
+        Annotated[
+            dict[str, list[Scalar]] | str,
+            PlainValidator(_match),
+            WithJsonSchema(
+                {
+                    "anyOf": [
+                        {
+                            **_POINT,
+                            "additionalProperties": {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]},
+                        },
+                        {"type": "string"},
+                    ]
+                }
+            ),
+        ]
+    ] = Field(
+        default=[],
+        description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
+    )
+    include: list[
+        Annotated[
+            dict[str, Scalar],
+            PlainValidator(_point),
+            WithJsonSchema({**_POINT, "additionalProperties": _SCALAR}),
+        ]
+    ] = Field(default=[], description="Cases added, each with a value for every parameter.")
+    zip: Annotated[
+        list[list[str]],
+        PlainValidator(_groups),
+        WithJsonSchema({"type": "array", "items": {"type": ["array", "string"], "items": {"type": "string"}}}),
+    ] = Field(
+        default=[],
+        description="Parameters that vary together instead of in all combinations: [[gpus, nodes]].",
+    )
+
+    @property
+    def parameters(self) -> dict[str, list[Scalar] | Range]:
+        """The parameters in the order of the file."""
+        return self.__pydantic_extra__

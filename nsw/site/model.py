@@ -1,0 +1,125 @@
+"""A site as types. Every key's meaning stands here once; the JSON Schema is made from it."""
+
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from nsw.recipe.faults import Fault
+from nsw.recipe.fields import AmountOf, CanaryRule, Count, Duration, Filled, Flag, Name, Size, Template, Text
+from nsw.recipe.passes import Model
+from nsw.recipe.units import Amount, Canary
+
+SchedulerName: TypeAlias = Literal["local", "slurm", "cobalt", "pbs", "lsf"]
+ProfilerName: TypeAlias = Literal["nsys", "ncu", "nvprof", "perf", "vtune", "aps"]
+BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
+
+
+class Transport(Model):
+    """How the site is reached."""
+
+    kind: Literal["local", "ssh", "openssh"] = Field(
+        default="local",
+        description="local: this machine; ssh: nsw's own connection; openssh: the user's ssh and its open connection.",
+    )
+    host: Filled | None = Field(default=None, description="Host name, or its alias in ~/.ssh/config.")
+    user: Filled | None = Field(default=None, description="User there; ~/.ssh/config's or this machine's by default.")
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(default=None, description="Port of the ssh server.")
+    identity: Filled | None = Field(default=None, description="File of the private key; the agent's keys by default.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_word(cls, value: Any) -> Any:
+        """`transport: local` is short for `transport: {kind: local}`."""
+        return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _host_of_remote(self) -> Self:
+        if self.kind != "local" and self.host is None:
+            raise Fault(
+                f"the transport {self.kind} needs a host",
+                hint=f"such as {{kind: {self.kind}, host: polaris}}",
+            )
+        if self.kind == "local" and self.host is not None:
+            raise Fault("the transport local has no host", hint="write kind: openssh or kind: ssh")
+        return self
+
+
+class Gpus(Model):
+    """The GPUs of a node."""
+
+    chip: Annotated[str, Field(pattern=r"^[a-z]{2}[a-z0-9]{2,5}$")] | None = Field(
+        default=None,
+        description="Chip, such as gh100 (H100, H200), ga100 (A100), gv100 (V100), gp100 (P100); decides on metrics.",
+    )
+    per_node: Annotated[int, Field(ge=0)] | Literal["auto"] | None = Field(
+        default=None, description="GPUs a node; auto: counted at run time, on this machine only."
+    )
+
+
+class Limits(Model):
+    """What a campaign may ask of the site."""
+
+    max_in_flight: Count = Field(default=20, description="Jobs or array tasks in the queue at a time.")
+    max_array: Count = Field(default=1000, description="Tasks of one array.")
+    max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
+    runs_per_job: Count = Field(default=1, description="Runs packed into one job.")
+    download: Size = Field(default=20 << 30, description="Bytes that may be brought back without asking, such as 20G.")
+
+
+class Site(Model):
+    """Where campaigns run."""
+
+    name: Name = Field(default="", description="The key of the site in the file; not set below it.")
+    description: Text = Field(default="", description="One line for people.")
+    scheduler: SchedulerName = Field(description="What takes the jobs; local runs them here, one after the other.")
+    transport: Transport = Field(default=Transport(), description="How the site is reached.")
+    scratch: Template | None = Field(
+        default=None,
+        description="Folder for campaigns on the site. {{ account }} and other keys of the site are filled in; "
+        "$USER and $HOME are the site's own.",
+    )
+    account: Filled | None = Field(default=None, description="Account or project that pays.")
+    queue: Filled | None = Field(default=None, description="Queue, unless the recipe names one.")
+    partition: Filled | None = Field(default=None, description="Partition, unless the recipe names one.")
+    qos: Filled | None = Field(default=None, description="Quality of service, unless the recipe names one.")
+    login_shell: Flag = Field(
+        default=False, description="Whether jobs start in a login shell, for sites whose 'module' needs it."
+    )
+    modules: list[Filled] = Field(default=[], description="Modules loaded before each run.")
+    env: dict[Name, Text] = Field(default={}, description="Environment variables of each run.")
+    profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
+    python: Filled | None = Field(
+        default=None, description="Python interpreter on the site; recipes use it as {{ site.python }}."
+    )
+    gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
+    limits: Limits = Field(default=Limits(), description="What a campaign may ask of the site.")
+    canary: CanaryRule = Field(
+        default=Canary(None),
+        description="Whether a campaign's first run goes ahead alone: on, off, runs above N.",
+    )
+    confirm_above: AmountOf = Field(
+        default=Amount(1.0, "node-hour"),
+        description="What a plan may cost without a question, such as 1 node-hour.",
+    )
+    templates: dict[BlockName, Filled] = Field(
+        default={},
+        description="Files that replace blocks of the job script, by block; relative to this file.",
+    )
+    replay: Annotated[Filled | None, WithJsonSchema({"type": ["string", "null"]})] = Field(
+        default=None,
+        description="Of the built-in demo site: the recorded campaign that stands in for a machine.",
+    )
+
+    @model_validator(mode="after")
+    def _remote_scratch(self) -> Self:
+        if self.transport.kind != "local" and self.scratch is None:
+            hint = "such as /scratch/{{ account }}/$USER/nsw"
+            raise Fault("a site that is reached from elsewhere needs 'scratch', a folder for campaigns", hint=hint)
+        return self
+
+
+class SitesFile(Model):
+    """A file of sites."""
+
+    nsw: Annotated[Literal[1], WithJsonSchema({"const": 1})] = Field(description="Version of the format: 1.")
+    sites: dict[Name, Site] = Field(description="The sites by name.")
