@@ -79,9 +79,10 @@ class Launcher(Model):
     processes: CountOrTemplate | None = Field(default=None, description="How many processes in all.")
     prefix: Template | None = Field(default=None, description="Of kind custom: what stands before the command.")
     options: list[Template] = Field(default=[], description="More arguments for the launcher.")
-    profiler: Inside = Field(
-        default="inside",
-        description="inside: the launcher starts a profiler for each process; outside: one profiler starts it.",
+    profiler: Inside | None = Field(
+        default=None,
+        description="inside: the launcher starts a profiler for each process; outside: one profiler starts it."
+        " By default inside, and outside for torchrun, whose processes are its own children.",
     )
 
     @model_validator(mode="before")
@@ -154,7 +155,11 @@ class Resources(Model):
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
     tasks_per_node: CountOrTemplate | None = Field(default=None, description="Processes a node.")
     memory: SizeOrTemplate | None = Field(default=None, description="Memory a node, such as 32G.")
-    time: DurationOrTemplate = Field(default=600, description="Walltime of one run, such as 10m, 1h30m or 01:30:00.")
+    time: DurationOrTemplate = Field(
+        default=600,
+        description="Walltime of one run, such as 10m, 1h30m or 01:30:00.",
+        json_schema_extra={"default": "10m"},
+    )
     exclusive: FlagOrTemplate = Field(default=False, description="Whether the nodes are shared with nobody.")
     queue: Template | None = Field(default=None, description="Queue, instead of the site's.")
     partition: Template | None = Field(default=None, description="Partition, instead of the site's.")
@@ -184,7 +189,11 @@ class Scaling(Model):
 class Hotspots(Model):
     """Which kernels cost most."""
 
-    cover: Percent = Field(default=0.9, description="Share of the GPU time that the listed kernels make.")
+    cover: Percent = Field(
+        default=0.9,
+        description="Share of the GPU time that the listed kernels make.",
+        json_schema_extra={"default": "90%"},
+    )
 
 
 class Compare(Model):
@@ -192,6 +201,7 @@ class Compare(Model):
 
     parameter: Filled = Field(description="The parameter whose values are the variants.")
     baseline: str | int | float | bool | None = Field(default=None, description="The value to compare with; the first.")
+    figure: Filled | None = Field(default=None, description="The figure that is compared; the recipe's first.")
 
 
 class Report(Model):

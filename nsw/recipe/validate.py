@@ -115,12 +115,12 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
         return _missing(str(loc[-1]), path, document, below)
     fault = (problem.get("ctx") or {}).get("error")
     if isinstance(fault, Fault):
-        path = (*path, *fault.path)
-        if loc and loc[-1] == "[key]":
+        if loc[-1:] == ("[key]",):
             return document.diagnostic(path, fault.message, hint=fault.hint, key=True)
+        path = (*path, *fault.path)
         return document.at(document.mark_in_value(path, fault.offset), fault.message, hint=fault.hint)
     message, hint = _worded(kind, problem.get("ctx") or {}, problem["input"], path)
-    return document.diagnostic(path, message, hint=hint)
+    return document.diagnostic(path, message, hint=hint, key=loc[-1:] == ("[key]",))
 
 
 def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:

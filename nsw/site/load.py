@@ -19,6 +19,8 @@ from nsw.site.model import Site, SitesFile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from nsw.recipe.nodes import Path as NodePath
+
 BUILTIN = Path(__file__).with_name("builtin.yaml")
 FILE_NAME = "sites.yaml"
 ENVIRONMENT = "NSW_SITES"  # files, separated as in PATH
@@ -150,9 +152,7 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
                 yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")
 
 
-def _scratch_names(
-    document: Document, site_path: tuple[str | int, ...], site: dict[str, object]
-) -> Iterator[Diagnostic]:
+def _scratch_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
     scratch = site.get("scratch")
     known = _scalars(site | {"name": site_path[-1]})
     if not isinstance(scratch, str):

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from nsw.recipe.faults import Fault
-from nsw.recipe.fields import AmountOf, CanaryRule, Count, Duration, Filled, Flag, Name, Size, Template, Text
+from nsw.recipe.fields import AmountOf, CanaryRule, Count, Duration, Filled, Flag, Name, Size, Template, Text, whole
 from nsw.recipe.passes import Model
 from nsw.recipe.units import Amount, Canary
 
@@ -19,11 +19,11 @@ class Transport(Model):
 
     kind: Literal["local", "ssh", "openssh"] = Field(
         default="local",
-        description="local: this machine; ssh: nsw's own connection; openssh: the user's ssh and its open connection.",
+        description="local: this machine; ssh: nsw's own connection; openssh: the user's own ssh.",
     )
     host: Filled | None = Field(default=None, description="Host name, or its alias in ~/.ssh/config.")
     user: Filled | None = Field(default=None, description="User there; ~/.ssh/config's or this machine's by default.")
-    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(default=None, description="Port of the ssh server.")
+    port: Count | None = Field(default=None, description="Port of the ssh server.")
     identity: Filled | None = Field(default=None, description="File of the private key; the agent's keys by default.")
 
     @model_validator(mode="before")
@@ -44,14 +44,25 @@ class Transport(Model):
         return self
 
 
+def _number_or_auto(value: object) -> int | str:
+    return "auto" if value == "auto" else whole(value)
+
+
+NumberOrAuto = Annotated[
+    int | str,
+    PlainValidator(_number_or_auto),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "auto"}]}),
+]
+
+
 class Gpus(Model):
     """The GPUs of a node."""
 
-    chip: Annotated[str, Field(pattern=r"^[a-z]{2}[a-z0-9]{2,5}$")] | None = Field(
+    chip: Name | None = Field(
         default=None,
         description="Chip, such as gh100 (H100, H200), ga100 (A100), gv100 (V100), gp100 (P100); decides on metrics.",
     )
-    per_node: Annotated[int, Field(ge=0)] | Literal["auto"] | None = Field(
+    per_node: NumberOrAuto | None = Field(
         default=None, description="GPUs a node; auto: counted at run time, on this machine only."
     )
 
@@ -63,7 +74,11 @@ class Limits(Model):
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: Count = Field(default=1, description="Runs packed into one job.")
-    download: Size = Field(default=20 << 30, description="Bytes that may be brought back without asking, such as 20G.")
+    download: Size = Field(
+        default=20 << 30,
+        description="Bytes that may be brought back without asking, such as 20G.",
+        json_schema_extra={"default": "20G"},
+    )
 
 
 class Site(Model):
@@ -83,23 +98,23 @@ class Site(Model):
     partition: Filled | None = Field(default=None, description="Partition, unless the recipe names one.")
     qos: Filled | None = Field(default=None, description="Quality of service, unless the recipe names one.")
     login_shell: Flag = Field(
-        default=False, description="Whether jobs start in a login shell, for sites whose 'module' needs it."
+        default=False, description="Whether jobs start in a login shell, where 'module' needs it."
     )
     modules: list[Filled] = Field(default=[], description="Modules loaded before each run.")
     env: dict[Name, Text] = Field(default={}, description="Environment variables of each run.")
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
-    python: Filled | None = Field(
-        default=None, description="Python interpreter on the site; recipes use it as {{ site.python }}."
-    )
+    python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
     limits: Limits = Field(default=Limits(), description="What a campaign may ask of the site.")
     canary: CanaryRule = Field(
         default=Canary(None),
         description="Whether a campaign's first run goes ahead alone: on, off, runs above N.",
+        json_schema_extra={"default": "off"},
     )
     confirm_above: AmountOf = Field(
         default=Amount(1.0, "node-hour"),
         description="What a plan may cost without a question, such as 1 node-hour.",
+        json_schema_extra={"default": "1 node-hour"},
     )
     templates: dict[BlockName, Filled] = Field(
         default={},
