@@ -11,7 +11,7 @@ from nsw.readers.nsys_stats_collect import Collected
 from nsw.readers.nsys_stats_columns import Marks, decide_marks, is_clipped
 from nsw.readers.nsys_stats_grids import Grid, find_grids
 from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
-from nsw.readers.nsys_stats_lines import by_rank, text_lines
+from nsw.readers.ranked_lines import by_rank, text_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,12 +24,8 @@ _HEADER = re.compile(
     re.MULTILINE,
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
-_VERSION = re.compile(
-    r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE
-)
-_COMPLAINT = re.compile(
-    r"^(SKIPPED|ERROR|Error|FATAL ERROR|Importer error status): *(.*)|^(.*Exportation error: .*)"
-)
+_VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
+_COMPLAINT = re.compile(r"^(SKIPPED|ERROR|Error|FATAL ERROR|Importer error status): *(.*)|^(.*Exportation error: .*)")
 
 
 def sniff(sample: Sample) -> int:

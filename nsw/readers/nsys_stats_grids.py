@@ -11,14 +11,14 @@ import itertools
 import re
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from nsw.readers.nsys_stats_columns import is_header, is_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Line: TypeAlias = tuple[int, str]
+    from nsw.readers.ranked_lines import Line
 
 _PART = 50_000  # rows of one table given at a time
 _TITLES = 5  # lines before a table that may say what it is
@@ -27,9 +27,7 @@ _STRAY = 2  # lines of other programs that may stand between two rows
 
 _DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
 _BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
-_FIRST_CELL = re.compile(
-    r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)'
-)
+_FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
 
 
 @dataclass(slots=True)
@@ -116,9 +114,7 @@ def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]
         grid.rows.append(row)
         if len(grid.rows) == _PART:
             yield grid
-            grid = Grid(
-                grid.line, grid.headers, grid.titles, grid.style, part=grid.part + 1, stray=grid.stray
-            )
+            grid = Grid(grid.line, grid.headers, grid.titles, grid.style, part=grid.part + 1, stray=grid.stray)
     if grid.rows or grid.part == 0:
         yield grid
 

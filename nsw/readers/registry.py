@@ -24,5 +24,6 @@ FORMATS: tuple[Format, ...] = (
     Format("ncu-csv", "ncu", "nsw.readers.ncu_csv", "ncu --csv: details, raw, summary and session pages, amid other output"),
     Format("ncu-text", "ncu", "nsw.readers.ncu_text", "ncu's pages as text, also inside job output"),
     Format("ncu-binary", "ncu", "nsw.readers.ncu_binary", ".ncu-rep: read where ncu_report or an ncu is found"),
+    Format("torch-table", "pytorch", "nsw.readers.torch_table", "key_averages().table() of PyTorch, in text or Markdown"),
     Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
 )

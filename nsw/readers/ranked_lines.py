@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from nsw.readers.nsys_stats_grids import Line
-
+Line: TypeAlias = tuple[int, str]
 Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
 
 _LONGEST = 1 << 20  # characters of a line; the rest of a longer one is taken as the next

@@ -1,0 +1,209 @@
+"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 1.4 to today."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.quantities import Quantity, digits, duration, percent, size, whole
+from nsw.readers.ranked_lines import by_rank, text_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from nsw.readers.ranked_lines import Line
+    from nsw.tables import Row
+
+_HEADER = re.compile(r"\bName\b.*\bSelf CPU\b.*(?:# of Calls|Number of Calls)")
+_DASHES = re.compile(r"-{4,}(?:  +-{4,})+")
+_RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
+_FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
+_GAP = re.compile(r"\s{2,}")
+
+_FIXED = {
+    "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
+    "Self CPU total": "self_cpu_ns", "CPU total %": "cpu_pct", "CPU total": "cpu_ns", "CPU time avg": "cpu_avg_ns",
+    "CPU Mem": "cpu_bytes", "Self CPU Mem": "self_cpu_bytes", "# of Calls": "calls", "Number of Calls": "calls",
+    "Input Shapes": "input_shapes", "Source Location": "source",
+}  # fmt: skip
+# the accelerator's columns carry its name: CUDA, XPU, HPU ...
+_DEVICE = (
+    (re.compile(r"Self (\w+) %"), "self_device_pct"),
+    (re.compile(r"Self (\w+) Mem"), "self_device_bytes"),
+    (re.compile(r"(\w+) time avg"), "device_avg_ns"),
+    (re.compile(r"(\w+) total"), "device_ns"),
+    (re.compile(r"(\w+) Mem"), "device_bytes"),
+    (re.compile(r"Self (\w+)(?: total)?"), "self_device_ns"),
+)
+_FLOPS = re.compile(r"(?:Total )?([KMGTP]?)FLOP[Ss]")
+_FLOPS_POWER = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+
+
+def sniff(sample: Sample) -> int:
+    """By the header of the table near the beginning, or its footer anywhere."""
+    if sample.is_binary:
+        return 0
+    if _HEADER.search(sample.text.replace("**", "")):
+        return 92
+    return 60 if sample.contains("Self CPU time total:") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `operators`, a block a table, and `facts` with the totals below each."""
+    report = Report(str(path), tool="pytorch", format="torch-table")
+    operators: list[Row] = []
+    facts: list[Row] = []
+    block = -1
+    for rank, lines in by_rank(text_lines(path)):
+        table: _Table | None = None
+        before = ""
+        for number, raw in lines:
+            text = raw.replace("**", "")
+            if _HEADER.search(text):
+                table = _Table(text, before)
+                block += 1
+            elif (found := _FOOTER.search(text)) is not None:
+                table = None
+                facts.append(_total(found) | {"block": max(block, 0), "rank": rank})
+            elif table is not None:
+                table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
+            before = text
+    if options.wants("operators"):
+        report.tables["operators"] = operators
+    if options.wants("facts") and facts:
+        report.tables["facts"] = facts
+    return report
+
+
+def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
+    """Take one line below a header; None where the table ends with it."""
+    number, text = line
+    if _DASHES.search(text) or _RULE.fullmatch(text):
+        if not table.ruled:
+            table.lay_out(text)
+            return table
+        return None if table.rows else table
+    row = table.row(text)
+    if row is not None:
+        table.rows += 1
+        operators.append(row | origin)
+    elif table.rows and (place := table.more_source(text)):
+        operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{place}".strip()
+    elif text.strip():
+        report.warn("a line within a table of PyTorch that is no row was passed over", line=number)
+    elif table.rows:
+        return None
+    return table
+
+
+@dataclass(slots=True)
+class _Column:
+    name: str
+    read: Callable[[str], Quantity | None] | None  # None: text
+
+
+class _Table:
+    """The columns of one table, by its header and the dashes above it."""
+
+    def __init__(self, header: str, before: str) -> None:
+        self.rows = 0
+        self.ruled = False
+        self._spans: list[tuple[int, int]] = []
+        self._piped = header.count("|") >= 4
+        if _DASHES.search(before) and not self._piped:
+            self.lay_out(before)
+            self.ruled = False  # the dashes below the header are still to come
+        self.device: str | None = None
+        self._columns = [self._column(name) for name in self._split(header)]
+
+    def lay_out(self, dashes: str) -> None:
+        """Learn where the columns are."""
+        self.ruled = True
+        found = _DASHES.search(dashes)
+        if found and not self._spans:
+            self._spans = [(found.start() + m.start(), found.start() + m.end()) for m in re.finditer("-+", found[0])]
+
+    def row(self, text: str) -> Row | None:
+        """A row of `operators`, or None where the line is none."""
+        for cells in (self._cut(text), self._split(text)):
+            if cells is not None and len(cells) == len(self._columns):
+                row = self._fill(self._unswapped(cells))
+                if row is not None:
+                    return row
+        return None
+
+    def more_source(self, text: str) -> str:
+        """The text of a line that holds nothing but a further place in the source."""
+        has_source = any(c.name == "source" for c in self._columns)
+        return text.strip() if has_source and self._spans and not text[: self._spans[1][1]].strip() else ""
+
+    def _cut(self, text: str) -> list[str] | None:
+        if not self._spans or self._piped or len(self._spans) != len(self._columns):
+            return None
+        for (_, stop), (start, _) in zip(self._spans, self._spans[1:], strict=False):
+            if text[stop:start].strip():
+                return None
+        return [text[start:stop].strip() for start, stop in self._spans]
+
+    def _split(self, text: str) -> list[str]:
+        if self._piped:
+            return [" ".join(cell.split()) for cell in text.strip().strip("|").split("|")]
+        return [cell.strip() for cell in _GAP.split(text[self._spans[0][0] if self._spans else 0 :].strip())]
+
+    def _column(self, header: str) -> _Column:
+        name = " ".join(header.split())
+        if name in _FIXED:
+            return _Column(_FIXED[name], _reader(_FIXED[name]))
+        if flops := _FLOPS.fullmatch(name):
+            power = _FLOPS_POWER[flops[1]]
+            return _Column("flops", lambda text: (d := digits(text)) and d.scaled(power))
+        for pattern, column in _DEVICE:
+            if found := pattern.fullmatch(name):
+                self.device = found[1].upper()
+                return _Column(column, _reader(column))
+        return _Column("", None)
+
+    def _unswapped(self, cells: list[str]) -> list[str]:
+        """PyTorch prints FLOP below the header of the source, and the source below that of FLOP."""
+        names = [c.name for c in self._columns]
+        if "source" in names and "flops" in names:
+            source, flops = names.index("source"), names.index("flops")
+            if cells[source] == "--" or digits(cells[source]) is not None:
+                cells = list(cells)
+                cells[source], cells[flops] = cells[flops], cells[source]
+        return cells
+
+    def _fill(self, cells: list[str]) -> Row | None:
+        row: Row = {"device_kind": self.device}
+        for column, cell in zip(self._columns, cells, strict=True):
+            if column.name == "calls":
+                row["calls"] = whole(cell)
+            elif column.read is None:
+                row[column.name] = cell or None
+            elif (quantity := column.read(cell)) is not None:
+                row[column.name] = quantity.value
+                if quantity.pm is not None:
+                    row[f"{column.name}_pm"] = quantity.pm
+        row.pop("", None)
+        no_row = not row.get("name") or row.get("calls") is None or row["calls"] >= 2**63
+        return None if no_row or row.get("self_cpu_ns") is None else row
+
+
+def _reader(column: str) -> Callable[[str], Quantity | None] | None:
+    if column.endswith("_ns"):
+        return duration
+    if column.endswith("_pct"):
+        return percent
+    if column.endswith("_bytes"):
+        return lambda text: size(text, base=1024)
+    return None
+
+
+def _total(found: re.Match[str]) -> Row:
+    """`Self CUDA time total: 1.763ms` as the fact self_cuda_time_total_ns."""
+    time = duration(found[2])
+    key = f"{found[1].lower().replace(' ', '_')}_time_total_ns"
+    return {"key": key, "unit": "ns", "value": time and time.value, "value_pm": time and time.pm}

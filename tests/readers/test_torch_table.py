@@ -1,0 +1,208 @@
+"""PyTorch's key_averages() tables: with every optional column, in Markdown, amid other output."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsw.readers import torch_table
+from nsw.readers.model import Options, Sample
+from nsw.tables import rows
+
+CPU = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+CPU_CELLS = ["10.00%", "12.979us", "20.50%", "1.5ms", "750.000us"]
+CPU_ROW = {"self_cpu_pct": 10, "self_cpu_ns": 12979, "cpu_pct": 20.5, "cpu_ns": 1.5e6, "cpu_avg_ns": 750e3}
+
+
+def device(name):
+    return [f"Self {name}", f"Self {name} %", f"{name} total", f"{name} time avg"]
+
+
+DEVICE_CELLS = ["15.000us", "0.85%", "1.763ms", "4.745s"]
+DEVICE_ROW = {"self_device_ns": 15000, "self_device_pct": 0.85, "device_ns": 1.763e6, "device_avg_ns": 4.745e9}
+
+
+def printed(headers, lines, widths=None):
+    """The layout of PyTorch: columns of 12 under dashes, two blanks between, all but the source at the right."""
+    widths = widths or [40] + [12] * (len(headers) - 1)
+    source = headers.index("Source Location") if "Source Location" in headers else -1
+    rule = "".join("-" * w + "  " for w in widths)
+
+    def line(cells):
+        padded = [c.ljust(w) if n == source else c.rjust(w) for n, (c, w) in enumerate(zip(cells, widths, strict=True))]
+        return "".join(p + "  " for p in padded)
+
+    return "\n".join([rule, line(headers), rule, *(line(c) for c in lines), rule]) + "\n"
+
+
+def read_text(tmp_path, text):
+    path = tmp_path / "log.txt"
+    path.write_text(text, encoding="utf-8")
+    assert torch_table.sniff(Sample(path)) > 50
+    return torch_table.read(path, Options())
+
+
+def operators(report):
+    return list(rows("operators", report.tables["operators"]))
+
+
+def holds(row, **expected):
+    assert {k: row[k] for k in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["CUDA", "XPU", "HPU", "PRIVATEUSEONE"])
+def test_an_accelerator_is_known_by_its_columns(name, tmp_path):
+    headers = ["Name", *CPU, *device(name), "# of Calls"]
+    report = read_text(tmp_path, printed(headers, [["aten::mm", *CPU_CELLS, *DEVICE_CELLS, "12"]]))
+    [row] = operators(report)
+    holds(row, name="aten::mm", calls=12, device_kind=name, **CPU_ROW, **DEVICE_ROW)
+    holds(row, self_cpu_ns_pm=0.5, cpu_ns_pm=50000, self_cpu_pct_pm=0.005)
+    assert not report.problems
+
+
+def test_without_an_accelerator_its_columns_are_absent(tmp_path):
+    [row] = operators(read_text(tmp_path, printed(["Name", *CPU, "# of Calls"], [["aten::mm", *CPU_CELLS, "1"]])))
+    holds(row, device_kind=None, device_ns=None, self_device_ns=None, cpu_bytes=None, flops=None, **CPU_ROW)
+
+
+def test_memory_shapes_and_flop(tmp_path):
+    headers = [
+        "Name",
+        *CPU,
+        "CPU Mem",
+        "Self CPU Mem",
+        "CUDA Mem",
+        "Self CUDA Mem",
+        "# of Calls",
+        "Input Shapes",
+        "Total MFLOPs",
+    ]
+    cells = ["aten::mm", *CPU_CELLS, "4.50 Kb", "-512 b", "1.25 GB", "0 B", "3", "[[64, 32], [32, 8], []]", "  32.768"]
+    widths = [40] + [12] * 10 + [30, 12]
+    [row] = operators(read_text(tmp_path, printed(headers, [cells], widths)))
+    holds(row, cpu_bytes=4608, self_cpu_bytes=-512, device_bytes=1.25 * 2**30, self_device_bytes=0, calls=3)
+    holds(
+        row,
+        input_shapes="[[64, 32], [32, 8], []]",
+        flops=32.768e6,
+        flops_pm=500.0,
+        cpu_bytes_pm=5.12,
+        self_cpu_bytes_pm=None,
+    )
+
+
+def test_flop_and_source_that_pytorch_prints_in_each_others_place(tmp_path):
+    headers = ["Name", *CPU, "# of Calls", "Source Location", "Total KFLOPs"]
+    widths = [40] + [12] * 6 + [30, 12]
+    lines = [["aten::mm", *CPU_CELLS, "3", "2.000", "a.py(3): f"], ["aten::to", *CPU_CELLS, "3", "--", "b.py(4): g"]]
+    first, second = operators(read_text(tmp_path, printed(headers, lines, widths)))
+    holds(first, flops=2000.0, source="a.py(3): f")
+    holds(second, flops=None, source="b.py(4): g")
+
+
+def test_further_lines_of_a_stack_belong_to_their_operator(tmp_path):
+    headers = ["Name", *CPU, "# of Calls", "Source Location"]
+    widths = [40] + [12] * 6 + [30]
+    lines = [
+        ["aten::mm", *CPU_CELLS, "3", "a.py(3): f"],
+        [""] * 7 + ["main.py(9): <module>"],
+        ["aten::to", *CPU_CELLS, "1", ""],
+    ]
+    first, second = operators(read_text(tmp_path, printed(headers, lines, widths)))
+    holds(first, source="a.py(3): f\nmain.py(9): <module>")
+    holds(second, source=None, name="aten::to")
+
+
+def test_a_share_of_nothing_is_absent(tmp_path):
+    cells = ["aten::mm", "NaN", "0.000us", "NaN", "0.000us", "0.000us", "1"]
+    [row] = operators(read_text(tmp_path, printed(["Name", *CPU, "# of Calls"], [cells])))
+    holds(row, self_cpu_pct=None, self_cpu_ns=0, cpu_pct=None)
+
+
+def test_several_tables_in_a_log_are_blocks_with_their_own_totals(tmp_path):
+    table = printed(["Name", *CPU, "# of Calls"], [["ProfilerStep*", *CPU_CELLS, "1"], ["aten::to", *CPU_CELLS, "2"]])
+    text = "loading...\n" + table + "Self CPU time total: 1.720ms\nSelf CUDA time total: 1.763ms\n\nepoch 2\n"
+    report = read_text(tmp_path, text + text.replace("1.720ms", "5.883s").replace("CUDA", "XPU"))
+    assert [(r["block"], r["name"]) for r in operators(report)] == [
+        (0, "ProfilerStep*"), (0, "aten::to"), (1, "ProfilerStep*"), (1, "aten::to"),
+    ]  # fmt: skip
+    assert [(f["block"], f["key"], f["value"], f["value_pm"]) for f in rows("facts", report.tables["facts"])] == [
+        (0, "self_cpu_time_total_ns", 1.72e6, 500),
+        (0, "self_cuda_time_total_ns", 1.763e6, 500),
+        (1, "self_cpu_time_total_ns", 5.883e9, 500000),
+        (1, "self_xpu_time_total_ns", 1.763e6, 500),
+    ]
+
+
+def test_markdown_with_pipes_and_stars(tmp_path):
+    text = "| Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | # of Calls |\n"
+    text += "|------|-----|-----|-----|-----|-----|----|\n"
+    text += "| **aten::mm** | 10.00% | **12.979us** | 20.50% | 1.5ms | 750.000us | 7 |\n\ntext\n"
+    [row] = operators(read_text(tmp_path, text))
+    holds(row, name="aten::mm", calls=7, **CPU_ROW)
+
+
+def test_names_cut_by_pytorch_are_kept_as_printed(tmp_path):
+    name = "void gemv2T_kernel_val<int, int, float, float, float..."
+    headers = ["Name", *CPU, "# of Calls"]
+    [row] = operators(read_text(tmp_path, printed(headers, [[name, *CPU_CELLS, "7"]], [55] + [12] * 6)))
+    holds(row, name=name)
+
+
+def test_lines_of_other_programs_within_a_table_are_said(tmp_path):
+    lines = printed(["Name", *CPU, "# of Calls"], [["a", *CPU_CELLS, "1"], ["b", *CPU_CELLS, "2"]]).splitlines()
+    lines.insert(4, "WARNING: something else")
+    report = read_text(tmp_path, "\n".join(lines))
+    assert [r["name"] for r in operators(report)] == ["a", "b"]
+    assert [(p.severity, p.line) for p in report.problems] == [("warning", 5)]
+
+
+def test_ranks_that_the_launcher_labelled(tmp_path):
+    table = printed(["Name", *CPU, "# of Calls"], [["aten::mm", *CPU_CELLS, "1"]]).splitlines()
+    text = "".join(f"0: {line}\n1: {line}\n" for line in table)
+    assert [(r["rank"], r["block"]) for r in operators(read_text(tmp_path, text))] == [(0, 0), (1, 1)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_tables_never_raise_and_never_give_numbers_that_are_not_in_them(seed, tmp_path_factory):
+    dice = random.Random(seed)
+    headers = ["Name", *CPU, *device("CUDA"), "CPU Mem", "# of Calls", "Source Location", "Total KFLOPs"]
+    lines = [["aten::mm", *CPU_CELLS, *DEVICE_CELLS, "4 Kb", str(n), "2.0", "a.py"] for n in range(5)]
+    text = list(printed(headers, lines) + "Self CPU time total: 1.720ms\n")
+    for _ in range(dice.randrange(1, 25)):
+        place = dice.randrange(len(text))
+        if dice.random() < 0.5:
+            del text[place : place + dice.randrange(30)]
+        else:
+            text[place:place] = dice.choice(
+                [" ", "\n", "  ", "9", "-", "|", "**", "\x00", "1e999", "Name Self CPU # of Calls"]
+            )
+        text = text or [" "]
+    path = tmp_path_factory.getbasetemp() / "mutated.txt"
+    path.write_text("".join(text), encoding="utf-8")
+    report = torch_table.read(path, Options())
+    digits = "".join(c for c in "".join(text) if c.isdigit())
+    for row in operators(report):
+        json.dumps(row, allow_nan=False)
+        assert str(row["calls"]) in digits
+
+
+@pytest.mark.parametrize("text", ["Name Self # of Calls", "Self CPU utilization", ""])
+def test_other_texts_are_not_taken_for_a_table(text, tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    assert torch_table.sniff(Sample(path)) == 0
+
+
+def test_the_published_tables_hold():
+    folder = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "torch-table"
+    if not folder.is_dir():
+        pytest.skip("no corpus of published reports here")
+    for path in sorted(folder.iterdir()):
+        report = torch_table.read(path, Options())
+        assert len(operators(report)) >= 7, path
+        assert not report.problems, path
