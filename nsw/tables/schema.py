@@ -62,8 +62,9 @@ def _s(name: str, meaning: str) -> Column:
     return Column(name, "string", None, meaning)
 
 
-# Where a row comes from. `report` is filled by nsw itself; the rest by the reader where the report tells.
+# Where a row comes from. `run` and `report` are filled by nsw itself; the rest by the reader where the report tells.
 ORIGIN = (
+    _s("run", "the campaign's run that the report is of; null outside a campaign"),
     _s("report", "path of the report, below the campaign's folder where there is one"),
     _i("block", None, "which result block of the report: 0 for the first (nvprof: process or run)"),
     _i("rank", None, "MPI or distributed rank"),
@@ -74,7 +75,10 @@ ORIGIN = (
 
 _NAMES = (
     _s("name", "as in the report, demangled where it was mangled, less a correlation id at its end"),
-    _s("short_name", "for people: the function's own name, without return type, template arguments, parameters"),
+    _s(
+        "short_name",
+        "for people: the function's own name, without return type, template arguments, parameters",
+    ),
     _s("mangled_name", "the mangled name where the report had one"),
 )
 
@@ -212,7 +216,12 @@ _ALL = (
             *_LAUNCH,
             _s("short_name", "for people: the function's own name"),
             _s("mangled_name", "the mangled name where the report had one"),
-            _f("duration_ns", "ns", "Duration or gpu__time_duration.sum; null when not measured", rounded=True),
+            _f(
+                "duration_ns",
+                "ns",
+                "Duration or gpu__time_duration.sum; null when not measured",
+                rounded=True,
+            ),
             _s("process", "name of the process"),
             _s("device_name", "name of the GPU"),
             _s("compute_capability", "such as 9.0"),

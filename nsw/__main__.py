@@ -1,0 +1,5 @@
+"""`python -m nsw`."""
+
+from nsw.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""Analysis: tables -> findings. Pure: rows in, rows and sentences out."""

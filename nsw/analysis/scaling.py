@@ -1,0 +1,123 @@
+"""How a figure scales along one parameter: speed-up, efficiency, and the share of communication.
+
+For a figure where more is better (images/s), speed-up is figure(n) / figure(base) and efficiency is speed-up
+over n / base, for strong scaling and for weak scaling alike: the figure counts all the work of all GPUs. For a
+time, strong scaling has speed-up time(base) / time(n); weak scaling, where the work grows with n, has
+efficiency time(base) / time(n) and the scaled speed-up efficiency * n / base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from nsw.analysis.cases import best_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.cases import CaseSummary, Figure
+
+TIME_UNITS = frozenset({"s", "ms", "us", "ns", "min", "h", "sec", "seconds", "minutes", "hours"})
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One case on a scaling curve; `missing` says why a value is None."""
+
+    series: dict[str, Any]
+    at: float
+    case_id: str
+    figure: float | None
+    runs: int
+    profiled: bool
+    speedup: float | None
+    efficiency_pct: float | None
+    communication_pct: float | None
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """The scaling table: `axis` values across, one series for each combination of the other parameters."""
+
+    axis: str
+    kind: Literal["weak", "strong"]
+    figure: str
+    unit: str | None
+    higher_is_better: bool
+    points: tuple[Point, ...]
+
+    @property
+    def profiled(self) -> bool:
+        """Whether some figure was taken while the program was being profiled."""
+        return any(p.profiled for p in self.points)
+
+
+def scaling(
+    cases: Sequence[CaseSummary],
+    *,
+    axis: str,
+    kind: Literal["weak", "strong"],
+    figure: str,
+    higher_is_better: bool | None = None,
+) -> Scaling:
+    """The scaling of `figure` along parameter `axis`; each series starts from its smallest value that has a figure."""
+    found = {case.id: best_figure(case, figure) for case in cases}
+    unit = next((f.unit for f in found.values() if f is not None), None)
+    better = higher_is_better if higher_is_better is not None else (unit or "").lower() not in TIME_UNITS
+    series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
+    for case in cases:
+        key = tuple((k, repr(v)) for k, v in case.params.items() if k != axis)
+        series.setdefault(key, []).append(case)
+    points: list[Point] = []
+    for members in series.values():
+        members.sort(key=lambda case: float(case.params[axis]))
+        base = next((c for c in members if found[c.id] is not None), None)
+        points += [_point(c, base, found, axis, kind, better) for c in members]
+    return Scaling(axis, kind, figure, unit, better, tuple(points))
+
+
+def _point(
+    case: CaseSummary,
+    base: CaseSummary | None,
+    found: dict[str, Figure | None],
+    axis: str,
+    kind: str,
+    better: bool,
+) -> Point:
+    mine, first = found[case.id], found[base.id] if base else None
+    series = {k: v for k, v in case.params.items() if k != axis}
+    at = float(case.params[axis])
+    if mine is None or first is None or base is None:
+        return Point(
+            series,
+            at,
+            case.id,
+            None,
+            0,
+            False,
+            None,
+            None,
+            case.communication_pct,
+            "no run of this case gave the figure",
+        )
+    factor = at / float(base.params[axis])
+    speedup = efficiency = None
+    if mine.median and first.median and factor:
+        gain = mine.median / first.median if better else first.median / mine.median
+        speedup = gain * factor if kind == "weak" and not better else gain
+        efficiency = 100 * speedup / factor
+    missing = None if speedup is not None else "the figure is zero"
+    return Point(
+        series,
+        at,
+        case.id,
+        mine.median,
+        mine.runs,
+        mine.profiled,
+        speedup,
+        efficiency,
+        case.communication_pct,
+        missing,
+    )

@@ -1,0 +1,84 @@
+"""The whole answer of a campaign, put together from its tables and what its recipe asks to report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nsw.analysis.cases import CaseSummary, summarize_cases
+from nsw.analysis.compare import Variant, compare
+from nsw.analysis.findings import Finding, findings
+from nsw.analysis.scaling import Scaling, scaling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TABLES = ("gpu_summary", "api_summary", "communication", "functions", "figures", "facts")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the recipe's `report` asks for; None: not asked."""
+
+    cover: float = 0.9
+    axis: str | None = None
+    kind: str = "strong"
+    figure: str | None = None
+    compare: str | None = None
+    baseline: Any = None
+    higher_is_better: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything that `nsw summarize` shows."""
+
+    campaign: str
+    site: str
+    note: str | None
+    cover: float
+    cases: tuple[CaseSummary, ...]
+    curve: Scaling | None
+    variants: tuple[Variant, ...]
+    compared: str | None
+    compared_to: Any
+    figure: str | None
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]
+
+
+def summarize(
+    campaign: str,
+    site: str,
+    note: str | None,
+    runs: Sequence[Any],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+    asked: Asked,
+    missing: Sequence[str] = (),
+) -> Summary:
+    """Summarise a campaign.
+
+    Args:
+        campaign: Its id.
+        site: Its site's name.
+        note: What is said with all its numbers.
+        runs: Its runs, in the plan's order.
+        tables: The rows of TABLES, each with `run`.
+        asked: What to report.
+        missing: What is absent and why, in sentences.
+    """
+    cases = summarize_cases(runs, tables, asked.cover)
+    curve = None
+    if asked.axis and asked.figure and cases:
+        kind: Any = asked.kind
+        curve = scaling(cases, axis=asked.axis, kind=kind, figure=asked.figure, higher_is_better=asked.higher_is_better)
+    variants: list[Variant] = []
+    if asked.compare and asked.figure:
+        variants = compare(
+            cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
+            higher_is_better=asked.higher_is_better,
+        )  # fmt: skip
+    return Summary(
+        campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
+        asked.figure, tuple(findings(cases, curve)), tuple(missing),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Campaign: durable state and the loop that drives it."""

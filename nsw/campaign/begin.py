@@ -1,0 +1,85 @@
+"""A plan -> a campaign on disk: its folder, the application's files, the scripts, the ledger. Nothing is submitted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw import __version__
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger
+from nsw.errors import CampaignError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.plan.model import Job, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What a campaign is made of beside its plan.
+
+    `recipe` is the resolved recipe as data, `site` the site as data; `render` gives the script of a job for a
+    campaign's id and scratch folder.
+    """
+
+    recipe: dict[str, Any]
+    site: dict[str, Any]
+    scratch: str | None
+    render: Callable[[Job, str, str], str]
+
+
+def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
+    """Make the campaign's folder; on any fault nothing of it stays."""
+    folder = folders.create(root, plan.name)
+    try:
+        _fill(folder, plan, made_of)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    return folder
+
+
+def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
+    scratch = f"{made_of.scratch}/{folder.id}" if made_of.scratch else str((folder.path / "scratch").absolute())
+    for source, name in plan.files:
+        _copy(Path(source), folder.app / name)
+    for job in plan.jobs:
+        folder.script(job.name).write_text(made_of.render(job, folder.id, scratch), encoding="utf-8")
+    folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
+    facts = {
+        "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
+        "scratch": scratch, "created": str(time.time()), "build": json.dumps(plan.build) if plan.build else "",
+    }  # fmt: skip
+    if plan.note:
+        facts["note"] = plan.note
+    part = folder.ledger.with_suffix(".part")
+    with Ledger(part, create=True) as ledger:
+        with ledger.transaction():
+            for key, value in facts.items():
+                ledger.set_meta(key, value)
+        ledger.add_plan(plan)
+    part.rename(folder.ledger)  # a folder with a ledger is a whole campaign
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, target)
+    except OSError as fault:
+        raise CampaignError(f"{source} cannot be copied into the campaign: {fault.strerror or fault}") from None
+
+
+def _lock_text(recipe: dict[str, Any], plan: Plan) -> str:
+    import yaml
+
+    head = f"# The recipe of this campaign as it was resolved on site {plan.site} by nsw {__version__}.\n"
+    note = f"# {plan.note}\n" if plan.note else ""
+    return head + note + yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True)

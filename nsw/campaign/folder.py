@@ -1,0 +1,142 @@
+"""A campaign's folder: where things stand in it, how it is named, made, found and locked."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.errors import CampaignError, CampaignLockedError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEDGER = "campaign.db"
+
+
+class CampaignFolder:
+    """The layout below one campaign's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ledger = path / LEDGER
+        self.lock = path / "lock"
+        self.recipe = path / "recipe.lock.yaml"
+        self.app = path / "app"
+        self.scripts = path / "scripts"
+        self.reports = path / "reports"
+        self.tables = path / "tables"
+        self.log = path / "log.txt"
+
+    @property
+    def id(self) -> str:
+        """The campaign's name: its folder's."""
+        return self.path.name
+
+    def script(self, job: str) -> Path:
+        """The script of a job."""
+        return self.scripts / f"{job}.sh"
+
+
+def root(given: Path | None = None) -> Path:
+    """The folder of campaigns: --root, NSW_ROOT or ./campaigns."""
+    return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
+
+
+def create(parent: Path, name: str, now: float | None = None) -> CampaignFolder:
+    """Make a new folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    while True:
+        folder = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
+        try:
+            folder.path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as fault:
+            raise CampaignError(
+                f"the campaign's folder {folder.path} cannot be made: {fault.strerror}",
+                hint="name another place with --root or NSW_ROOT",
+            ) from None
+        for sub in (folder.scripts, folder.reports, folder.tables, folder.app):
+            sub.mkdir()
+        return folder
+
+
+def existing(parent: Path) -> list[CampaignFolder]:
+    """All campaigns below `parent`, oldest first."""
+    found = [CampaignFolder(p.parent) for p in parent.glob(f"*/{LEDGER}")]
+    return sorted(found, key=lambda f: (_stamp(f.id), f.ledger.stat().st_ctime_ns))
+
+
+def _stamp(campaign: str) -> str:
+    parts = campaign.rsplit("-", 3)
+    return "-".join(parts[1:3]) if len(parts) == 4 else ""
+
+
+def find(parent: Path, named: str | None) -> CampaignFolder:
+    """The campaign of that folder or id (or unique beginning of an id); with none named the newest.
+
+    Raises:
+        CampaignError: There is none, or several begin so.
+    """
+    if named is not None and (Path(named) / LEDGER).exists():
+        return CampaignFolder(Path(named))
+    known = existing(parent)
+    if named is None:
+        if not known:
+            raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
+        return known[-1]
+    matches = [f for f in known if f.id == named] or [f for f in known if f.id.startswith(named)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise CampaignError(
+            f"'{named}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
+        )
+    raise CampaignError(
+        f"no campaign '{named}' under {parent}",
+        hint=did_you_mean(named, [f.id for f in known]) or "`nsw ls` lists them",
+    )
+
+
+@contextmanager
+def locked(folder: CampaignFolder) -> Iterator[None]:
+    """Hold the campaign: a second nsw that would drive it is refused.
+
+    Raises:
+        CampaignLockedError: Another process holds it; it is named.
+    """
+    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another nsw"
+            raise CampaignLockedError(
+                f"campaign {folder.id} is driven by {owner}",
+                hint="`nsw status` and `nsw logs` look without driving; end the other one first to go on here",
+            ) from None
+        except OSError as fault:
+            raise CampaignError(
+                f"{folder.path} is on a file system without locks ({fault.strerror})",
+                hint="put campaigns elsewhere with --root or NSW_ROOT",
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_driven(folder: CampaignFolder) -> bool:
+    """Whether some nsw drives the campaign now."""
+    try:
+        with locked(folder):
+            return False
+    except CampaignError:
+        return True

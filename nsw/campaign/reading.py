@@ -1,0 +1,159 @@
+"""Collected reports -> the campaign's tables: tables/NAME.parquet, one file a table, each row with its run.
+
+A run counts as read once its rows are in the files: ended in between, its reports are read again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.drive import KEPT_FILES
+from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.tables import rows as table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.readers.model import Report
+
+_FLUSH_EVERY_S = 30.0
+
+
+def read_all(
+    folder: CampaignFolder,
+    ledger: Ledger,
+    read_report: Callable[[Path], Report],
+    figures: Callable[[str], list[dict[str, Any]]],
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> None:
+    """Read the reports of every collected run and write the tables.
+
+    Args:
+        folder: The campaign's folder.
+        ledger: Its ledger.
+        read_report: Reads one file of any known format.
+        figures: The rows of table `figures` in a program's output.
+        progress: Called with how many runs are read, of how many.
+    """
+    waiting = ledger.runs("reading = 'collected' AND state IN ('done', 'failed')")
+    batch: list[tuple[RunRow, _Read]] = []
+    flushed = time.monotonic()
+    for number, run in enumerate(waiting, 1):
+        batch.append((run, _read_run(folder, run, read_report, figures)))
+        progress(number, len(waiting))
+        if time.monotonic() - flushed > _FLUSH_EVERY_S:
+            _flush(folder, ledger, batch)
+            batch, flushed = [], time.monotonic()
+    _flush(folder, ledger, batch)
+
+
+class _Read:
+    def __init__(self) -> None:
+        self.tables: dict[str, list[dict[str, Any]]] = {}
+        self.problems: list[tuple[str | None, str, str, str | None]] = []
+
+    def add(self, table: str, found: Iterator[dict[str, Any]], run: RunRow, report: str) -> None:
+        rows = self.tables.setdefault(table, [])
+        rows.extend(row | {"run": run.id, "report": report} for row in found)
+
+
+def _read_run(
+    folder: CampaignFolder,
+    run: RunRow,
+    read_report: Callable[[Path], Report],
+    figures: Callable[[str], list[dict[str, Any]]],
+) -> _Read:
+    result = _Read()
+    home = folder.reports / run.id
+    files = sorted(p for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES) if home.is_dir() else []
+    for file in files:
+        report = read_report(file)
+        name = str(file.relative_to(folder.path))
+        for table, data in report.tables.items():
+            result.add(table, table_rows(table, data), run, name)
+        result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
+    if run.reports and not files:
+        result.problems.append(
+            (
+                None,
+                "error",
+                f"{run.tool or 'the profiler'} left no report",
+                "see its output: `nsw logs " + run.id + "`",
+            )
+        )
+    output = home / "stdout"
+    if run.state is State.DONE and output.exists():
+        found = figures(output.read_text(errors="replace"))
+        missing = [f["name"] for f in found if f["value"] is None]
+        result.add(
+            "figures",
+            iter(f for f in found if f["value"] is not None),
+            run,
+            str(output.relative_to(folder.path)),
+        )
+        result.problems += [
+            (
+                f"reports/{run.id}/stdout",
+                "warning",
+                f"figure {name} was not found in the program's output",
+                None,
+            )
+            for name in missing
+        ]
+    return result
+
+
+def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Read]]) -> None:
+    if not batch:
+        return
+    merged: dict[str, list[dict[str, Any]]] = {}
+    for _, read in batch:
+        for table, rows in read.tables.items():
+            merged.setdefault(table, []).extend(rows)
+    replaced = [run.id for run, _ in batch]
+    note = ledger.meta("note")
+    for file in folder.tables.glob("*.parquet"):
+        merged.setdefault(file.stem, [])
+    for table, rows in merged.items():
+        _append(folder.tables / f"{table}.parquet", table, rows, replaced, note)
+    with ledger.transaction():
+        for run, read in batch:
+            bad = any(severity == "error" for _, severity, _, _ in read.problems)
+            ledger.update_runs([run.id], reading=Reading.UNREADABLE if bad else Reading.READ)
+            ledger.set_problems(run.id, read.problems)
+
+
+def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[str], note: str | None) -> None:
+    """Add rows to a table's file, in place of what it held of the same runs; the file is replaced whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from nsw.tables import as_arrow
+
+    new = as_arrow(table, rows)
+    if path.exists():
+        old = pq.read_table(path)
+        old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
+        new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
+    if note:
+        new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
+    part = path.with_suffix(".part")
+    pq.write_table(new, part, compression="zstd")
+    part.replace(path)
+
+
+def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
+    """All rows of one of the campaign's tables; [] when there is none."""
+    path = folder.tables / f"{table}.parquet"
+    if not path.exists():
+        return []
+    import pyarrow.parquet as pq
+
+    frame: pa.Table = pq.read_table(path)
+    return frame.to_pylist()

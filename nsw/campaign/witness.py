@@ -1,0 +1,78 @@
+"""The job-side witness: what a run wrote of itself, and what it means together with the scheduler's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsw.campaign.ledger import State
+from nsw.schedulers.model import Answer, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A run's status file: `state` is running, done or failed; times are Unix seconds."""
+
+    state: str
+    host: str | None = None
+    gpus: str | None = None
+    job_id: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a run now; `ended` says that nothing more will come of this attempt."""
+
+    state: State
+    reason: str | None = None
+    ended: bool = False
+
+
+def parse_status(content: bytes | None) -> Status | None:
+    """A status file (key=value lines); None when it is absent or holds no state yet."""
+    if not content:
+        return None
+    facts = dict(line.split("=", 1) for line in content.decode(errors="replace").splitlines() if "=" in line)
+    if facts.get("state") not in {"running", "done", "failed"}:
+        return None
+    return Status(
+        state=facts["state"],
+        host=facts.get("host") or None,
+        gpus=facts.get("gpus") or None,
+        job_id=facts.get("job_id") or None,
+        started=_number(facts.get("start")),
+        ended=_number(facts.get("end")),
+        exit_code=int(facts["exit_code"]) if facts.get("exit_code", "").isdigit() else None,
+        reason=facts.get("reason") or None,
+    )
+
+
+def judge(answer: Answer, status: Status | None) -> Verdict:
+    """Weigh both witnesses. A finished status file decides; else an absent task is gone only if the scheduler says so."""
+    if status is not None and status.state in {"done", "failed"}:
+        return Verdict(State(status.state), status.reason, ended=True)
+    if answer.phase in {Phase.ENDED, Phase.GONE}:
+        why = f" ({answer.reason})" if answer.reason else ""
+        if status is None:
+            return Verdict(State.FAILED, f"its job ended before this run began{why}", ended=True)
+        return Verdict(
+            State.FAILED,
+            f"its job ended in the middle of this run{why}: killed, or the machine went down",
+            ended=True,
+        )
+    if status is not None:
+        return Verdict(State.RUNNING)
+    return Verdict(
+        {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
+        answer.reason,
+    )
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""cli: the words a user types; parse, call, print. Nothing imports it."""

@@ -1,0 +1,121 @@
+"""From a campaign's reports to its answer: read what was collected, summarise, print."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.errors import Exit
+
+if TYPE_CHECKING:
+    from nsw.analysis.summary import Summary
+    from nsw.campaign.folder import CampaignFolder
+
+
+def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
+    """Read every collected report into the campaign's tables, with a progress bar on a terminal."""
+    from nsw.campaign.reading import read_all
+    from nsw.readers import read
+    from nsw.readers.figures import figures
+    from nsw.recipe.load import load_recipe
+
+    wanted = load_recipe(folder.recipe).recipe.app.figures
+    read_all(folder, ledger, read, lambda output: figures(output, wanted), _progress())
+
+
+def _progress() -> Any:
+    from nsw.present.terminal import console
+
+    out = console(sys.stderr)
+    if not out.is_terminal:
+        return lambda _done, _all: None
+    from rich.progress import Progress
+
+    bar = Progress(console=out, transient=True)
+    task = bar.add_task("reading reports")
+
+    def advance(done: int, total: int) -> None:
+        if done == 1:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+        if done == total:
+            bar.stop()
+
+    return advance
+
+
+def summary_of(folder: CampaignFolder, ledger: Ledger, cases: list[str] | None = None) -> Summary:
+    """The campaign's summary, from its tables and its recipe's `report`."""
+    from nsw.analysis.summary import TABLES, summarize
+    from nsw.campaign.reading import load_rows
+
+    runs = [r for r in ledger.runs() if not cases or r.case_id in cases]
+    tables = {name: load_rows(folder, name) for name in TABLES}
+    return summarize(
+        folder.id,
+        ledger.meta("site") or "",
+        ledger.meta("note"),
+        runs,
+        tables,
+        _asked(folder),
+        _missing(ledger, runs),
+    )
+
+
+def _asked(folder: CampaignFolder) -> Any:
+    """What the recipe wants reported."""
+    from nsw.analysis.summary import Asked
+    from nsw.recipe.load import load_recipe
+
+    recipe = load_recipe(folder.recipe).recipe
+    report, figures = recipe.report, recipe.app.figures
+    scaling, compare = report.scaling, report.compare
+    figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
+    baseline = compare.baseline if compare else None
+    if compare and baseline is None:
+        values = recipe.matrix.parameters[compare.parameter]
+        baseline = values[0] if isinstance(values, list) else values.start
+    return Asked(
+        cover=report.hotspots.cover,
+        axis=scaling.axis if scaling else None,
+        kind=scaling.kind if scaling else "strong",
+        figure=figure,
+        compare=compare.parameter if compare else None,
+        baseline=baseline,
+        higher_is_better=figures[figure].higher_is_better if figure in figures else None,
+    )
+
+
+def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
+    from nsw.present.terminal import plural
+
+    lines = [f"not here: {what}: {reason} ({plural(count, 'run')})" for what, reason, count in ledger.absent()]
+    for state in (State.FAILED, State.LOST, State.CANCELLED, State.PLANNED):
+        some = [r for r in runs if r.state is state]
+        if some:
+            why = f": {some[0].reason}" if some[0].reason else ""
+            lines.append(f"{plural(len(some), 'run')} {state} and not in these numbers, such as {some[0].id}{why}")
+    return lines
+
+
+def answer(folder: CampaignFolder, ledger: Ledger) -> int:
+    """Print what the campaign shows, briefly; 1 when something failed."""
+    from nsw.present.status_view import headline, show_problems
+    from nsw.present.summary_view import show_summary
+    from nsw.present.terminal import console
+
+    out = console()
+    summary = summary_of(folder, ledger)
+    show_summary(out, summary, brief=True)
+    show_problems(out, ledger.problems())
+    err = console(sys.stderr)
+    err.print(headline(ledger.counts()))
+    err.print(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}", soft_wrap=True)
+    return exit_code(ledger)
+
+
+def exit_code(ledger: Ledger) -> int:
+    """0 when every run is done and every report was read, else 1."""
+    bad = [r for r in ledger.runs() if r.state is not State.DONE or r.reading is Reading.UNREADABLE]
+    return Exit.SOME_FAILED if bad else Exit.GOOD

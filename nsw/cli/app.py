@@ -1,0 +1,251 @@
+"""The commands and their options. Bodies import what they need, so that `nsw --help` stays fast."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nsw import __version__
+
+app = typer.Typer(
+    name="nsw",
+    help="GPU profiling campaigns on clusters: one recipe in, an answer with evidence out.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class _Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class _Document(StrEnum):
+    RECIPE = "recipe"
+    SITES = "sites"
+
+
+Recipe = Annotated[str, typer.Argument(help="Recipe file, or the name of a shipped one.", show_default=False)]
+Site = Annotated[str, typer.Option("--site", "-s", help="Where it runs; `nsw sites` lists them.")]
+Sites = Annotated[
+    list[Path] | None, typer.Option("--sites", help="Sites file(s) to look in first.", show_default=False)
+]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder of campaigns [NSW_ROOT or ./campaigns].", show_default=False),
+]
+Campaign = Annotated[
+    str | None,
+    typer.Argument(help="Campaign: folder, id or its beginning [the newest].", show_default=False),
+]
+CampaignOption = Annotated[
+    str | None,
+    typer.Option("--campaign", "-c", help="Campaign: folder, id or its beginning [the newest].", show_default=False),
+]
+Format = Annotated[_Format, typer.Option("--format", "-f", help="How data is printed.")]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write (parquet).", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to the plan's cost.", show_default=False)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nsw {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version.", show_default=False),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def plan(
+    recipe: Recipe,
+    site: Site = "local",
+    sites: Sites = None,
+    format: Format = _Format.TABLE,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Show what a recipe would run on a site, what it costs at most, and what cannot be done there."""
+    from nsw.cli import planning
+
+    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json), output))
+
+
+@app.command()
+def render(
+    recipe: Recipe,
+    site: Site = "local",
+    sites: Sites = None,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", help="Write the scripts into this folder instead.", show_default=False),
+    ] = None,
+) -> None:
+    """Print the job scripts of a recipe, to be read."""
+    from nsw.cli import planning
+
+    raise typer.Exit(planning.render(recipe, site, sites, into))
+
+
+@app.command()
+def run(recipe: Recipe, site: Site = "local", sites: Sites = None, root: Root = None, yes: Yes = False) -> None:
+    """Carry a recipe out: plan, run, collect, read, answer."""
+    from nsw.cli import running
+
+    raise typer.Exit(running.run(recipe, site, sites, root, yes))
+
+
+@app.command()
+def resume(campaign: Campaign = None, root: Root = None) -> None:
+    """Go on with a campaign that was left; nothing that finished is done again."""
+    from nsw.cli import running
+
+    raise typer.Exit(running.resume(campaign, root))
+
+
+@app.command()
+def retry(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs to do again [all that failed, were lost or cancelled].", show_default=False),
+    ] = None,
+    campaign: CampaignOption = None,
+    root: Root = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only those that failed, not the cancelled.", show_default=False)
+    ] = False,
+) -> None:
+    """Do runs again that did not succeed; earlier attempts are kept."""
+    from nsw.cli import running
+
+    raise typer.Exit(running.retry(runs or [], campaign, root, failed))
+
+
+@app.command()
+def cancel(campaign: Campaign = None, root: Root = None) -> None:
+    """End a campaign's runs, queued and running; what is done stays."""
+    from nsw.cli import running
+
+    raise typer.Exit(running.cancel(campaign, root))
+
+
+@app.command()
+def status(
+    campaign: Campaign = None,
+    root: Root = None,
+    runs: Annotated[bool, typer.Option("--runs", help="List every run.", show_default=False)] = False,
+    format: Format = _Format.TABLE,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Show where a campaign stands and what went wrong."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.status(campaign, root, runs, _chosen(format, json), output))
+
+
+@app.command()
+def logs(
+    run: Annotated[str, typer.Argument(help="Run: its id, or a part of it that only one has.", show_default=False)],
+    campaign: CampaignOption = None,
+    root: Root = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines; 0: all.")] = 40,
+) -> None:
+    """Print what a run wrote: its output, errors and end."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.logs(run, campaign, root, lines))
+
+
+@app.command(name="ls")
+def list_campaigns(
+    root: Root = None, format: Format = _Format.TABLE, json: Json = False, output: Output = None
+) -> None:
+    """List the campaigns."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.list_campaigns(root, _chosen(format, json), output))
+
+
+@app.command()
+def summarize(
+    campaign: Campaign = None,
+    root: Root = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option("--case", help="Only this case (may be repeated).", show_default=False),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table",
+            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, or a table of the reports.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Format = _Format.TABLE,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.summarize(campaign, root, case or [], table, _chosen(format, json), output))
+
+
+@app.command()
+def read(
+    files: Annotated[list[Path] | None, typer.Argument(help="Reports of any profiler.", show_default=False)] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            "-t",
+            help="Only this table (may be repeated); traces are made only so.",
+            show_default=False,
+        ),
+    ] = None,
+    formats: Annotated[bool, typer.Option("--formats", help="List what can be read.", show_default=False)] = False,
+    format: Format = _Format.TABLE,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Read reports of any profiler into tables."""
+    from nsw.cli import reading
+
+    raise typer.Exit(reading.read(files or [], table or [], formats, _chosen(format, json), output))
+
+
+@app.command()
+def schema(document: Annotated[_Document, typer.Argument(help="Which document.")]) -> None:
+    """Print the JSON Schema of recipes or sites files, for editors."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.schema(document.value))
+
+
+@app.command()
+def sites(sites: Sites = None, format: Format = _Format.TABLE, json: Json = False, output: Output = None) -> None:
+    """List the sites and the files that they come from."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.list_sites(sites, _chosen(format, json), output))
+
+
+def _chosen(format: _Format, json: bool) -> str:
+    return "json" if json else format.value

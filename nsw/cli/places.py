@@ -1,0 +1,114 @@
+"""From what a user names to what it is: recipe, site, and what the site has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import UsageError, did_you_mean
+from nsw.plan.facts import SiteFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.plan.model import Plan
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.site.load import LoadedSite
+
+_COMMON_NSYS = "/opt/nvidia/nsight-systems/*/bin/nsys"
+
+
+def load(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[LoadedRecipe, LoadedSite, SiteFacts]:
+    """The recipe as it stands on the site, the site, and what it has."""
+    from nsw.recipe.load import load_recipe
+    from nsw.site.load import load_site
+
+    place = load_site(site, list(sites) if sites else None)
+    return load_recipe(recipe_path(recipe), place.site.name), place, facts(place)
+
+
+def make_plan(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:
+    """Load and plan."""
+    from nsw.plan.build import build_plan
+
+    loaded, place, known = load(recipe, site, sites)
+    return build_plan(loaded, place, known), loaded, place, known
+
+
+def recipe_path(named: str) -> Path:
+    """The recipe file: as named, or the shipped one of that name.
+
+    Raises:
+        UsageError: Neither is there.
+    """
+    path = Path(named)
+    if path.is_file():
+        return path
+    from nsw.resources import recipes_folder
+
+    shipped = {p.name: p for p in recipes_folder().glob("*.yaml")}
+    wanted = path.name if path.suffix else f"{path.name}.yaml"
+    if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
+        print(f"recipe: {wanted} as shipped with nsw ({named} is not here)", file=sys.stderr)
+        return shipped[wanted]
+    near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
+    raise UsageError(
+        f"there is no recipe {named}",
+        hint=did_you_mean(named, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
+    )
+
+
+def facts(place: LoadedSite) -> SiteFacts:
+    """Find out what a site on this machine has."""
+    site = place.site
+    if site.replay:
+        return _demo_facts(place)
+    if site.scheduler != "local" or site.transport.kind != "local":
+        per_node = site.gpus.per_node
+        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None)
+    from nsw.schedulers.gpus import detect
+
+    tools, missing = _tools(dict(site.profilers))
+    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(detect())), tools=tools, missing=missing)
+
+
+def _gpu_count(site: Any, detected: Any) -> int:
+    per_node = site.gpus.per_node
+    return per_node if isinstance(per_node, int) else detected()
+
+
+def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Profilers of this machine: found ones with their path, and why the others are not."""
+    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for tool in ("nsys", "nvprof", "ncu"):
+        named = configured.get(tool) or os.environ.get(f"NSW_{tool.upper()}")
+        path = shutil.which(os.path.expandvars(named or tool))
+        if path:
+            found[tool] = path
+        elif named:
+            missing[tool] = f"{tool} is not at {named}, where the site says"
+        else:
+            missing[tool] = f"{tool} is not on PATH (name it in the site's profilers, or in NSW_{tool.upper()})"
+    return found, missing
+
+
+def _demo_facts(place: LoadedSite) -> SiteFacts:
+    from nsw.demo import NOTE, recordings
+
+    known = {(tuple(sorted(r.params.items())), r.pass_kind): r for r in recordings()}
+
+    def replay(params: Mapping[str, Any], pass_kind: str) -> tuple[str, ...] | None:
+        recording = known.get((tuple(sorted(params.items())), pass_kind))
+        return (sys.executable, "-m", "nsw.demo", recording.name) if recording else None
+
+    return SiteFacts(
+        gpus_per_node=_gpu_count(place.site, lambda: 4),
+        replay=replay,
+        replayed_reports=("*.sqlite",),
+        replayed_tool="nsys",
+        note=NOTE,
+    )

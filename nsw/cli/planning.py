@@ -1,0 +1,73 @@
+"""`nsw plan` and `nsw render`: everything before something is submitted."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from nsw.cli import places
+from nsw.errors import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from nsw.plan.facts import SiteFacts
+    from nsw.plan.model import Job, Plan
+    from nsw.site.load import LoadedSite
+
+
+def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
+    """Show the plan."""
+    from nsw.present import emit, plan_view
+    from nsw.present.terminal import console
+
+    made, loaded, _, _ = places.make_plan(recipe, site, sites)
+    if format == "json":
+        emit.as_json({**plan_view.plan_data(made), "warnings": [w.render() for w in loaded.warnings]})
+    elif format == "csv":
+        emit.as_csv(plan_view.run_rows(made), plan_view.RUN_COLUMNS)
+    elif format == "parquet":
+        emit.as_parquet(plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
+    else:
+        plan_view.show_plan(console(), made, [w.render() for w in loaded.warnings])
+    return Exit.GOOD
+
+
+def render(recipe: str, site: str, sites: Sequence[Path] | None, into: Path | None) -> int:
+    """Print or write the scripts."""
+    made, _, place, known = places.make_plan(recipe, site, sites)
+    script = renderer(made, place, known)
+    if into is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        for job in made.jobs:
+            (into / f"{job.name}.sh").write_text(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), encoding="utf-8")
+        print(f"{len(made.jobs)} script{'s' if len(made.jobs) != 1 else ''} in {into}", file=sys.stderr)
+        return Exit.GOOD
+    for number, job in enumerate(made.jobs):
+        if len(made.jobs) > 1:
+            print(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
+        print(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), end="")
+    return Exit.GOOD
+
+
+def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, str, str], str]:
+    """The function that renders a job of this plan on this site: (job, campaign, scratch) -> script."""
+    from nsw.scripts.render import render_job
+
+    used = {run.tool for run in made.runs}
+    tools = {tool: path for tool, path in (known.tools or {}).items() if tool in used}
+    overrides = {block: place.folder / file for block, file in place.site.templates.items()}
+
+    def script(job: Job, campaign: str, scratch: str) -> str:
+        return render_job(
+            made,
+            job,
+            scheduler=place.site.scheduler,
+            campaign=campaign,
+            scratch=scratch,
+            tools=tools,
+            overrides=overrides,
+        )
+
+    return script

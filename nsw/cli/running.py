@@ -1,0 +1,196 @@
+"""`nsw run`, `resume`, `retry`, `cancel`: what makes runs happen."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger, State
+from nsw.cli import answering, places
+from nsw.cli.planning import renderer
+from nsw.errors import Exit, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nsw.campaign.drive import Driver
+    from nsw.plan.model import Plan
+    from nsw.present.live import Watch
+    from nsw.site.load import LoadedSite
+    from nsw.transport.model import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A campaign that this process drives."""
+
+    folder: folders.CampaignFolder
+    ledger: Ledger
+    driver: Driver
+    watch: Watch
+    transport: Transport
+    scratch: str
+
+
+def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool) -> int:
+    """Plan, ask when it is dear, make the campaign, carry it out, answer."""
+    from nsw.campaign.begin import Ingredients, begin
+    from nsw.present.plan_view import show_plan
+    from nsw.present.terminal import console
+
+    made, loaded, place, known = places.make_plan(recipe, site, sites)
+    show_plan(console(sys.stderr), made, [w.render() for w in loaded.warnings])
+    _confirm(made, place, yes)
+    render = renderer(made, place, known)
+    data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    data.setdefault("app", {})["files"] = [f"app/{name}" for _, name in made.files]
+    if not made.files:
+        del data["app"]["files"]
+    data.pop("sites", None)
+    folder = begin(
+        folders.root(root),
+        made,
+        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), place.site.scratch, render),
+    )
+    print(f"campaign {folder.path}", file=sys.stderr)
+    return _carry_out(folder)
+
+
+def resume(campaign: str | None, root: Path | None) -> int:
+    """Go on where an earlier nsw was ended."""
+    return _carry_out(folders.find(folders.root(root), campaign))
+
+
+def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool) -> int:
+    """Plan runs again that did not succeed, and carry them out."""
+    folder = folders.find(folders.root(root), campaign)
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        states = [State.FAILED] if failed else [State.FAILED, State.LOST, State.CANCELLED]
+        again = [r.id for r in ledger.runs() if r.state in states]
+        if runs:
+            again = [_named(run, [r.id for r in ledger.runs()], again) for run in runs]
+        if not again:
+            print("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
+            return Exit.GOOD
+        with ledger.transaction():
+            ledger.release(again)
+    return _carry_out(folder)
+
+
+def _named(run: str, known: list[str], again: list[str]) -> str:
+    if run not in known:
+        raise UsageError(f"there is no run {run}", hint=did_you_mean(run, known) or "`nsw status --runs` lists them")
+    if run not in again:
+        raise UsageError(f"run {run} did not fail, and is not done again")
+    return run
+
+
+def cancel(campaign: str | None, root: Path | None) -> int:
+    """End what is queued or running, here or through the nsw that drives the campaign."""
+    import time
+
+    from nsw.campaign.drive import ask_to_cancel
+    from nsw.errors import CampaignLockedError
+
+    folder = folders.find(folders.root(root), campaign)
+    try:
+        with _opened(folder, quiet=True) as it:
+            it.driver.recover()
+            it.driver.cancel()
+    except CampaignLockedError:
+        ask_to_cancel(folder)
+        print("asked the nsw that drives it to cancel", file=sys.stderr)
+        deadline = time.monotonic() + 60
+        while (folder.path / "cancel").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        from nsw.present.status_view import headline
+
+        print(headline(ledger.counts()))
+    return Exit.GOOD
+
+
+def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
+    """Ask once when the plan costs more than the site's confirm_above.
+
+    Raises:
+        UsageError: It does, and there is nobody to ask or the answer is no.
+    """
+    limit = place.site.confirm_above
+    if limit is None or yes:
+        return
+    cost = made.node_hours if limit.unit == "node-hour" else made.gpu_hours
+    if cost <= limit.number:
+        return
+    what = f"this costs up to {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
+    if not sys.stdin.isatty():
+        raise UsageError(f"{what}, and there is no terminal to ask", hint="--yes answers yes")
+    import typer
+
+    if not typer.confirm(f"{what}. Go on?"):
+        raise UsageError("not confirmed; nothing was submitted")
+
+
+@contextmanager
+def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[_Open]:
+    import json
+
+    from nsw.campaign.drive import Driver
+    from nsw.present.live import Watch
+    from nsw.transport.local import LocalTransport
+
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
+        scratch = ledger.meta("scratch") or ""
+        transport = LocalTransport()
+        watch = Watch(ledger)
+        driver = Driver(
+            folder,
+            ledger,
+            _scheduler(site, scratch),
+            transport,
+            scratch,
+            (lambda _runs: None) if quiet else watch.changed,
+        )
+        yield _Open(folder, ledger, driver, watch, transport, scratch)
+
+
+def _scheduler(site: dict[str, Any], scratch: str) -> Any:
+    from nsw.schedulers.gpus import detect
+    from nsw.schedulers.local import LocalScheduler
+
+    limits = site.get("limits") or {}
+    gpus = [] if site.get("replay") else detect()
+    return LocalScheduler(
+        Path(scratch),
+        parallel=limits.get("max_in_flight") or 1,
+        gpus=gpus,
+        share_gpus=bool(site.get("replay")),
+    )
+
+
+def _carry_out(folder: folders.CampaignFolder) -> int:
+    from nsw.campaign.build_step import prepare
+
+    with _opened(folder) as it:
+        try:
+            with it.watch:
+                prepare(folder, it.ledger, it.transport, it.scratch)
+                adopted = it.driver.recover()
+                if adopted:
+                    it.watch.say(f"{adopted} submission{'s' if adopted != 1 else ''} in doubt found again")
+                it.driver.run()
+                answering.read_reports(folder, it.ledger)
+        except KeyboardInterrupt:
+            going = sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running"))
+            print(
+                f"\nended; {going} run{'s' if going != 1 else ''} in flight go{'es' if going == 1 else ''} on by themselves."
+                f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them.",
+                file=sys.stderr,
+            )
+            return Exit.INTERRUPTED
+        return answering.answer(folder, it.ledger)

@@ -1,0 +1,165 @@
+"""A recipe and a site -> a plan: every run with its command, packed in jobs; all faults at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import Diagnostic, InputError, NswError
+from nsw.plan import refuse
+from nsw.plan.jobs import pack
+from nsw.plan.launchers import Launch
+from nsw.plan.model import Absent, Plan, Run
+from nsw.plan.passes import profiled
+from nsw.plan.resolve import Resolver, resources
+from nsw.profilers import Profiled
+from nsw.scripts.quoting import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nsw.plan.facts import SiteFacts
+    from nsw.plan.model import Resources
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.matrix import Case
+    from nsw.site.load import LoadedSite
+
+
+def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Plan:
+    """Plan a recipe on a site.
+
+    Raises:
+        InputError: With every fault of the recipe that shows on this site.
+    """
+    cases = loaded.cases
+    faults = refuse.not_yet(loaded, place, facts)
+    builder = _Builder(loaded, place, facts)
+    runs = [run for case in cases for run in builder.runs_of(case)]
+    faults += builder.faults
+    if not faults and not runs:
+        why = "; ".join(f"{what}: {reason}" for (what, reason) in builder.absent)
+        faults.append(
+            loaded.document.diagnostic(
+                ("passes",), f"nothing of this recipe can be done on site {place.site.name}: {why}"
+            )
+        )
+    if faults:
+        raise InputError(_unique(faults))
+    recipe, site = loaded.recipe, place.site
+    return Plan(
+        name=recipe.name,
+        site=site.name,
+        cases=tuple(case.id for case in cases),
+        jobs=pack(recipe.name, runs, runs_per_task=site.limits.runs_per_job, max_array=site.limits.max_array),
+        absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
+        note=facts.note,
+        files=tuple(builder.files()),
+        setup=() if facts.replay else tuple(recipe.app.setup),
+        modules=() if facts.replay else tuple(site.modules),
+        build=None if facts.replay else builder.build(),
+    )
+
+
+class _Builder:
+    """Makes runs case by case and gathers what is wrong or absent on the way."""
+
+    def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> None:
+        self.faults: list[Diagnostic] = []
+        self.absent: dict[tuple[str, str], list[str]] = {}
+        self._loaded = loaded
+        self._place = place
+        self._facts = facts
+        self._site_values = {
+            "name": place.site.name,
+            "python": place.site.python,
+            "account": place.site.account,
+        }
+        self._resolver = Resolver()
+
+    def runs_of(self, case: Case) -> list[Run]:
+        """All runs of one case, pass by pass, repeat by repeat."""
+        recipe = self._loaded.recipe
+        values = {**case.params, "case": case.id, "site": self._site_values}
+        try:
+            needs = resources(recipe.resources, self._place.site, values, self._resolver)
+            env = {
+                **self._place.site.env,
+                **{k: str(self._resolver.value(v, values)) for k, v in recipe.app.env.items()},
+            }
+            program = self._program(values)
+            how = self._launch(values)
+        except NswError as fault:
+            self.faults.append(
+                self._loaded.document.diagnostic(("app",), f"case {case.id}: {fault.message}", hint=fault.hint)
+            )
+            return []
+        self._check_gpus(needs)
+        made: list[Run] = []
+        for one in recipe.passes:
+            limit = needs if one.time is None else replace(needs, time_s=self._seconds(one.time, values))
+            ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
+            tool, done = self._profiled(one, case, program, how)
+            if done.impossible is not None:
+                self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
+                continue
+            made += [
+                Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit, done.reports, done.after)
+                for n, id_ in enumerate(ids, 1)
+            ]  # fmt: skip
+        return made
+
+    def files(self) -> list[tuple[str, str]]:
+        """The application's files: where they are, their name beside the program."""
+        folder = self._loaded.folder
+        return [(str(folder / name), (folder / name).name) for name in self._loaded.recipe.app.files]
+
+    def build(self) -> tuple[str, ...] | None:
+        """The words of the build step; it knows no parameters."""
+        step = self._loaded.recipe.app.build
+        return None if step is None else words(self._resolver.parse(step.command), {"site": self._site_values})
+
+    def _program(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        command = self._loaded.recipe.app.command
+        if isinstance(command, str):
+            return words(self._resolver.parse(command), values)
+        return tuple(str(self._resolver.value(word, values)) for word in command)
+
+    def _launch(self, values: Mapping[str, Any]) -> Launch:
+        launcher = self._loaded.recipe.app.launcher
+        count = self._resolver.value(launcher.processes, values) if launcher.processes is not None else 1
+        prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
+        return Launch(launcher.kind, int(count), tuple(launcher.options), prefix)
+
+    def _seconds(self, time: int | str, values: Mapping[str, Any]) -> int:
+        from nsw.recipe.units import parse_duration
+
+        return int(parse_duration(self._resolver.value(time, values)) if isinstance(time, str) else time)
+
+    def _profiled(self, one: Any, case: Case, program: tuple[str, ...], how: Launch) -> tuple[str | None, Profiled]:
+        if self._facts.replay is not None:
+            command = self._facts.replay(case.params, one.kind)
+            if command is None:
+                return None, Profiled(impossible="was not recorded, so the demo has nothing to replay")
+            return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
+        recipe = self._loaded.recipe
+        return profiled(
+            one, program, how, self._facts, dict(self._place.site.profilers),
+            inside=None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside",
+            export_here=recipe.collect == "tables",
+        )  # fmt: skip
+
+    def _check_gpus(self, needs: Resources) -> None:
+        has = self._facts.gpus_per_node
+        if has is None or needs.gpus <= has * needs.nodes:
+            return
+        site = self._place.site.name
+        what = f"{needs.gpus} GPU{'s' if needs.gpus != 1 else ''} asked, but site {site} has {has or 'none'}"
+        where = "" if needs.nodes == 1 else f" on each of the {needs.nodes} nodes"
+        hint = (
+            "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
+        )
+        self.faults.append(self._loaded.document.diagnostic(("resources", "gpus"), what + where, hint=hint))
+
+
+def _unique(faults: list[Diagnostic]) -> list[Diagnostic]:
+    return list(dict.fromkeys(faults))

@@ -1,0 +1,53 @@
+"""Launchers: the words that start a program's processes, and which variable tells each its rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.profilers.cprofile import is_python
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a recipe's launcher starts the program. `prefix` are the words of kind `custom`."""
+
+    kind: str
+    processes: int
+    options: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+
+
+# processes -> words; the count's flag differs, the rest is the same
+_COUNT = {"srun": "-n", "mpirun": "-np", "mpiexec": "-n", "aprun": "-n", "jsrun": "-n"}
+RANK_VARIABLE = {
+    "srun": "SLURM_PROCID",
+    "mpirun": "OMPI_COMM_WORLD_RANK",
+    "mpiexec": "PMI_RANK",
+    "aprun": "ALPS_APP_PE",
+    "jsrun": "OMPI_COMM_WORLD_RANK",
+    "torchrun": "RANK",
+}
+
+
+def launch(how: Launch, program: Sequence[str]) -> tuple[str, ...]:
+    """The program's words under its launcher."""
+    words = tuple(program)
+    if how.kind == "none":
+        return words
+    if how.kind == "custom":
+        return (*how.prefix, *words)
+    if how.kind == "torchrun":
+        return _torchrun(how, words)
+    return (how.kind, _COUNT[how.kind], str(how.processes), *how.options, *words)
+
+
+def _torchrun(how: Launch, words: tuple[str, ...]) -> tuple[str, ...]:
+    """`python train.py` is started by that same python: the torchrun on PATH may be another's."""
+    count = f"--nproc_per_node={how.processes}"
+    if words and is_python(words[0]) and len(words) > 1 and not words[1].startswith("-"):
+        return (words[0], "-m", "torch.distributed.run", count, *how.options, *words[1:])
+    return ("torchrun", count, *how.options, "--no-python", *words)

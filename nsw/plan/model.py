@@ -1,0 +1,114 @@
+"""What a plan is made of: runs, the jobs that hold them, and what cannot be done here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nsw.errors import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one run needs, resolved. `gpus` counts all GPUs of the run, over all its nodes."""
+
+    nodes: int = 1
+    gpus: int = 0
+    cpus_per_task: int | None = None
+    memory_bytes: int | None = None
+    time_s: int = 600
+    exclusive: bool = False
+    queue: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    gres: str | None = None
+    reservation: str | None = None
+    constraint: str | None = None
+    extra: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Case x pass x repeat: the smallest unit.
+
+    `command` is what is executed, profiler and launcher included; `reports` are the shell patterns, relative
+    to the run's folder, of the files that the profiler will leave.
+    """
+
+    id: str
+    case_id: str
+    params: dict[str, Any]
+    pass_name: str
+    pass_kind: str
+    tool: str | None
+    repeat: int
+    command: tuple[str, ...]
+    env: dict[str, str]
+    resources: Resources
+    reports: tuple[str, ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the scheduler sees: one task, or an array of them; each task holds runs, done one after another."""
+
+    name: str
+    resources: Resources
+    tasks: tuple[tuple[Run, ...], ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, in order."""
+        return tuple(run for task in self.tasks for run in task)
+
+    @property
+    def walltime_s(self) -> int:
+        """Longest that one task may take: its runs' limits and a minute for what is around them."""
+        return max(sum(run.resources.time_s for run in task) for task in self.tasks) + 60
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Runs that cannot be done on this site, with the reason."""
+
+    what: str
+    reason: str
+    run_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe on a site, before anything is submitted.
+
+    `note` is said with everything that comes of the plan (the demo: where the numbers were recorded).
+    """
+
+    name: str
+    site: str
+    cases: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    absent: tuple[Absent, ...] = ()
+    note: str | None = None
+    files: tuple[tuple[str, str], ...] = ()  # (source on this machine, name beside the program)
+    setup: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    build: tuple[str, ...] | None = None
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that will be done."""
+        return tuple(run for job in self.jobs for run in job.runs)
+
+    @property
+    def gpu_hours(self) -> float:
+        """At most: each run's GPUs for all of its time limit."""
+        return sum(r.resources.gpus * r.resources.time_s for r in self.runs) / 3600
+
+    @property
+    def node_hours(self) -> float:
+        """At most: each run's nodes for all of its time limit."""
+        return sum(r.resources.nodes * r.resources.time_s for r in self.runs) / 3600

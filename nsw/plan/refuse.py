@@ -1,0 +1,55 @@
+"""What parses but is not done yet, each with the line that asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsw.profilers import BY_KIND, LATER
+
+if TYPE_CHECKING:
+    from nsw.errors import Diagnostic
+    from nsw.plan.facts import SiteFacts
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.site.load import LoadedSite
+
+SCHEDULERS = frozenset({"local"})
+TRANSPORTS = frozenset({"local"})
+
+
+def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[Diagnostic]:
+    """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""
+    found: list[Diagnostic] = []
+    site, recipe = place.site, loaded.recipe
+    if site.scheduler not in SCHEDULERS:
+        found.append(
+            place.document.diagnostic(
+                ("sites", site.name, "scheduler"), f"scheduler {site.scheduler}: not yet; this version runs on `local`"
+            )
+        )
+    if site.transport.kind not in TRANSPORTS:
+        found.append(
+            place.document.diagnostic(
+                ("sites", site.name, "transport"),
+                f"transport {site.transport.kind}: not yet; this version runs on this machine",
+            )
+        )
+    if facts.replay is not None:
+        return found
+    if recipe.app.container is not None:
+        found.append(loaded.document.diagnostic(("app", "container"), "containers: not yet", key=True))
+    for number, one in enumerate(recipe.passes):
+        if one.kind == "baseline":
+            continue
+        tool = getattr(one, "tool", None) or "auto"
+        if one.kind not in BY_KIND or tool in LATER.get(one.kind, ()):
+            what = f"pass {one.kind}" if one.kind not in BY_KIND else f"tool {tool} for pass {one.kind}"
+            have = ", ".join(f"{k} ({', '.join(t)})" for k, t in BY_KIND.items())
+            found.append(
+                loaded.document.diagnostic(
+                    ("passes", number, one.kind),
+                    f"{what}: not yet",
+                    key=True,
+                    hint=f"this version does baseline, {have}",
+                )
+            )
+    return found

@@ -1,0 +1,80 @@
+"""Data out: JSON with `nsw_json`, CSV that no cell can break, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+JSON_VERSION = 1
+
+
+class Format(StrEnum):
+    """How a command prints its data."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def as_json(payload: Mapping[str, Any]) -> None:
+    """One JSON object on stdout; NaN and infinity are null."""
+    json.dump({"nsw_json": JSON_VERSION, **payload}, sys.stdout, default=_plain, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Rows as CSV on stdout; absent values are empty."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(c)) for c in columns])
+
+
+def as_parquet(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: Path | None, note: str | None = None
+) -> None:
+    """Rows as a Parquet file."""
+    if output is None:
+        raise UsageError("--format parquet writes a file", hint="name it with --output FILE")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = pa.table({c: [row.get(c) for row in rows] for c in columns})
+    if note:
+        frame = frame.replace_schema_metadata({"nsw_note": note})
+    pq.write_table(frame, output, compression="zstd")
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula is marked as text."""
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        return "'" + value
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return str(value)
+
+
+def finite(value: Any) -> Any:
+    """The value with NaN and infinities, at any depth, as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value

@@ -1,0 +1,101 @@
+"""What a person sees while runs go on: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Self
+
+from nsw.campaign.ledger import ENDED, Ledger, State
+from nsw.present.status_view import STYLES, headline
+from nsw.present.terminal import clean, console, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from rich.console import Group
+    from rich.live import Live
+
+    from nsw.campaign.ledger import RunRow
+
+_SHOWN = 12
+_REFRESH_S = 0.25
+
+
+class Watch:
+    """Follows a campaign: `with Watch(ledger) as watch:` and `watch.changed` as the driver's callback."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._out = console(sys.stderr)
+        self._live: Live | None = None
+        self._drawn = 0.0
+        self._counts = ledger.counts()
+        self._total = sum(self._counts.values())
+        self._recent: dict[str, RunRow] = {}
+
+    def __enter__(self) -> Self:
+        if self._out.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(self._picture(), console=self._out, auto_refresh=True, refresh_per_second=4, transient=True,
+                              get_renderable=self._picture)  # fmt: skip
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def changed(self, runs: Sequence[str]) -> None:
+        """Some runs changed their state."""
+        marks = ",".join("?" * len(runs))
+        for run in self._ledger.runs(f"id IN ({marks})", list(runs)):
+            if self._live is None and run.state in ENDED:
+                self._line(run)
+            self._recent.pop(run.id, None)
+            self._recent[run.id] = run
+        if self._live is not None:
+            now = time.monotonic()
+            if now - self._drawn > _REFRESH_S:
+                self._counts, self._drawn = self._ledger.counts(), now
+            going = [r for r in self._recent.values() if r.state not in ENDED]
+            over = [r for r in self._recent.values() if r.state in ENDED][-_SHOWN:]
+            self._recent = {r.id: r for r in (*over, *going)}
+
+    def say(self, text: str) -> None:
+        """A line of its own, above what is live."""
+        (self._live.console if self._live is not None else self._out).print(text)
+
+    def _line(self, run: RunRow) -> None:
+        counts = self._ledger.counts()
+        over = sum(counts.get(s, 0) for s in ENDED)
+        took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
+        why = f": {clean(run.reason)}" if run.reason else ""
+        self._out.print(f"{over}/{self._total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
+
+    def _picture(self) -> Group:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        over = sum(self._counts.get(s, 0) for s in ENDED)
+        lines = [
+            Text(clean(self._tail(run)), style=STYLES.get(run.state, ""))
+            for run in list(self._recent.values())[-_SHOWN:]
+        ]
+        return Group(
+            *lines,
+            ProgressBar(total=max(1, self._total), completed=over, width=60),
+            Text(headline(self._counts)),
+        )
+
+    @staticmethod
+    def _tail(run: RunRow) -> str:
+        if run.state is State.RUNNING and run.started is not None:
+            return f"{run.state:9} {run.id}  {seconds(max(0.0, time.time() - run.started))}"
+        took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
+        return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

@@ -1,0 +1,83 @@
+"""A plan, as a person wants to see it before saying yes, and as data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from nsw.present.terminal import plural, seconds, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nsw.plan.model import Plan
+
+_MOST_JOBS = 20
+
+
+def show_plan(out: Console, plan: Plan, warnings: list[str]) -> None:
+    """What will be done, what it costs at most, what cannot be done here and why."""
+    out.print(f"{plan.name} on site {plan.site}", style="bold")
+    if plan.note:
+        out.print(plan.note, style="yellow")
+    rows = [
+        (
+            job.name,
+            len(job.tasks),
+            len(job.runs),
+            job.resources.nodes,
+            job.resources.gpus,
+            seconds(job.walltime_s),
+            _passes(job),
+        )
+        for job in plan.jobs[:_MOST_JOBS]
+    ]
+    out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows))
+    if len(plan.jobs) > _MOST_JOBS:
+        out.print(f"... and {plural(len(plan.jobs) - _MOST_JOBS, 'job')} more (--json lists all)")
+    out.print(
+        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
+        f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"
+    )
+    for absent in plan.absent:
+        out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
+    for warning in warnings:
+        out.print(f"warning: {warning}", style="yellow")
+
+
+def _passes(job: Any) -> str:
+    return ", ".join(dict.fromkeys(f"{r.pass_name} ({r.tool})" if r.tool else r.pass_name for r in job.runs))
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON data."""
+    return {
+        "name": plan.name,
+        "site": plan.site,
+        "note": plan.note,
+        "cases": list(plan.cases),
+        "gpu_hours_at_most": plan.gpu_hours,
+        "node_hours_at_most": plan.node_hours,
+        "jobs": [
+            {"name": j.name, "tasks": len(j.tasks), "walltime_s": j.walltime_s, "resources": asdict(j.resources),
+             "runs": [r.id for r in j.runs]}
+            for j in plan.jobs
+        ],
+        "runs": run_rows(plan),
+        "absent": [asdict(a) for a in plan.absent],
+    }  # fmt: skip
+
+
+RUN_COLUMNS = ("id", "case", "pass", "tool", "repeat", "job", "task", "nodes", "gpus", "time_s", "command")
+
+
+def run_rows(plan: Plan) -> list[dict[str, Any]]:
+    """One row a run."""
+    import shlex
+
+    return [
+        {"id": r.id, "case": r.case_id, "pass": r.pass_name, "tool": r.tool, "repeat": r.repeat, "job": job.name,
+         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "time_s": r.resources.time_s,
+         "command": shlex.join(r.command)}
+        for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
+    ]  # fmt: skip

@@ -1,0 +1,97 @@
+"""Where a campaign stands: counts, and the runs that a person asks about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.present.terminal import clean, plural, seconds, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from nsw.campaign.ledger import RunRow
+
+STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
+_ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
+_MOST = 30
+
+
+def headline(counts: dict[str, int]) -> str:
+    """`24 runs: 20 done, 1 running, 3 failed`."""
+    total = sum(counts.values())
+    return f"{plural(total, 'run')}: " + ", ".join(f"{counts[s]} {s}" for s in _ORDER if counts.get(s))
+
+
+def show_status(
+    out: Console,
+    head: dict[str, Any],
+    counts: dict[str, int],
+    runs: Sequence[RunRow],
+    problems: Sequence[tuple[str, str | None, str, str, str | None]],
+    *,
+    everything: bool,
+) -> None:
+    """The campaign in a screenful; `everything` lists each run."""
+    out.print(
+        f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
+        style="bold",
+    )
+    if head.get("note"):
+        out.print(head["note"], style="yellow")
+    out.print(headline(counts))
+    for what, reason, count in head["absent"]:
+        out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
+    chosen = runs if everything else [r for r in runs if r.state not in {"done", "planned"}]
+    if chosen:
+        rows = [run_cells(r) for r in (chosen if everything else chosen[:_MOST])]
+        out.print(table(None, ("run", "state", "attempt>", "took>", "host", "why"), rows, wide="why"))
+        if not everything and len(chosen) > _MOST:
+            out.print(f"... and {len(chosen) - _MOST} more (--runs lists all)")
+    show_problems(out, problems)
+    for line in head["next"]:
+        out.print(line)
+
+
+def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
+    """What is wrong with reports; the same words of several runs once."""
+    merged: dict[tuple[str, str, str | None], list[str]] = {}
+    for run, report, severity, message, fix in problems:
+        merged.setdefault((severity, message, fix), []).append(report or run)
+    for (severity, message, fix), where in merged.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        out.print(
+            f"{severity}: {clean(where[0])}{more}: {clean(message)}",
+            style="red" if severity == "error" else "yellow",
+        )
+        if fix:
+            out.print(f"  hint: {clean(fix)}")
+
+
+def run_cells(run: RunRow) -> tuple[object, ...]:
+    """A run as a row of the table above."""
+    return (
+        run.id,
+        run.state,
+        run.attempt or None,
+        seconds(run.seconds) if run.seconds is not None else None,
+        run.host,
+        run.reason,
+    )
+
+
+RUN_COLUMNS = (
+    "id", "case", "pass", "tool", "repeat", "state", "reason", "attempt", "exit_code", "host", "started", "ended",
+    "seconds", "job", "task", "gpus", "reading",
+)  # fmt: skip
+
+
+def run_data(run: RunRow) -> dict[str, Any]:
+    """A run as data; its parameters under their own names behind the fixed columns."""
+    return {
+        "id": run.id, "case": run.case_id, "pass": run.pass_name, "tool": run.tool, "repeat": run.repeat,
+        "state": str(run.state), "reason": run.reason, "attempt": run.attempt, "exit_code": run.exit_code,
+        "host": run.host, "started": run.started, "ended": run.ended, "seconds": run.seconds, "job": run.job,
+        "task": run.task, "gpus": run.gpus, "reading": str(run.reading), "params": run.params,
+    }  # fmt: skip

@@ -1,0 +1,186 @@
+"""The answer of a campaign: scaling, comparison, findings, and what each case spends its time on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from nsw.present.terminal import clean, duration, number, percent, size, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from nsw.analysis.cases import CaseSummary, Share
+    from nsw.analysis.summary import Summary
+
+_BRIEF = 3  # kernels a case in the brief form
+
+
+def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
+    """Print it; `brief` has the top kernels of each case in one table instead of a block a case."""
+    if summary.note:
+        out.print(summary.note, style="yellow")
+    if summary.curve is not None:
+        _show_scaling(out, summary)
+    elif not summary.variants:
+        _show_figures(out, summary.cases)
+    if summary.variants:
+        _show_variants(out, summary)
+    if brief:
+        _show_top(out, summary.cases)
+    for finding in summary.findings:
+        out.print(f"* {finding.text}")
+    if not brief:
+        for case in summary.cases:
+            _show_case(out, case, summary.cover)
+    for missing in summary.missing:
+        out.print(missing, style="yellow")
+
+
+def _show_scaling(out: Console, summary: Summary) -> None:
+    curve = summary.curve
+    assert curve is not None
+    others = list(curve.points[0].series) if curve.points else []
+    how = "while being profiled" if curve.profiled else "without a profiler"
+    title = f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({how})"
+    has_communication = any(p.communication_pct is not None for p in curve.points)
+    columns = (*others, f"{curve.axis}>", f"{curve.unit or curve.figure}>", "speed-up>", "efficiency>",
+               *(("NCCL share of GPU time>",) if has_communication else ()), "runs>")  # fmt: skip
+    rows = []
+    last: object = None
+    for p in curve.points:
+        same, last = p.series == last, p.series
+        rows.append(
+            (*("" if same else v for v in p.series.values()), f"{p.at:g}", number(p.figure),
+             "-" if p.speedup is None else f"{p.speedup:.2f}", percent(p.efficiency_pct),
+             *((percent(p.communication_pct),) if has_communication else ()), p.runs or p.missing)
+        )  # fmt: skip
+    out.print(table(title, columns, rows))
+
+
+def _show_variants(out: Console, summary: Summary) -> None:
+    first = summary.variants[0]
+    columns = (
+        *first.series,
+        summary.compared or "variant",
+        f"{first.unit or 'figure'}>",
+        "against baseline>",
+        "GPU time>",
+        "most time in",
+    )
+    rows = [
+        (
+            *v.series.values(),
+            v.variant,
+            number(v.figure, 2),
+            "-" if v.ratio is None else f"{v.ratio:.2f} x",
+            duration(v.gpu_ns),
+            v.top,
+        )
+        for v in summary.variants
+    ]
+    out.print(
+        table(
+            f"{summary.compared}: figure {summary.figure}, beside {summary.compared_to}",
+            columns,
+            rows,
+            wide="most time in",
+        )
+    )
+
+
+def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
+    rows = [
+        (case.id, f.name, number(f.median, 2), f.unit, f"{number(f.least, 2)} .. {number(f.most, 2)}" if f.runs > 1 else "", f.runs,
+         f.pass_name + (" (profiled)" if f.profiled else ""))
+        for case in cases for f in case.figures
+    ]  # fmt: skip
+    if rows:
+        out.print(table("figures", ("case", "figure", "median>", "unit", "range", "runs>", "pass"), rows))
+
+
+def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
+    with_gpu = [c for c in cases if c.hotspots]
+    chosen = [(c, c.hotspots or c.functions) for c in (with_gpu or [c for c in cases if c.functions])]
+    what = "GPU time" if with_gpu else "Python time"
+    rows = [
+        (case.id if rank == 0 else "", h.short_name, percent(h.share_pct), duration(h.total_ns), h.calls)
+        for case, shares in chosen for rank, h in enumerate(shares[:_BRIEF])
+    ]  # fmt: skip
+    if rows:
+        out.print(table(f"most {what}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
+
+
+def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
+    out.print()
+    about = "" if case.gpu_ns is None else f": GPU time {duration(case.gpu_ns)}"
+    if case.communication_pct is not None:
+        about += f", {percent(case.communication_pct)} of it in NCCL kernels"
+    out.print(case.id + about, style="bold")
+    for f in case.figures:
+        out.print(
+            f"  {f.name} {number(f.median, 2)} {f.unit or ''} ({f.pass_name}{', profiled' if f.profiled else ''}; {f.runs} run{'s' if f.runs != 1 else ''})"
+        )
+    portion = f"{100 * cover:g} %"
+    _show_shares(out, f"GPU operations that take {portion} of GPU time", case.hotspots)
+    _show_shares(out, f"CUDA API calls that take {portion} of API time", case.api)
+    if case.copies:
+        rows = [
+            (
+                c.name,
+                c.calls,
+                duration(c.total_ns),
+                size(c.total_bytes),
+                "-" if c.bytes_per_s is None else size(c.bytes_per_s) + "/s",
+            )
+            for c in case.copies
+        ]
+        out.print(table("copies and sets", ("kind", "calls>", "time>", "bytes>", "bandwidth>"), rows))
+    _show_shares(out, f"Python functions that take {portion} of self time", case.functions)
+
+
+def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:
+    if shares:
+        rows = [(s.short_name if s.kind != "function" else s.name, percent(s.share_pct), percent(s.cumulative_pct), duration(s.total_ns), s.calls,
+                 duration(s.total_ns / s.calls) if s.calls else "-") for s in shares]  # fmt: skip
+        out.print(table(title, ("name", "share>", "together>", "time>", "calls>", "mean>"), rows, wide="name"))
+
+
+def summary_data(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON data, unrounded."""
+    return {
+        "campaign": summary.campaign,
+        "site": summary.site,
+        "note": summary.note,
+        "cover": summary.cover,
+        "scaling": asdict(summary.curve) if summary.curve else None,
+        "compare": [asdict(v) for v in summary.variants],
+        "findings": [asdict(f) for f in summary.findings],
+        "cases": [asdict(c) for c in summary.cases],
+        "missing": [clean(m) for m in summary.missing],
+    }
+
+
+def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
+    """One of the summary's tables as rows for CSV and Parquet: scaling, compare, hotspots, api, copies, figures, functions."""
+    if table_name == "scaling":
+        return [
+            {**p.series, summary.curve.axis: p.at, "figure": summary.curve.figure, "unit": summary.curve.unit,
+             **{k: v for k, v in asdict(p).items() if k not in {"series", "at", "figure"}}, "value": p.figure}
+            for p in (summary.curve.points if summary.curve else ())
+        ]  # fmt: skip
+    if table_name == "compare":
+        return [{**v.series, **{k: x for k, x in asdict(v).items() if k != "series"}} for v in summary.variants]
+    attribute = {
+        "hotspots": "hotspots",
+        "api": "api",
+        "copies": "copies",
+        "figures": "figures",
+        "functions": "functions",
+    }[table_name]
+    return [{"case": c.id, **c.params, **asdict(row)} for c in summary.cases for row in getattr(c, attribute)]
+
+
+FLAT = ("scaling", "compare", "hotspots", "api", "copies", "figures", "functions")

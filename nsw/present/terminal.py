@@ -1,0 +1,113 @@
+"""The terminal: one console, tables whose cells are plain text, numbers for people."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+# what a hostile name could steer a terminal with
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_PIPE_WIDTH = 140
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """The console of stdout or another stream; NO_COLOR and COLUMNS are honoured, a pipe gets 140 columns."""
+    from rich.console import Console
+
+    out = stream or sys.stdout
+    if hasattr(out, "reconfigure"):
+        out.reconfigure(errors="replace")
+    width = None if out.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(file=out, width=width, markup=False, highlight=False, emoji=False)
+
+
+def clean(text: object) -> str:
+    """Text of others without control characters."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)).replace("\n", " ").replace("\t", " ")
+
+
+def table(
+    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None
+) -> Table:
+    """A table; a column whose name ends in `>` is right-aligned, `wide` names the one that gives way when space is short."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        name = column.rstrip(">")
+        right = column.endswith(">")
+        made.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=None if name != wide else 12,
+            ratio=None,
+        )
+    for row in rows:
+        made.add_row(*(Text("" if cell is None else clean(cell), overflow="ellipsis", no_wrap=True) for cell in row))
+    return made
+
+
+def duration(ns: float | None) -> str:
+    """Nanoseconds for people, four digits: 1.234 ms."""
+    if ns is None:
+        return "-"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= size:
+            return f"{_four(ns / size)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(count: float | None) -> str:
+    """Bytes for people, powers of 1000: 1.234 GB."""
+    if count is None:
+        return "-"
+    for unit, step in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= step:
+            return f"{_four(count / step)} {unit}"
+    return f"{count:.0f} B"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds for people: 0.31 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if value is None:
+        return "-"
+    if value < 10:
+        return f"{value:.2f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A number with thousands separated, or `-`."""
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """A percentage with one digit, or `-`."""
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _four(value: float) -> str:
+    digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+    return f"{value:.{digits}f}"

@@ -1,0 +1,50 @@
+"""Figures: what a program says of itself on its output, by the recipe's regular expressions."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PICKS = {
+    "first": lambda v: v[0],
+    "last": lambda v: v[-1],
+    "sum": sum,
+    "mean": statistics.fmean,
+    "max": max,
+    "min": min,
+}
+
+
+def figures(output: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
+
+    Args:
+        output: The program's standard output.
+        wanted: name -> an object with regex, unit and pick.
+    """
+    rows = []
+    for name, spec in wanted.items():
+        found = [n for m in re.finditer(spec.regex, output, re.MULTILINE) if (n := _number(m[1])) is not None]
+        value = float(_PICKS[spec.pick](found)) if found else None
+        rows.append({"name": name, "value": value, "unit": spec.unit, "matches": len(found)})
+    return rows
+
+
+# 1,234.5 is a number with separators; 3,14 is a decimal comma or a list, and no number that could be vouched for
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+
+
+def _number(text: str | None) -> float | None:
+    plain = (text or "").strip()
+    if _GROUPED.fullmatch(plain):
+        plain = plain.replace(",", "")
+    try:
+        number = float(plain)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,75 @@
+"""The files that nsw ships besides its code: script templates, recipes, recordings.
+
+An installed nsw holds templates and recipes in nsw/_data; a checkout has them at its top, where people edit them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.errors import NswError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+
+def templates_folder() -> Path:
+    """The folder of the script and page templates."""
+    return _folder("templates")
+
+
+def recipes_folder() -> Path:
+    """The folder of the shipped recipes; their programs are in its folder `apps`."""
+    return _folder("recipes")
+
+
+def recording(collection: str) -> Traversable:
+    """The folder of one collection of recordings, such as `alexnet-4xH200`.
+
+    Raises:
+        NswError: There is no such collection.
+    """
+    shipped = files("nsw").joinpath("demo", "recordings")
+    known = sorted(folder.name for folder in shipped.iterdir() if folder.is_dir())
+    if collection not in known:
+        raise NswError(f"there are no recordings {collection}", hint=f"there are: {', '.join(known)}")
+    return shipped.joinpath(collection)
+
+
+@cache
+def _folder(name: str) -> Path:
+    package = files("nsw")
+    inside = package.joinpath("_data", name)
+    if inside.is_dir():
+        return _on_disk(inside)
+    beside = package.joinpath("..", name)
+    if isinstance(beside, Path) and beside.is_dir():
+        return beside.resolve()
+    raise NswError(f"nsw's own folder {name} is missing ({inside})", hint="this installation is damaged: install nsw again")
+
+
+def _on_disk(folder: Traversable) -> Path:
+    """The folder itself, or a copy for the life of this process when nsw is imported from a zip file."""
+    if isinstance(folder, Path):
+        return folder
+    import atexit
+    import shutil
+    import tempfile
+
+    target = Path(tempfile.mkdtemp(prefix="nsw-"))
+    atexit.register(shutil.rmtree, target, ignore_errors=True)
+    _copy(folder, target)
+    return target
+
+
+def _copy(folder: Traversable, target: Path) -> None:
+    # as_file() takes folders only from Python 3.12 on
+    for item in folder.iterdir():
+        if item.is_dir():
+            (target / item.name).mkdir()
+            _copy(item, target / item.name)
+        else:
+            (target / item.name).write_bytes(item.read_bytes())

@@ -1,0 +1,1 @@
+"""Schedulers: a file per scheduler; submit, poll, cancel, explain."""

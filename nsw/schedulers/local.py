@@ -1,0 +1,210 @@
+"""This machine as a scheduler: so many tasks at a time, each in a session of its own that outlives nsw.
+
+A task holds a lock (flock) named after its submission from before its first instruction to its end, inherited
+by its processes: after a crash the lock tells whether it lives, without a race.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.schedulers import gpus as gpu_claims
+from nsw.schedulers.model import Answer, Phase, Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
+
+
+class LocalScheduler:
+    """Runs job scripts on this machine.
+
+    Args:
+        folder: The campaign's scratch folder; locks and job logs stand below it.
+        parallel: How many tasks at a time.
+        gpus: The GPUs to claim from.
+        share_gpus: Nothing here touches a GPU (the demo): claim none.
+    """
+
+    batches = False
+    shares_machine = True
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        parallel: int = 1,
+        gpus: Sequence[gpu_claims.Gpu] = (),
+        share_gpus: bool = False,
+    ) -> None:
+        self._jobs = folder / "jobs"
+        self._parallel = max(1, parallel)
+        self._gpus = list(gpus)
+        self._share = share_gpus
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._pidfds: dict[str, int] = {}
+
+    def room(self, in_flight: Sequence[Submission]) -> int:
+        """How many tasks may start now."""
+        return max(0, self._parallel - len(in_flight))
+
+    def submit(self, submission: Submission) -> str | None:
+        """Start the task; its process id and start time, or None when its GPUs are in use."""
+        needs = 0 if self._share else submission.gpus
+        claimed = gpu_claims.claim(self._gpus, needs, gpu_claims.claims_folder()) if needs else ([], [])
+        if claimed is None:
+            return None
+        taken, held = claimed
+        lock = self._lock(submission)
+        if lock is None:  # somebody started it already and it lives
+            return self.find(submission)
+        try:
+            environment = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken)}
+            with (self._jobs / f"{submission.name}.log").open("ab") as log:
+                child = subprocess.Popen(
+                    ["bash", str(submission.script), str(submission.attempt), str(submission.tasks[0])],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,
+                    pass_fds=(lock, *held),
+                )
+            native = f"{child.pid}.{_start_time(child.pid) or 0}"
+            os.pwrite(lock, native.encode().ljust(64), 0)
+        finally:
+            for descriptor in (lock, *held):
+                os.close(descriptor)
+        self._children[submission.name] = child
+        self._watch(submission.name, child.pid)
+        return native
+
+    def find(self, submission: Submission) -> str | None:
+        """The process of a submission in doubt: alive if its lock is held, else there is none."""
+        lock = self._lock(submission)
+        if lock is not None:
+            os.close(lock)
+            return None
+        # the process id is written by the nsw that started it; killed in between, the lock alone speaks
+        text = (self._jobs / f"{submission.name}.lock").read_text(errors="replace").strip()
+        native = text or f"lock.{submission.name}"
+        pid = _pid(native)
+        if pid is not None:
+            self._watch(submission.name, pid)
+        return native
+
+    def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+        """Running or gone, from the process itself."""
+        return {
+            s.name: {t: Answer(Phase.RUNNING if self._lives(s) else Phase.GONE) for t in s.tasks} for s in submissions
+        }
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """SIGTERM to every process of the tasks' sessions, SIGKILL to what is left after 10 s."""
+        pids = [p for s in submissions if self._lives(s) and (p := self._process(s)) is not None]
+        deadline = time.monotonic() + _GRACE_S
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            members = [m for pid in pids for m in _session(pid)]
+            for member in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, sign)
+            while time.monotonic() < deadline and any(self._lives(s) for s in submissions):
+                self.wait(0.05)
+            if not any(_session(pid) for pid in pids):
+                return
+
+    def wait(self, seconds: float) -> None:
+        """Until a task ends or the time is over."""
+        if not self._pidfds:
+            time.sleep(seconds)
+            return
+        waiter = select.poll()
+        for descriptor in self._pidfds.values():
+            waiter.register(descriptor, select.POLLIN)
+        waiter.poll(seconds * 1000)
+
+    def _lock(self, submission: Submission) -> int | None:
+        self._jobs.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._jobs / f"{submission.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
+    def _lives(self, submission: Submission) -> bool:
+        child = self._children.get(submission.name)
+        if child is not None:
+            if child.poll() is None:
+                return True
+        else:
+            pid = self._process(submission)
+            if pid is not None:
+                native = submission.native_id or ""
+                if _start_time(pid) == native.partition(".")[2]:
+                    return True
+            elif self._held(submission):
+                return True
+        self._forget(submission.name)
+        return False
+
+    def _held(self, submission: Submission) -> bool:
+        lock = self._lock(submission)
+        if lock is None:
+            return True
+        os.close(lock)
+        return False
+
+    def _process(self, submission: Submission) -> int | None:
+        child = self._children.get(submission.name)
+        return child.pid if child else _pid(submission.native_id)
+
+    def _watch(self, name: str, pid: int) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
+            self._pidfds[name] = os.pidfd_open(pid)
+
+    def _forget(self, name: str) -> None:
+        self._children.pop(name, None)
+        descriptor = self._pidfds.pop(name, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _pid(native: str | None) -> int | None:
+    head = (native or "").partition(".")[0]
+    return int(head) if head.isdigit() else None
+
+
+def _stat(pid: int | str) -> list[str] | None:
+    """The fields of /proc/PID/stat behind the command name, which may hold anything: state, ppid, pgrp, session ..."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _start_time(pid: int) -> str | None:
+    """Clock ticks after boot at which the process started; None for a dead or zombie one."""
+    fields = _stat(pid)
+    return None if fields is None or fields[0] in "ZX" else fields[19]
+
+
+def _session(leader: int) -> list[int]:
+    """The living processes of a session."""
+    members = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            fields = _stat(entry)
+            if fields and fields[0] not in "ZX" and fields[3] == str(leader):
+                members.append(int(entry))
+    return members

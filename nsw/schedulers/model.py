@@ -1,0 +1,77 @@
+"""What the campaign's loop asks of a scheduler, and the answers that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class Phase(StrEnum):
+    """Where a task is, as far as its scheduler says. `GONE`: the scheduler knows nothing of it (any more).
+
+    `UNKNOWN`: it could not be asked; that is no statement about the task.
+    """
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    ENDED = "ended"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the scheduler says of one task, with its reason in words where it gives one."""
+
+    phase: Phase
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Tasks of one job, handed to the scheduler together under a name of their own.
+
+    The name is written down before the scheduler hears of it, so that after a crash it can be looked up.
+    """
+
+    name: str
+    job: str
+    script: Path
+    attempt: int
+    tasks: tuple[int, ...]
+    gpus: int = 0
+    native_id: str | None = None
+
+
+class Scheduler(Protocol):
+    """A scheduler as the campaign's loop sees it."""
+
+    batches: bool  # takes many tasks in one submission and queues them itself
+    shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
+
+    def room(self, in_flight: Sequence[Submission]) -> int:
+        """How many tasks may be submitted now."""
+
+    def submit(self, submission: Submission) -> str | None:
+        """Hand it over; the scheduler's id, or None when there is no room for it after all."""
+
+    def find(self, submission: Submission) -> str | None:
+        """The id of a submission whose outcome is in doubt, by its name; None when there is none.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
+
+    def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+        """An answer for each task of each submission, by its name."""
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """End what is queued or running of these."""
+
+    def wait(self, seconds: float) -> None:
+        """Return when something may have changed, at the latest after so many seconds."""

@@ -1,0 +1,1 @@
+"""Scripts: Jinja over templates/ -> script text."""

@@ -1,0 +1,30 @@
+"""What every way to a site can do: run a command there, move files, look at files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsw.errors import CommandResult
+
+
+class Transport(Protocol):
+    """A way to a site. Paths over there are text; here they are `Path`."""
+
+    def run(self, argv: Sequence[str], *, timeout: float, cwd: str | None = None) -> CommandResult:
+        """Run one command to its end or its timeout; never raises for what the command does."""
+
+    def put(self, here: Path, there: str) -> None:
+        """Copy a file or folder there, folders on the way included."""
+
+    def get(self, there: str, here: Path) -> None:
+        """Bring a file here, whole or not at all."""
+
+    def read(self, there: str, limit: int = 1 << 20) -> bytes | None:
+        """The first bytes of a file; None when there is none."""
+
+    def glob(self, folder: str, patterns: Sequence[str]) -> list[str]:
+        """Names of files right in a folder that match shell patterns, sorted; no links that lead outside."""
