@@ -67,9 +67,7 @@ _UNIFIED = frozenset(
 )
 _NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | {"time"}
 _ALWAYS = (
-    frozenset(
-        {"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"}
-    )
+    frozenset({"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"})
     | _COUNTS
 )
 _TEXTS = frozenset(
@@ -134,9 +132,7 @@ _MEASURED = _ALWAYS | {"projected start", "kern inst", "virtual address", "utili
 _KNOWN = _NUMBERS | _TEXTS | _UNREAD
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
-_A_NUMBER = re.compile(
-    r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?\u2026?|-|None|nan", re.IGNORECASE
-)
+_A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?\u2026?|-|None|nan", re.IGNORECASE)
 _NO_DIGIT = re.compile(r"\D")
 _CLIPPED = "\u2026"
 
@@ -193,9 +189,7 @@ class Marks:
         if shape is None:
             return None
         sign, whole, fraction, power = shape.groups()
-        return digits(
-            f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or "")
-        )
+        return digits(f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or ""))
 
 
 @lru_cache(maxsize=4)

@@ -17,9 +17,7 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 _CUDA = re.compile(r"cu(?:da)?[A-Z]\w*")
-_LIBRARIES = re.compile(
-    r"(?:cublas|cudnn|cusparse|cufft|cusolver|nccl|vk[A-Z]|gl[A-Z]|egl|wgl|cl[A-Z]|ucp_|uct_)\w*"
-)
+_LIBRARIES = re.compile(r"(?:cublas|cudnn|cusparse|cufft|cusolver|nccl|vk[A-Z]|gl[A-Z]|egl|wgl|cl[A-Z]|ucp_|uct_)\w*")
 _OPENACC = re.compile(
     r"(?:(?:Compute|Data|Host Data) Construct|Enqueue (?:Launch|Upload|Download)|Enter Data|Exit Data"
     r"|Update|Wait|Implicit Wait|Device (?:Init|Shutdown)|Runtime Shutdown|Alloc|Free|Create|Delete)(?:@.*)?"
@@ -31,9 +29,7 @@ _TITLE = (
     ("openacc", re.compile(r"OpenACC", re.IGNORECASE)),
     (
         "other",
-        re.compile(
-            r"OpenMP|OpenGL|Vulkan|NvVideo|\bDX1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall", re.IGNORECASE
-        ),
+        re.compile(r"OpenMP|OpenGL|Vulkan|NvVideo|\bDX1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall", re.IGNORECASE),
     ),
     ("osrt", re.compile(r"Operating System Runtime|OS Runtime|osrt_?sum", re.IGNORECASE)),
     ("api", re.compile(r"CUDA API|cuda_?api_?sum", re.IGNORECASE)),
@@ -81,12 +77,7 @@ def _by_columns(columns: list[Column], known: set[str]) -> Kind | None:
     if {"time", "total time"} <= known:
         return _by_time_columns(known)
     total = next((c for c in columns if c.name == "total"), None)
-    if (
-        total
-        and {"avg", "max"} <= known
-        and known & {"operation", "name"}
-        and size_factor(total.unit or "KiB", 1000)
-    ):
+    if total and {"avg", "max"} <= known and known & {"operation", "name"} and size_factor(total.unit or "KiB", 1000):
         return "sizes"
     return None
 
