@@ -1,0 +1,190 @@
+"""nvprof's --csv tables: quoted as nvprof writes them, and as spreadsheets and people leave them.
+
+A line of titles, then mostly a line of units (`,%,ms,,us,us,ms,`: a unit for each column, changing from file
+to file), then the rows. What came through a spreadsheet has lost its quotes, and names have commas.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING
+
+from nsw.readers.nvprof_memory import add_memory_row, misplaced_count, size_of
+from nsw.readers.nvprof_metrics import add_metric
+from nsw.readers.nvprof_state import split_device
+from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, statistics
+from nsw.readers.nvprof_trace import TraceColumns
+from nsw.readers.quantities import TIME_UNITS, duration, percent, size_factor, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.readers.nvprof_state import RowTaker, Sink, Stream
+
+_MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
+_LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
+_KINDS = (
+    ("summary", {"Time(%)", "Time", "Calls", "Name"}),
+    ("trace", {"Start", "Duration", "Name"}),
+    ("metrics", {"Kernel", "Invocations", "Metric Name"}),
+    ("metrics", {"Kernel", "Invocations", "Event Name"}),
+    ("memory", {"Count", "Avg Size", "Total Size"}),
+    ("trace", {"Device", "Context", "Stream", "Kernel"}),
+)
+
+
+def header_of(text: str) -> tuple[str, list[str], str] | None:
+    """The kind of table that a line of titles begins, the titles, the character between them."""
+    if not _MARKS.match(text.lstrip(" \t\ufeff")):
+        return None
+    for mark in (",", ";", "\t"):
+        if text.count(mark) >= 2:
+            titles = [t.strip() for t in cells_of(text.strip(" \ufeff"), mark)]
+            while titles and not titles[-1] and "Total Time" not in titles:
+                titles.pop()
+            for kind, needed in _KINDS:
+                if needed <= set(titles):
+                    return kind, titles, mark
+    return None
+
+
+def cells_of(text: str, mark: str) -> list[str]:
+    """The cells of one line; a quote that is never closed closes at the line's end."""
+    if '"' not in text:
+        return text.split(mark)
+    try:
+        return next(csv.reader([text], delimiter=mark), [])
+    except csv.Error:
+        return []
+
+
+class CsvTable:
+    """One CSV table being read."""
+
+    def __init__(self, sink: Sink, stream: Stream, kind: str, titles: list[str], mark: str, number: int) -> None:
+        self._sink = sink
+        self._stream = stream
+        self._titles = titles
+        self._mark = mark
+        self._kind = kind
+        self._names_at = {t: i for i, t in enumerate(titles)}
+        # where a name with commas of its own may spread over several cells
+        self._flexible = next((self._names_at[t] for t in ("Name", "Kernel") if t in self._names_at), len(titles) - 1)
+        self._units: list[str] = [""] * len(titles)
+        self._add: Callable[[int, Sequence[str]], bool] | None = None
+        self.number = number
+        self.rows = 0
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row or the line of units."""
+        if self._mark not in text or text.startswith("="):
+            return False
+        cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
+        if not self.rows and self._take_units(cells):
+            return True
+        fitted = self._fit(cells)
+        if fitted is None:
+            return self._fault(number, cells)
+        if self._add is None:
+            self._add = self._adder()
+        if not self._add(number, fitted):
+            return self._fault(number, cells)
+        self.rows += 1
+        return True
+
+    def _fault(self, number: int, cells: Sequence[str]) -> bool:
+        if self._kind != "memory" and not (cells[0][:1].isdigit() or cells[0].strip() in SECTIONS):
+            return False  # a line of the program's own
+        self._sink.fault("a row of a CSV table is cut short or damaged", number, "copy the report again")
+        return True
+
+    def _take_units(self, cells: Sequence[str]) -> bool:
+        stripped = [c.strip() for c in cells]
+        if not any(stripped) or not all(not c or _is_unit(c) for c in stripped):
+            return False
+        self._units = (stripped + [""] * len(self._titles))[: len(self._titles)]
+        return True
+
+    def _fit(self, cells: list[str]) -> list[str] | None:
+        """The cells, as many as there are titles: a name that was split at its commas is joined again."""
+        width = len(self._titles)
+        if len(cells) > width and '"' not in "".join(cells[width:]):
+            while len(cells) > width and not cells[-1].strip():
+                cells.pop()
+        if len(cells) == width:
+            return cells
+        if len(cells) < width or len(cells) > _LONGEST_CELLS:
+            return None
+        extra = len(cells) - width
+        at = self._flexible
+        return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
+
+    def _adder(self) -> Callable[[int, Sequence[str]], bool]:
+        if self._kind == "trace":
+            return TraceColumns(self._sink, self._stream, self._titles, self._units).add
+        return {"summary": self._add_summary, "metrics": self._add_metric, "memory": self._add_memory}[self._kind]
+
+    def _cell(self, cells: Sequence[str], title: str) -> str:
+        at = self._names_at.get(title)
+        return cells[at].strip() if at is not None else ""
+
+    def _unit(self, title: str) -> str | None:
+        at = self._names_at.get(title)
+        return (self._units[at] or None) if at is not None else None
+
+    def _add_summary(self, number: int, cells: Sequence[str]) -> bool:
+        name, calls = self._cell(cells, "Name"), whole(self._cell(cells, "Calls"))
+        pct = percent(self._cell(cells, "Time(%)"))
+        times = [duration(self._cell(cells, t), self._unit(t)) for t in ("Time", "Avg", "Min", "Max")]
+        if not name or calls is None or times[0] is None:
+            return False
+        if label := self._cell(cells, "Type"):
+            self._stream.section = SECTIONS.get(label.rstrip(":"), "other")
+        elif self._stream.section is None:
+            self._stream.section = "gpu"
+        row = statistics(pct, times[0], calls, times[1], times[2], times[3])
+        add_summary_row(self._sink, self._stream, number, row, name)
+        return True
+
+    def _add_metric(self, _number: int, cells: Sequence[str]) -> bool:
+        kernel = self._cell(cells, "Kernel")
+        metric = self._cell(cells, "Metric Name") or self._cell(cells, "Event Name")
+        calls = whole(self._cell(cells, "Invocations"))
+        values = [self._cell(cells, t) for t in ("Min", "Max", "Avg")]
+        if not kernel or not metric or calls is None or not all(values):
+            return False
+        self._stream.set_device(self._cell(cells, "Device"))
+        add_metric(
+            self._sink, self._stream, kernel, metric, self._cell(cells, "Metric Description") or None, calls, values
+        )
+        return True
+
+    def _add_memory(self, _number: int, cells: Sequence[str]) -> bool:
+        name = cells[-1].strip()
+        if not name or name in self._titles:
+            return False
+        device = self._cell(cells, "Device")
+        self._stream.device_name, self._stream.device = split_device(device)
+        count, total = self._cell(cells, "Count"), self._cell(cells, "Total Size")
+        counted = whole(count)
+        sizes = [
+            size_of(self._cell(cells, t), self._unit(t)) for t in ("Avg Size", "Min Size", "Max Size", "Total Size")
+        ]
+        misplaced = misplaced_count(name, count, total)
+        if misplaced is not None:
+            counted, sizes[3] = misplaced, None
+        # some versions print a time without any unit; it is then no time
+        time = duration(self._cell(cells, "Total Time"), self._unit("Total Time"))
+        add_memory_row(self._sink, self._stream, counted, sizes, time, name)
+        return True
+
+
+def _is_unit(cell: str) -> bool:
+    return cell == "%" or cell in TIME_UNITS or size_factor(cell.removesuffix("/s"), 1024) is not None
+
+
+def csv_table(sink: Sink, stream: Stream, text: str, number: int) -> RowTaker | None:
+    """The table that a line of titles begins, or None when it is no such line."""
+    found = header_of(text)
+    return CsvTable(sink, stream, *found, number) if found else None

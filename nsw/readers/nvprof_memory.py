@@ -1,0 +1,87 @@
+"""nvprof's Unified Memory tables, as text and as CSV."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.nvprof_summary import TIME, exact_to_a_ns
+from nsw.readers.quantities import Quantity, duration, size, whole
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof_state import Sink, Stream
+
+HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")
+FACT = re.compile(r"\s*Total (?P<what>[A-Za-z][A-Za-z ]{2,40}?):\s*(?P<count>\d{1,18})\s*\Z")
+_SIZE = r"(?:[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|-)"
+_ROW = re.compile(
+    rf"\s*(\d+|-)\s+({_SIZE})\s+({_SIZE})\s+({_SIZE})\s+({_SIZE})\s+({TIME}|-)\s+(?P<name>[A-Za-z].*?)\s*\Z"
+)
+# Rows of these have no size; nvprof's CSV of CUDA 8 prints their count in the column of the total size.
+_EVENTS = re.compile(r"fault|thrash|throttl|remote map", re.IGNORECASE)
+_BYTES = re.compile(r"(\d+)B\Z")
+
+
+class MemoryTable:
+    """One table of Unified Memory traffic being read, from text."""
+
+    def __init__(self, sink: Sink, stream: Stream) -> None:
+        self._sink = sink
+        self._stream = stream
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row."""
+        found = _ROW.match(text)
+        if found is None:
+            return False
+        count, avg, low, high, total, time, name = found.groups()
+        add_memory_row(
+            self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
+        )
+        del number
+        return True
+
+
+def size_of(text: str, unit: str | None = None) -> Quantity | None:
+    """Bytes as nvprof prints them: its KB is 1024 bytes."""
+    return size(text, unit, base=1024)
+
+
+def add_memory_row(
+    sink: Sink,
+    stream: Stream,
+    count: int | None,
+    sizes: list[Quantity | None],
+    time: Quantity | None,
+    name: str,
+) -> None:
+    """One row; `sizes` are average, least, greatest, total."""
+    row: dict[str, Any] = {
+        **stream.origin(),
+        "device": stream.device,
+        "device_name": stream.device_name,
+        "name": name,
+        "calls": count,
+    }
+    for column, quantity in zip(("avg_bytes", "min_bytes", "max_bytes", "total_bytes"), sizes, strict=True):
+        if quantity is not None:
+            row[column], row[column + "_pm"] = quantity
+    if time is not None:
+        row["total_ns"], row["total_ns_pm"] = time.value, exact_to_a_ns(time.pm)
+    sink.add("um_summary", row)
+
+
+def misplaced_count(name: str, count: str, total: str) -> int | None:
+    """The count of a row of faults that nvprof printed as a size: `,,,,21B,...,"Gpu page fault groups"`."""
+    found = _BYTES.match(total.strip())
+    return int(found[1]) if found and not count.strip() and _EVENTS.search(name) else None
+
+
+def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
+    """`Total CPU Page faults: 17` as a fact; whether it was one."""
+    found = FACT.match(text)
+    if found is None:
+        return False
+    key = "um_total_" + re.sub(r"\W+", "_", found["what"].strip().lower())
+    sink.add("facts", {**stream.origin(), "key": key, "value": float(found["count"])})
+    return True

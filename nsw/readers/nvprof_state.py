@@ -1,0 +1,152 @@
+"""What a text report has said so far: which process and result block the next row belongs to, and the rows.
+
+nvprof names the process on the lines it talks on (`==PID==`), never on the rows; ranks that a launcher put
+before the lines tell the streams of several processes apart, each with a `Stream` of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nsw.readers.messages import known_message
+from nsw.readers.nvprof_columns import Columns
+from nsw.tables.demangling import demangle_all
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from nsw.readers.model import Report
+
+_DEVICE = re.compile(r"(?P<name>.*?)\s*\((?P<ordinal>\d{1,4})\)\Z")
+_MOST_SHOWN = 5  # faults of one kind; the rest are counted
+_MOST_MESSAGES = 200
+
+
+class RowTaker(Protocol):
+    """A table that is being read: takes a line when it is one of its rows."""
+
+    def take(self, number: int, text: str) -> bool:
+        """Whether the line was a row of this table (and is now in the sink)."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """One launcher rank's lines (or all lines, where there are no ranks): where we are in them."""
+
+    rank: int | None
+    block: int | None = None
+    pid: int | None = None
+    device: int | None = None
+    device_name: str | None = None
+    section: str | None = None  # what the last title announced: gpu, api, openacc, um, nvtx, cpu, other ...
+    in_nvtx: bool = False
+    nvtx_domain: str | None = None
+    nvtx_range: str | None = None
+    table: RowTaker | None = None
+    filled: set[str] = field(default_factory=set)  # sections of this block that have rows
+    blocks_by_pid: dict[int, int] = field(default_factory=dict)
+
+    def origin(self) -> dict[str, Any]:
+        """The columns that say where a row comes from."""
+        return {"block": self.block or 0, "rank": self.rank, "pid": self.pid}
+
+    def set_device(self, text: str) -> None:
+        """Take `Tesla V100-SXM2-16GB (0)` as the device of what follows."""
+        self.device_name, self.device = split_device(text)
+
+
+class Sink:
+    """All rows and problems of one report."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+        self.traces: dict[str, Columns] = {}
+        self.blocks = 0
+        self._faults: Counter[str] = Counter()
+        self._said: set[tuple[str, str]] = set()
+
+    def new_block(self, stream: Stream) -> None:
+        """The next rows of the stream are of another process or run."""
+        stream.block = self.blocks
+        self.blocks += 1
+        stream.table = None
+        stream.section = None
+        stream.in_nvtx = False
+        stream.device = stream.device_name = None
+        stream.filled = set()
+        if stream.pid is not None:
+            stream.blocks_by_pid[stream.pid] = stream.block
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        """One row of a small table."""
+        self.rows.setdefault(table, []).append(row)
+
+    def trace(self, table: str, columns: tuple[str, ...]) -> Columns:
+        """A table that may be as long as the program ran; the name is its last column, after `columns`."""
+        return self.traces.setdefault(table, Columns(table, columns))
+
+    def fault(self, what: str, number: int, fix: str | None = None) -> None:
+        """An error of the file at a line; of many alike the first few are shown."""
+        self._faults[what] += 1
+        if self._faults[what] <= _MOST_SHOWN:
+            self.report.error(what, line=number, fix=fix)
+
+    def warn(self, what: str, number: int, fix: str | None = None) -> None:
+        """The same for something that misleads."""
+        self._faults[what] += 1
+        if self._faults[what] <= _MOST_SHOWN:
+            self.report.warn(what, line=number, fix=fix)
+
+    def message(self, number: int, text: str, severity: str | None) -> None:
+        """Something nvprof said of itself: a problem of the report, said once."""
+        problem = known_message("nvprof", text, line=number, severity=severity)
+        if problem is None or len(self._said) >= _MOST_MESSAGES:
+            return
+        key = (problem.severity, problem.message)
+        if key not in self._said:
+            self._said.add(key)
+            self.report.problems.append(problem)
+
+    def finish(self) -> None:
+        """Demangle, shorten and hand the tables over."""
+        for what, times in self._faults.items():
+            if times > _MOST_SHOWN:
+                self.report.warn(f"{times} times in all: {what}")
+        self._finish_names("gpu_summary", "name")
+        self._finish_names("metrics", "kernel")
+        for name, rows in self.rows.items():
+            self.report.tables[name] = rows
+        for name, columns in self.traces.items():
+            self.report.tables[name] = columns.finish()
+
+    def _finish_names(self, table: str, column: str) -> None:
+        rows = self.rows.get(table, [])
+        clear = demangle_all(row[column] for row in rows)
+        for row in rows:
+            name = row[column]
+            if column == "name":
+                row["mangled_name"] = name if clear[name] != name else None
+                row["short_name"] = short_name(clear[name])
+            row[column] = clear[name]
+
+
+def split_device(text: str) -> tuple[str | None, int | None]:
+    """`Tesla V100-SXM2-16GB (0)` as name and ordinal; the ordinal is None where it is not printed."""
+    text = text.strip().strip('"')
+    if text in {"", "-"}:
+        return None, None
+    found = _DEVICE.match(text)
+    return (found["name"], int(found["ordinal"])) if found else (text, None)
+
+
+def gpu_kind(name: str) -> str:
+    """kernel, memcpy, memset or um, by the printed name."""
+    if not name.startswith("["):
+        return "kernel"
+    if name.startswith("[Unified Memory"):
+        return "um"
+    lower = name.lower()
+    return "memcpy" if "memcpy" in lower else "memset" if "memset" in lower else "kernel"

@@ -1,0 +1,173 @@
+"""nvprof's summary tables as text: with the Type column (since CUDA 9) and without, GPU, API, OpenACC, NVTX."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.nvprof_state import gpu_kind
+from nsw.readers.quantities import Quantity, duration, percent
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof_state import Sink, Stream
+
+TIME = r"[\d.]+(?:[eE][-+]?\d+)?[num]?s"
+HEADER = re.compile(r"\s*(Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*\Z")
+CPU_HEADER = re.compile(r"\s*Time\(%\)\s+Time\s+Name\s*\Z")
+ROW = re.compile(
+    rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):)?\s*(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
+    rf"\s+(?P<calls>\d+)\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
+)
+_ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:)?\s*\d{1,3}\.\d\d?%(?:\s|\Z)")
+_API = re.compile(r"cu(?:da)?[A-Z]\w*\Z")
+_CORRELATION = re.compile(r"\s+\[\d+\]\Z")
+_MOST_CONTINUATIONS = 8
+
+SECTIONS = {
+    "GPU activities": "gpu",
+    "API calls": "api",
+    "Range": "range",
+    "OpenACC (excl)": "openacc",
+    "OpenACC (incl)": "openacc",
+    "OpenMP (excl)": "openmp",
+    "OpenMP (incl)": "openmp",
+}
+_UNNAMED = "<unnamed>"
+
+
+def statistics(
+    pct: Quantity | None,
+    total: Quantity | None,
+    calls: int | None,
+    avg: Quantity | None,
+    low: Quantity | None,
+    high: Quantity | None,
+) -> dict[str, Any]:
+    """The columns of a summary row with their twins.
+
+    nvprof counts in whole ns, so what is printed to the ns is exact; but it cuts its means to whole ns.
+    """
+    row: dict[str, Any] = {"calls": calls}
+    if pct is not None:
+        row["time_pct"], row["time_pct_pm"] = pct
+    for column, quantity in (("total_ns", total), ("min_ns", low), ("max_ns", high)):
+        if quantity is not None:
+            row[column], row[column + "_pm"] = quantity.value, exact_to_a_ns(quantity.pm)
+    if avg is not None:
+        row["avg_ns"], row["avg_ns_pm"] = avg.value, max(avg.pm or 0.0, 1.0)
+    return row
+
+
+def exact_to_a_ns(pm: float | None) -> float | None:
+    """None for a half-width that a clock of whole ns cannot have."""
+    return None if pm is None or pm <= 0.5 else pm
+
+
+class SummaryTable:
+    """One summary table being read; follows the labels of the Type column."""
+
+    def __init__(self, sink: Sink, stream: Stream, *, typed: bool, number: int) -> None:
+        self._sink = sink
+        self._stream = stream
+        self._typed = typed
+        self.number = number
+        self.rows = 0
+        self._last: dict[str, Any] | None = None  # whose name may go on in the next line
+        self._continued = ""
+        self._continuations = 0
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row, or a line that a name goes on in."""
+        found = ROW.match(text)
+        if found is None:
+            if _ROWISH.match(text):
+                self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
+                self._last = None
+                return True
+            return self._take_continuation(text)
+        self.rows += 1
+        label, pct, total, calls, avg, low, high, name = found.groups()
+        if label is not None:
+            self._stream.section = SECTIONS.get(label, "other")
+        elif self._stream.section is None:
+            self._stream.section = "api" if _API.match(name) else "gpu"
+        row = statistics(percent(pct), duration(total), int(calls), duration(avg), duration(low), duration(high))
+        self._last = add_summary_row(self._sink, self._stream, number, row, name.rstrip())
+        self._continuations = 0
+        return True
+
+    def _take_continuation(self, text: str) -> bool:
+        """A name that a terminal or a mail broke over lines: joined when that closes its brackets."""
+        if self._last is None or not text.strip() or text.startswith("=") or self._continuations >= _MOST_CONTINUATIONS:
+            self._last = None if text.startswith("=") else self._last
+            return False
+        if self._continuations == 0:
+            self._continued = self._last["name"]
+            if _is_closed(self._continued):
+                self._last = None
+                return False
+        self._continuations += 1
+        self._continued += text.rstrip()
+        if _is_closed(self._continued):
+            self._last["name"] = self._continued
+            self._last = None
+        return True
+
+
+def _is_closed(name: str) -> bool:
+    return name.count("<") <= name.count(">") and name.count("(") <= name.count(")")
+
+
+def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Put a row where its section belongs; the row as it stands in the table, or None when it is in none."""
+    section = stream.section
+    if stream.in_nvtx:
+        _add_nvtx_row(sink, stream, row, name)
+        return None
+    if section == "gpu" and name.startswith("cu") and _API.match(name):
+        section = "api"  # pasted without the title that announced it
+    origin = stream.origin()
+    if section in {"gpu", "api"}:
+        stream.filled.add(section)
+    if section == "gpu":
+        name = _CORRELATION.sub("", name)
+        full = {**origin, "device": stream.device, "kind": gpu_kind(name), "name": name, **row}
+        sink.add("gpu_summary", full)
+        return full
+    if section == "api":
+        sink.add("api_summary", {**origin, "name": name, **row})
+    elif section == "openacc":
+        sink.add("openacc_summary", {**origin, "name": name, "kind": openacc_kind(name), **row})
+    elif section == "openmp":
+        sink.warn("OpenMP rows are not kept", number)
+    elif section == "range":
+        _add_nvtx_row(sink, stream, row, name)
+    return None
+
+
+def openacc_kind(name: str) -> str:
+    """compute, data or other, by the event's name."""
+    event = name.partition("@")[0]
+    if event in {"acc_compute_construct", "acc_enqueue_launch"}:
+        return "compute"
+    data = ("data", "upload", "download", "alloc", "create", "delete", "update")
+    return "data" if any(word in event for word in data) else "other"
+
+
+def _add_nvtx_row(sink: Sink, stream: Stream, row: dict[str, Any], name: str) -> None:
+    origin = stream.origin()
+    if stream.section == "range":
+        sink.add("nvtx_summary", {**origin, "domain": stream.nvtx_domain, "name": name, **row})
+        stream.nvtx_range = name
+    elif stream.section == "gpu" and stream.nvtx_range is not None:
+        sums = sink.rows.setdefault("nvtx_gpu_summary", [])
+        key = {**origin, "domain": stream.nvtx_domain, "name": stream.nvtx_range}
+        if not sums or any(sums[-1].get(k) != v for k, v in key.items()):
+            sums.append({**key, "gpu_ops": 0, "gpu_ns": 0.0})
+        sums[-1]["gpu_ops"] += row["calls"] or 0
+        sums[-1]["gpu_ns"] += row.get("total_ns") or 0.0
+
+
+def nvtx_name(text: str) -> str | None:
+    """The text of an NVTX domain; nvprof's "<unnamed>" is the default one."""
+    return None if text == _UNNAMED else text

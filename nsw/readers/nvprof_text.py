@@ -1,0 +1,249 @@
+"""nvprof's (and pgprof's) reports as text or CSV, alone or in the middle of a job's output.
+
+Every line is either a row of the table being read, or says what comes next: a process, a result, a table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nsw.readers import nvprof_memory, nvprof_metrics, nvprof_summary, nvprof_trace
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nvprof_csv import csv_table, header_of
+from nsw.readers.nvprof_lines import clean, read_lines
+from nsw.readers.nvprof_state import Sink, Stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.readers.nvprof_lines import Line
+    from nsw.readers.nvprof_state import RowTaker
+
+_SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
+_PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
+_RESULT = re.compile(r"\s*Profiling result:\s*\Z")
+_TITLE = re.compile(
+    r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
+    r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
+    r"|Dependency Analysis|NVLink topology|PCI topology|Data collected at .*|Warp State|PC Sampling):?\s*\Z",
+    re.IGNORECASE,
+)
+_NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
+_DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+_SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
+_NOTHING = re.compile(r"\s*No (?:kernels|API activities|events/metrics|events|metrics) were profiled\.")
+_SECTIONS = {
+    "metric result": "metric",
+    "event result": "metric",
+    "unified memory profiling result": "um",
+    "nvtx result": "nvtx",
+    "api calls": "api",
+    "gpu activities": "gpu",
+}
+_TELLING = (
+    "NVPROF is profiling",
+    "PGPROF is profiling",
+    "== Profiling result:",
+    "== Profiling application:",
+    "Unified Memory profiling result:",
+)
+_BYTES_SCANNED = 256  # lines of a sample
+
+
+def sniff(sample: Sample) -> int:
+    """How sure this is nvprof's: its own lines anywhere, or one of its table titles near the beginning."""
+    if sample.is_binary or not sample.head:
+        return 0
+    if sample.contains(*_TELLING):
+        return 90
+    lines = [clean(0, line).text for line in sample.text.splitlines()[:4000]]
+    if any(_is_header(line) for line in lines):
+        return 60
+    return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
+
+
+def _is_header(text: str) -> bool:
+    if "Time(%)" not in text and "Start" not in text and "Invocations" not in text and "Avg Size" not in text:
+        return False
+    return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
+
+
+_HEADERS = (
+    nvprof_summary.HEADER,
+    nvprof_trace.HEADER,
+    nvprof_metrics.HEADER,
+    nvprof_memory.HEADER,
+)
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read all processes and runs of one file."""
+    report = Report(str(path), tool="nvprof", format="nvprof-text")
+    reading = _Reading(Sink(report))
+    for line in read_lines(path):
+        reading.take(line)
+    reading.finish()
+    if options.tables is not None:
+        report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
+    return report
+
+
+class _Reading:
+    """The streams of one file, by launcher rank."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._streams: dict[int | None, Stream] = {}
+        self._last_line = 0
+
+    def take(self, line: Line) -> None:
+        """One line: a row, or what it says of the next ones."""
+        stream = self._streams.get(line.rank)
+        if stream is None:
+            stream = self._streams[line.rank] = Stream(line.rank)
+        self._last_line = line.number
+        if stream.table is not None and stream.table.take(line.number, line.text):
+            return
+        if line.text and not line.text.isspace():
+            self._follow(stream, line.number, line.text)
+
+    def _follow(self, stream: Stream, number: int, text: str) -> None:
+        said = _SAID.match(text)
+        if said is not None:
+            text = said["text"]
+            if said["pid"] is not None:
+                self._switch(stream, int(said["pid"]))
+            if self._hear(stream, number, text):
+                return
+        if _RESULT.match(text):
+            self._sink.new_block(stream)
+        elif _NOTHING.match(text):
+            self._sink.message(number, text.strip(), None)
+        elif (title := _TITLE.match(text)) is not None:
+            self._enter(stream, title["what"].lower(), text)
+        elif not self._describe(stream, text):
+            self._begin_table(stream, number, text)
+
+    def _switch(self, stream: Stream, pid: int) -> None:
+        """A line of another process: what follows is of its block, when it has one."""
+        if pid == stream.pid:
+            return
+        stream.pid = pid
+        if pid in stream.blocks_by_pid and stream.blocks_by_pid[pid] != stream.block:
+            stream.block = stream.blocks_by_pid[pid]
+            stream.table = None
+
+    def _hear(self, stream: Stream, number: int, text: str) -> bool:
+        """What nvprof says of itself; whether the line is done with."""
+        if (profiling := _PROFILING.match(text)) is not None:
+            command = profiling[2].strip()
+            self._sink.add("facts", {"block": self._sink.blocks, **_who(stream), "key": "command", "text": command})
+            return True
+        if (severity := _SEVERITY.match(text)) is not None:
+            self._sink.message(number, severity[2], severity[1].lower())
+            return True
+        if text.startswith("Profiling application:"):
+            return True
+        self._sink.message(number, text, None)
+        return False
+
+    def _enter(self, stream: Stream, what: str, text: str) -> None:
+        """A title that says what the next table is of."""
+        stream.table = None
+        section = _SECTIONS.get(what) or ("openacc" if "openacc" in what else "openmp" if "openmp" in what else "other")
+        if section == "nvtx":
+            stream.in_nvtx = True
+            stream.nvtx_domain = stream.nvtx_range = None
+        elif section in {"um", "metric"} or section == "other":
+            stream.in_nvtx = False
+        stream.section = section
+        del text
+
+    def _describe(self, stream: Stream, text: str) -> bool:
+        """The device, NVTX domain or range that the next table is of, or a figure on its own."""
+        if (device := _DEVICE.match(text)) is not None:
+            stream.set_device(device[1])
+            if stream.section not in {"um", "metric"}:
+                stream.section, stream.filled = None, set()  # --print-summary-per-gpu: a table for each
+            return True
+        if stream.in_nvtx and (nvtx := _NVTX.match(text)) is not None:
+            if nvtx["what"] == "Domain":
+                stream.nvtx_domain = nvprof_summary.nvtx_name(nvtx["name"])
+            elif nvtx["what"] == "Range":
+                stream.nvtx_range = nvtx["name"]
+                stream.table = None
+            return True
+        return stream.section == "um" and nvprof_memory.add_fact(self._sink, stream, text)
+
+    def _begin_table(self, stream: Stream, number: int, text: str) -> None:
+        if (table := self._table(stream, number, text)) is not None:
+            self._check_rows(stream)
+            stream.table = table
+
+    def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
+        sink = self._sink
+        if "Time(%)" in text:
+            if nvprof_summary.CPU_HEADER.match(text):
+                stream.section = "cpu"
+                stream.table = None
+                return None
+            if found := nvprof_summary.HEADER.match(text):
+                self._begin_summary(stream, typed=found[1] is not None)
+                return nvprof_summary.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
+        if nvprof_trace.HEADER.match(text) or nvprof_trace.COUNTER_HEADER.match(text):
+            self._need_block(stream)
+            return nvprof_trace.TraceTable(sink, stream, text, number)
+        if found := nvprof_metrics.HEADER.match(text):
+            self._need_block(stream)
+            return nvprof_metrics.MetricTable(sink, stream, described="Description" in text, number=number)
+        if nvprof_memory.HEADER.match(text):
+            self._need_block(stream)
+            return nvprof_memory.MemoryTable(sink, stream)
+        if (header := header_of(text)) is not None:
+            if header[0] == "summary":
+                self._begin_summary(stream, typed="Type" in header[1])
+            self._need_block(stream)
+            return csv_table(sink, stream, text, number)
+        if stream.table is None and nvprof_summary.ROW.match(text) and stream.section not in {"cpu", "other"}:
+            return self._headless(stream, number, text)
+        return None
+
+    def _headless(self, stream: Stream, number: int, text: str) -> RowTaker:
+        """Rows that were pasted without their titles."""
+        self._need_block(stream)
+        table = nvprof_summary.SummaryTable(self._sink, stream, typed=False, number=number)
+        table.take(number, text)
+        return table
+
+    def _need_block(self, stream: Stream) -> None:
+        if stream.block is None:
+            section = stream.section
+            self._sink.new_block(stream)
+            stream.section = section
+
+    def _begin_summary(self, stream: Stream, *, typed: bool) -> None:
+        """A title line of a summary: of the block that was announced, else of one of its own."""
+        announced = stream.section is not None and not typed
+        if stream.block is None or (not announced and not stream.in_nvtx and stream.filled):
+            section = stream.section
+            self._sink.new_block(stream)
+            stream.section = None if typed else section
+        elif typed and not stream.in_nvtx:
+            stream.section = None
+
+    def _check_rows(self, stream: Stream) -> None:
+        """A table whose titles are followed by no row was cut off."""
+        table = stream.table
+        if getattr(table, "rows", 1) == 0:
+            self._sink.fault("a table has titles and no rows", getattr(table, "number", 0), "copy the report again")
+
+    def finish(self) -> None:
+        """Say what was cut off, and hand the tables over."""
+        for stream in self._streams.values():
+            self._check_rows(stream)
+        self._sink.finish()
+
+
+def _who(stream: Stream) -> dict[str, int | None]:
+    return {"rank": stream.rank, "pid": stream.pid}

@@ -1,0 +1,155 @@
+"""Printed numbers with units -> a value and the half-width of its last printed digit.
+
+`4.2567ms` is 4256700 ns, give or take 50: what was printed is all that is known, so the half-width goes into
+the table beside the value. Digits are moved as integers, never multiplied as floats: `302.355298` ms is
+302355298 ns exactly. All functions return None for what is no such quantity ("-", "n/a", "", "nan").
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+# Powers of ten of a nanosecond.
+TIME_UNITS = {
+    **dict.fromkeys(("ns", "nsec", "nsecond", "nseconds", "nanosecond", "nanoseconds"), 0),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "usecond", "useconds", "microsecond", "microseconds"), 3),
+    **dict.fromkeys(("ms", "msec", "msecond", "mseconds", "millisecond", "milliseconds"), 6),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 9),
+}
+_PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+_SIZE_UNIT = re.compile(r"([kmgtpe]?)(i?)(?:b|byte|bytes)\Z", re.IGNORECASE)
+_SPLIT = re.compile(r"([-+]?[\d.,'\u00a0\u202f]*\d[\d.,]*(?:[eE][-+]?\d{1,3})?)\s*([^\d\s(][^\d(]{0,24})?\Z")
+_PLAIN = re.compile(r"([-+]?)(\d+)(?:\.(\d*))?(?:[eE]([-+]?\d{1,3}))?\Z|([-+]?)\.(\d+)(?:[eE]([-+]?\d{1,3}))?\Z")
+_LONGEST = 64  # no profiler prints a longer number; a hostile file may
+_GREATEST_EXPONENT = 60
+
+Mark = Literal[".", ","]
+
+
+class Quantity(NamedTuple):
+    """A value and half the width of its last printed digit, in the same unit; a null half-width: exact."""
+
+    value: float
+    pm: float | None
+
+
+class Digits(NamedTuple):
+    """A printed decimal number as mantissa * 10 ** exponent: nothing lost."""
+
+    mantissa: int
+    exponent: int
+
+    def scaled(self, power: int = 0) -> Quantity:
+        """The number times 10 ** power, with the half-width of its last digit."""
+        return Quantity(_times(self.mantissa, self.exponent + power), _half(self.exponent + power))
+
+
+@lru_cache(maxsize=65536)
+def digits(text: str, mark: Mark = ".") -> Digits | None:
+    """A decimal number as printed: optional sign, thousands separators, `e-03`; `mark` is the decimal mark.
+
+    Separators are taken out only where they can be separators: in groups of three, `1,234,567`.
+    """
+    if len(text) > _LONGEST:
+        return None
+    found = _PLAIN.match(text if mark == "." and "," not in text else _without_separators(text, mark))
+    if found is None:
+        return None
+    sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4]
+    if whole is None:
+        sign, whole, fraction, power = found[5], "", found[6], found[7]
+    mantissa = int(f"{sign}{whole}{fraction}")
+    exponent = int(power or 0) - len(fraction)
+    return Digits(mantissa, exponent) if abs(exponent) <= _GREATEST_EXPONENT else None
+
+
+def _without_separators(text: str, mark: Mark) -> str:
+    separators = ",'\u00a0\u202f " if mark == "." else ".'\u00a0\u202f "
+    whole, found, fraction = text.strip().partition(mark)
+    groups = re.split(f"[{re.escape(separators)}]", whole)
+    if any(len(g) != 3 for g in groups[1:]) or (len(groups) > 1 and not 1 <= len(groups[0].lstrip("+-")) <= 3):
+        return "?"  # `1,5` with a decimal point elsewhere: no number that can be trusted
+    return "".join(groups) + ("." + fraction if found else "")
+
+
+def number(text: str, mark: Mark = ".") -> Quantity | None:
+    """A bare number; a whole one is exact, the rest carry the half-width of the last digit."""
+    found = digits(text.strip(), mark)
+    if found is None:
+        return None
+    return Quantity(_times(*found), None if found.exponent >= 0 else _half(found.exponent))
+
+
+def whole(text: str, mark: Mark = ".") -> int | None:
+    """A count: an integer without a fraction."""
+    found = digits(text.strip(), mark)
+    return found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
+
+
+def percent(text: str, mark: Mark = ".") -> Quantity | None:
+    """`41.68%` or `41.68` as 41.68, in per cent."""
+    found = digits(text.strip().removesuffix("%").rstrip(), mark)
+    return found.scaled() if found else None
+
+
+@lru_cache(maxsize=65536)
+def split_unit(text: str) -> tuple[str, str]:
+    """`1.5GB/s` as ("1.5", "GB/s"); ("", text) when it does not begin with a number."""
+    found = _SPLIT.match(text.strip()) if len(text) <= 2 * _LONGEST else None
+    return (found[1], (found[2] or "").strip()) if found else ("", text.strip())
+
+
+@lru_cache(maxsize=65536)
+def duration(text: str, unit: str | None = None, mark: Mark = ".") -> Quantity | None:
+    """A time in ns; the unit stands behind the number or is given (for a column)."""
+    printed, own = split_unit(text)
+    power = TIME_UNITS.get(own or unit or "")
+    found = digits(printed, mark) if power is not None else None
+    return found.scaled(power or 0) if found else None
+
+
+@lru_cache(maxsize=16384)
+def size(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
+    """Bytes; `base` says what the tool's K is (nvprof: 1024). `KiB` is 1024 bytes whatever the tool."""
+    printed, own = split_unit(text)
+    factor = size_factor(own or unit or "", base)
+    found = digits(printed, mark) if factor is not None else None
+    if found is None or factor is None:
+        return None
+    value, pm = found.scaled()
+    exact = factor == 1 and found.exponent >= 0
+    return Quantity(value * factor, None if exact or pm is None else pm * factor)
+
+
+def rate(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
+    """Bytes a second, of `19.105MB/s`, `1.5 Gbyte/second`."""
+    printed, own = split_unit(text)
+    amount, _, per = (own or unit or "").partition("/")
+    if per.strip() not in {"s", "sec", "second"} or not printed:
+        return None
+    found = size(printed, amount.strip(), mark, base=base)
+    return found and Quantity(found.value, _half_of_digits(printed, mark) * (size_factor(amount.strip(), base) or 1))
+
+
+def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
+    """Bytes in one `unit` (B, KB, KiB, Kbyte ...), or None when it is no unit of size."""
+    found = _SIZE_UNIT.match(unit.strip())
+    if found is None or not unit.strip():
+        return None
+    step = 1024 if found[2] else base
+    return int(step ** _PREFIXES[found[1].lower()])
+
+
+def _half_of_digits(printed: str, mark: Mark) -> float:
+    found = digits(printed, mark)
+    return _half(found.exponent) if found else 0.0
+
+
+def _times(mantissa: int, exponent: int) -> float:
+    return float(mantissa * 10**exponent) if exponent >= 0 else mantissa / 10**-exponent
+
+
+def _half(exponent: int) -> float:
+    return _times(5, exponent - 1)
