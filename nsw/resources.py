@@ -48,7 +48,9 @@ def _folder(name: str) -> Path:
     beside = package.joinpath("..", name)
     if isinstance(beside, Path) and beside.is_dir():
         return beside.resolve()
-    raise NswError(f"nsw's own folder {name} is missing ({inside})", hint="this installation is damaged: install nsw again")
+    raise NswError(
+        f"nsw's own folder {name} is missing ({inside})", hint="this installation is damaged: install nsw again"
+    )
 
 
 def _on_disk(folder: Traversable) -> Path:
