@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 COLLECTION = "alexnet-4xH200"
 
 NOTE = (
-    "Replayed from reports recorded on 2026-11-21 on one host with 4 NVIDIA H200 (driver 580.159.04, CUDA 13.0, "
-    "PyTorch 2.11.0, Nsight Systems 2024.2.3); images/s were taken while profiled."
+    "Recorded on 2026-11-21 on 4 NVIDIA H200 of one host (driver 580.159.04, CUDA 13.0, PyTorch 2.11.0, "
+    "Nsight Systems 2024.2.3); nothing was measured here."
 )
 
 _CHUNK = 1 << 20  # bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.present.terminal import clean, plural, seconds, table
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _MOST = 30
+_COUNTED = re.compile(r" \(and \d+ like it\)$")
 
 
 def headline(counts: dict[str, int]) -> str:
@@ -58,7 +60,8 @@ def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, s
     """What is wrong with reports; the same words of several runs once."""
     merged: dict[tuple[str, str, str | None], list[str]] = {}
     for run, report, severity, message, fix in problems:
-        merged.setdefault((severity, message, fix), []).append(report or run)
+        # a reader counts equal messages of one report; across reports that count is noise
+        merged.setdefault((severity, _COUNTED.sub("", message), fix), []).append(report or run)
     for (severity, message, fix), where in merged.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         out.print(

@@ -45,15 +45,8 @@ def table(
     made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         name = column.rstrip(">")
-        right = column.endswith(">")
-        made.add_column(
-            name,
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if name != wide else 12,
-            ratio=None,
-        )
+        # rich takes space first from columns that may wrap; the texts themselves never do
+        made.add_column(name, justify="right" if column.endswith(">") else "left", no_wrap=name != wide, overflow="ellipsis")
     for row in rows:
         made.add_row(*(Text("" if cell is None else clean(cell), overflow="ellipsis", no_wrap=True) for cell in row))
     return made

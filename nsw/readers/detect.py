@@ -6,10 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, cast
 
 from nsw.readers.model import Options, Reader, Report, Sample
+from nsw.readers.notreports import explain
 from nsw.readers.registry import FORMATS, Format
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+CERTAIN = 100
 
 
 def read(path: Path, options: Options | None = None) -> Report:
@@ -27,10 +31,7 @@ def read(path: Path, options: Options | None = None) -> Report:
 def _read(path: Path, options: Options) -> Report:
     report = Report(str(path))
     try:
-        if path.is_dir():
-            sample = None
-        else:
-            sample = Sample(path)
+        sample = None if path.is_dir() else Sample(path)
     except OSError as fault:
         report.error(f"cannot be opened: {fault.strerror or fault}")
         return report
@@ -39,6 +40,9 @@ def _read(path: Path, options: Options) -> Report:
         return report
     found = detect(sample) if sample is not None else None
     if found is None:
+        if sample is not None and (other := explain(sample)) is not None:
+            report.error(other.message, fix=other.fix)
+            return report
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")
         return report
     format_, reader = found
@@ -59,4 +63,6 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
         sure = reader.sniff(sample)
         if sure > (best[0] if best else 0):
             best = (sure, format_, reader)
+        if sure >= CERTAIN:  # a magic number: the other readers need not even be loaded
+            break
     return (best[1], best[2]) if best else None

@@ -15,15 +15,15 @@ class Format:
     meaning: str
 
 
-# Asked in this order; the most certain wins, the earlier at a tie.
+# Asked in this order until one is certain; the most certain wins, the earlier at a tie. Magic numbers go first.
 FORMATS: tuple[Format, ...] = (
     Format("nsys-sqlite", "nsys", "nsw.readers.nsys_sqlite", "nsys export --type sqlite, 2020 to 2026"),
     Format("nsys-binary", "nsys", "nsw.readers.nsys_binary", ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found"),
+    Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
     Format("nsys-stats", "nsys", "nsw.readers.nsys_stats", "nsys stats: text, CSV and TSV, also inside job output"),
     Format("nvprof-text", "nvprof", "nsw.readers.nvprof_text", "nvprof's text and CSV, also inside job output"),
     Format("ncu-csv", "ncu", "nsw.readers.ncu_csv", "ncu --csv: details, raw, summary and session pages, amid other output"),
     Format("ncu-text", "ncu", "nsw.readers.ncu_text", "ncu's pages as text, also inside job output"),
     Format("ncu-binary", "ncu", "nsw.readers.ncu_binary", ".ncu-rep: read where ncu_report or an ncu is found"),
     Format("torch-table", "pytorch", "nsw.readers.torch_table", "key_averages().table() of PyTorch, in text or Markdown"),
-    Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
 )

@@ -9,7 +9,7 @@ from itertools import islice
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Diagnostic, did_you_mean
+from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.matrix import MatrixFault, expansion
@@ -101,6 +101,12 @@ def parameters(document: Document) -> list[str]:
 def _parameter_names(document: Document) -> Iterator[Diagnostic]:
     for name in parameters(document):
         path: Path = ("matrix", name)
+        values = document.get(path)
+        if isinstance(values, list) and any(isinstance(v, dict | list) for v in values) and nearest(name, MATRIX_WORDS):
+            hint = did_you_mean(name, MATRIX_WORDS)
+            yield document.diagnostic(
+                path, f"{shown(name)} is no parameter: its values are not plain", hint=hint, key=True
+            )
         if name in CONTEXT or name in _JINJA_WORDS:
             message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
             yield document.diagnostic(path, message, hint=f"such as {name}_", key=True)
@@ -145,10 +151,12 @@ def _report(document: Document) -> Iterator[Diagnostic]:
         (("report", "scaling", "axis"), names, "parameter of the matrix"),
         (("report", "compare", "parameter"), names, "parameter of the matrix"),
         (("report", "scaling", "figure"), figures, "figure of app.figures"),
+        (("report", "compare", "figure"), figures, "figure of app.figures"),
     ):
         word = document.get(path)
         if isinstance(word, str) and word not in known:
-            hint = did_you_mean(word, known) or (f"there are: {', '.join(known)}" if known else "there is none")
+            there = f"there are: {', '.join(known)}" if known else "there is none"
+            hint = did_you_mean(word, known) or there
             yield document.diagnostic(path, f"{shown(word)} is no {what}", hint=hint)
 
 

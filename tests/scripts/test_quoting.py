@@ -1,0 +1,114 @@
+"""Nothing that a parameter holds may break out of its word: proven by what bash makes of it."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nsw.errors import UsageError
+from nsw.recipe.expressions import Expression
+from nsw.scripts.quoting import comment, quote, quote_all, words
+
+NASTY = [
+    "plain", "a b", "'", '"', "'\"'", "; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "\n", "", "-rf", "--", "$HOME",
+    "${x}", "\\", "\\\\'", "é ü 漢字 🙂", "*", "~", "#x", "!!", "a&b", "|", ">(x)", "=", "A=B", "\t", "\r\n", "%s", "{a,b}", "[x]",
+]  # fmt: skip
+SHOW = [shutil.which("printf"), r"%s\0"]  # prints each of its arguments, a NUL behind it
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+
+
+def through_bash(text: str) -> list[str]:
+    """The arguments that a program gets from a shell text."""
+    done = subprocess.run(["bash", "-c", f"{quote_all(SHOW)} {text}"], capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def run_words(found: tuple[str, ...]) -> list[str]:
+    """What the program sees when the words of a command are executed without a shell in between."""
+    done = subprocess.run(found, capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_a_quoted_value_is_one_argument(value):
+    assert through_bash(quote(value)) == [value]
+
+
+@given(st.lists(TEXT, min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_any_values_come_through_bash_unchanged(values):
+    assert through_bash(quote_all(values)) == values
+
+
+def test_a_nul_is_refused_by_name():
+    with pytest.raises(UsageError, match="NUL"):
+        quote("a\0b")
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_a_comment_stays_on_its_line(value):
+    text = f"# {comment(value)}\necho reached"
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "reached\n"
+
+
+TEMPLATES = {
+    "unquoted": "PROGRAM {{ v }} end",
+    "glued": "PROGRAM --x={{ v }}.log end",
+    "double": 'PROGRAM "{{ v }}" end',
+    "double with text": 'PROGRAM "a {{ v }} b" end',
+    "single": "PROGRAM 'a {{ v }} b' end",
+}
+EXPECT = {
+    "unquoted": lambda v: [v, "end"],
+    "glued": lambda v: [f"--x={v}.log", "end"],
+    "double": lambda v: [v, "end"],
+    "double with text": lambda v: [f"a {v} b", "end"],
+    "single": lambda v: [f"a {v} b", "end"],
+}
+# behind the program: nothing, or something that needs a shell
+SHELLS = {"simple": "", "with a shell": " && true"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("how", TEMPLATES)
+@pytest.mark.parametrize("value", NASTY)
+def test_a_parameter_is_one_argument_wherever_it_stands(how, value, shell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = TEMPLATES[how].replace("PROGRAM", quote_all(SHOW)) + SHELLS[shell]
+    found = words(Expression.parse(text), {"v": value})
+    assert (found[:2] == ("bash", "-c")) == bool(SHELLS[shell])
+    assert run_words(found) == EXPECT[how](value)
+    assert not list(tmp_path.iterdir())
+
+
+@given(TEXT, TEXT)
+@example('"; touch pwned; "', "'")
+@settings(max_examples=60, deadline=None)
+def test_two_parameters_in_a_shell_text_stay_apart(one, two):
+    text = quote_all(SHOW) + ' "{{ one }}" {{ two }} | cat'
+    assert run_words(words(Expression.parse(text), {"one": one, "two": two})) == [one, two]
+
+
+def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
+    found = words(Expression.parse("python train.py -b {{ batch }} --out 'my file'"), {"batch": 16})
+    assert found == ("python", "train.py", "-b", "16", "--out", "my file")
+
+
+@pytest.mark.parametrize(
+    "text", ["a | b", "a > f", "A=1 b", "cd x && b", "echo $HOME", 'echo "$HOME"', "ls *.txt", "cd ~", "a; b", "echo `x`"]
+)
+def test_shell_syntax_is_given_to_bash_as_it_is_written(text):
+    assert words(Expression.parse(text), {}) == ("bash", "-c", text, "nsw")
+
+
+def test_plain_values_stay_readable_in_a_shell_text():
+    found = words(Expression.parse("cd build && ./run -n {{ n }}"), {"n": 4})
+    assert found == ("bash", "-c", "cd build && ./run -n 4", "nsw", "4")
+
+
+def test_an_unclosed_quote_is_said_with_the_command():
+    with pytest.raises(UsageError, match="No closing quotation"):
+        words(Expression.parse("python 'train.py"), {})
