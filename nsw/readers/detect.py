@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 CERTAIN = 100
 
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
 def read(path: Path, options: Options | None = None) -> Report:
     """Read one report of any known format.
 
@@ -35,10 +38,13 @@ def _read(path: Path, options: Options) -> Report:
     except OSError as fault:
         report.error(f"cannot be opened: {fault.strerror or fault}")
         return report
-    if sample is not None and sample.size == 0:
+    if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
         return report
-    found = detect(sample) if sample is not None else None
+    if sample.head.startswith(_LFS_POINTER):
+        report.error("the file is a Git LFS pointer, not the report", fix="run `git lfs pull` where it came from")
+        return report
+    found = detect(sample)
     if found is None:
         if sample is not None and (other := explain(sample)) is not None:
             report.error(other.message, fix=other.fix)
@@ -59,6 +65,8 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
     """The format that recognises the sample with most certainty, or None."""
     best: tuple[int, Format, Reader] | None = None
     for format_ in FORMATS:
+        if format_.folder != sample.is_folder:
+            continue
         reader = cast("Reader", importlib.import_module(format_.module))
         sure = reader.sniff(sample)
         if sure > (best[0] if best else 0):

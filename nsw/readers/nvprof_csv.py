@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nsw.readers.nvprof_memory import add_memory_row, misplaced_count, size_of
 from nsw.readers.nvprof_metrics import add_metric
 from nsw.readers.nvprof_state import split_device
-from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, statistics
+from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
 from nsw.readers.nvprof_trace import TraceColumns
 from nsw.readers.quantities import TIME_UNITS, duration, percent, size_factor, whole
 
@@ -26,6 +26,7 @@ _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*
 _LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
 _KINDS = (
     ("summary", {"Time(%)", "Time", "Calls", "Name"}),
+    ("summary", {"Time(%)", "Time", "Calls (host)", "Name"}),
     ("trace", {"Start", "Duration", "Name"}),
     ("metrics", {"Kernel", "Invocations", "Metric Name"}),
     ("metrics", {"Kernel", "Invocations", "Event Name"}),
@@ -134,7 +135,9 @@ class CsvTable:
         return (self._units[at] or None) if at is not None else None
 
     def _add_summary(self, number: int, cells: Sequence[str]) -> bool:
-        name, calls = self._cell(cells, "Name"), whole(self._cell(cells, "Calls"))
+        name = self._cell(cells, "Name")
+        host = self._cell(cells, "Calls") or self._cell(cells, "Calls (host)")
+        calls = calls_of(host, self._cell(cells, "Calls (device)"))
         pct = percent(self._cell(cells, "Time(%)"))
         times = [duration(self._cell(cells, t), self._unit(t)) for t in ("Time", "Avg", "Min", "Max")]
         if not name or calls is None or times[0] is None:
@@ -176,6 +179,8 @@ class CsvTable:
             counted, sizes[3] = misplaced, None
         # some versions print a time without any unit; it is then no time
         time = duration(self._cell(cells, "Total Time"), self._unit("Total Time"))
+        if name.startswith("Remote mapping"):
+            time = None  # nvprof prints the bytes there, as a time
         add_memory_row(self._sink, self._stream, counted, sizes, time, name)
         return True
 

@@ -6,17 +6,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nvprof_state import gpu_kind
-from nsw.readers.quantities import Quantity, duration, percent
+from nsw.readers.quantities import Quantity, duration, percent, whole
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
 
 TIME = r"[\d.]+(?:[eE][-+]?\d+)?[num]?s"
-HEADER = re.compile(r"\s*(Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*\Z")
+# two columns of calls where kernels launched kernels
+HEADER = re.compile(
+    r"\s*(Type\s+)?Time\(%\)\s+Time\s+Calls(?:\s+\(host\)\s+Calls\s+\(device\))?\s+Avg\s+Min\s+Max\s+Name\s*\Z"
+)
 CPU_HEADER = re.compile(r"\s*Time\(%\)\s+Time\s+Name\s*\Z")
 ROW = re.compile(
     rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):)?\s*(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
-    rf"\s+(?P<calls>\d+)\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
+    rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:)?\s*\d{1,3}\.\d\d?%(?:\s|\Z)")
 _API = re.compile(r"cu(?:da)?[A-Z]\w*\Z")
@@ -86,12 +89,19 @@ class SummaryTable:
                 return True
             return self._take_continuation(text)
         self.rows += 1
-        label, pct, total, calls, avg, low, high, name = found.groups()
+        label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
         if label is not None:
             self._stream.section = SECTIONS.get(label, "other")
         elif self._stream.section is None:
             self._stream.section = "api" if _API.match(name) else "gpu"
-        row = statistics(percent(pct), duration(total), int(calls), duration(avg), duration(low), duration(high))
+        row = statistics(
+            percent(pct),
+            duration(total),
+            calls_of(calls, device_calls or ""),
+            duration(avg),
+            duration(low),
+            duration(high),
+        )
         self._last = add_summary_row(self._sink, self._stream, number, row, name.rstrip())
         self._continuations = 0
         return True
@@ -112,6 +122,12 @@ class SummaryTable:
             self._last["name"] = self._continued
             self._last = None
         return True
+
+
+def calls_of(host: str, device: str) -> int | None:
+    """Launches from the host and, with dynamic parallelism, from the device, together."""
+    launched = whole(host)
+    return None if launched is None else launched + (whole(device) or 0)
 
 
 def _is_closed(name: str) -> bool:

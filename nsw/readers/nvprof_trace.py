@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 HEADER = re.compile(r"\s*Start\s+Duration\s.*\bName(?:\s+Correlation_ID)?\s*\Z")
 COUNTER_HEADER = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel(?:\s+\S+)+\s*\Z")
 _TITLE = re.compile(
-    r"Grid Size|Block Size|Src Dev|Src Ctx|Dst Dev|Dst Ctx|Unified Memory|Virtual Address|Secondary Address|\S+"
+    r"Parent ID|Parent Block [XYZ]|Parent Block|Grid Size|Block Size|Src Dev|Src Ctx|Dst Dev|Dst Ctx"
+    r"|Unified Memory|Virtual Address|Secondary Address|\S+"
 )
 _GAP = re.compile(r"\s{2,}|\t")
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
@@ -63,6 +64,9 @@ _KNOWN = {
     "Kernel": "name",
     "Correlation_ID": "correlation",
     "Unified Memory": "unified",
+    "ID": "",
+    "Parent ID": "",
+    "Parent Block": "",
     "Virtual Address": "",
     "Secondary Address": "",
     "Src Dev": "",
@@ -74,6 +78,7 @@ _KNOWN = {
 _SHAPES = {
     "grid": r"\(\d+ \d+ \d+\)|-",
     "block": r"\(\d+ \d+ \d+\)|-",
+    "Parent Block": r"\(\d+ \d+ \d+\)|-",
     "device": r"\S.*?",
     "name": r"\S.*",
 }
@@ -179,8 +184,8 @@ class TraceColumns:
         shared, shared_pm = self._size(cells, "static_smem")
         dynamic, dynamic_pm = self._size(cells, "dynamic_smem")
         moved, moved_pm = self._size(cells, "bytes")
-        if moved is None and (cell := self._cell(cells, "unified")):
-            moved, moved_pm = size(cell, base=1024) or (None, None)
+        if "Memcpy" in name and (cell := self._cell(cells, "unified")):  # of other events it is an address, a count
+            moved, moved_pm = size(cell, self._units[self._at["unified"]], base=1024) or (None, None)
         speed, speed_pm = self._rate(cells)
         stream = self._stream
         self._gpu.append(
@@ -273,8 +278,7 @@ class TraceTable:
 
     def _by_shape(self, text: str) -> list[str] | None:
         if self._shape is None:
-            # a first attempt with two blanks around the device, whose name may end in a number
-            shapes = [_SHAPES.get(_KNOWN.get(t) or "", r"\S+") for t in self._titles]
+            shapes = [_SHAPES.get(_KNOWN.get(t) or t, r"\S+") for t in self._titles]
             self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
         found = self._shape.match(text[:4096])
         return list(found.groups()) if found else None

@@ -13,6 +13,7 @@ class Format:
     tool: str
     module: str
     meaning: str
+    folder: bool = False  # the report is a folder
 
 
 # Asked in this order until one is certain; the most certain wins, the earlier at a tie. Magic numbers go first.
@@ -21,6 +22,8 @@ FORMATS: tuple[Format, ...] = (
     Format("nsys-binary", "nsys", "nsw.readers.nsys_binary", ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found"),
     Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
     Format("nsys-stats", "nsys", "nsw.readers.nsys_stats", "nsys stats: text, CSV and TSV, also inside job output"),
+    Format("nsys-parquet", "nsys", "nsw.readers.nsys_parquet", "nsys export --type parquetdir", folder=True),
+    Format("nvprof-sqlite", "nvprof", "nsw.readers.nvprof_sqlite", "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12"),
     Format("nvprof-text", "nvprof", "nsw.readers.nvprof_text", "nvprof's text and CSV, also inside job output"),
     Format("ncu-csv", "ncu", "nsw.readers.ncu_csv", "ncu --csv: details, raw, summary and session pages, amid other output"),
     Format("ncu-text", "ncu", "nsw.readers.ncu_text", "ncu's pages as text, also inside job output"),

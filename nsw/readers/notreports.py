@@ -1,0 +1,56 @@
+"""Files that are no reports though they carry a report's name: what they are, and how to get the report."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from nsw.readers.model import Sample
+
+_LFS = b"version https://git-lfs.github.com/spec/v1"
+_LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
+_ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
+_HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
+_REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
+
+# First bytes -> what it is, and the command that unpacks it.
+_PACKED = (
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\xfd7zXZ\x00", "xz", "unxz"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
+)
+
+
+class NotReport(NamedTuple):
+    """Why a file is no report, and what to do."""
+
+    message: str
+    fix: str
+
+
+def explain(sample: Sample) -> NotReport | None:
+    """What the file is, when it is one of the usual stand-ins for a report; None when it may be a report."""
+    head = sample.head
+    if head.startswith(_LFS):
+        size = _LFS_SIZE.search(head[:1024])
+        what = f" of {int(size[1]):,} bytes" if size else ""
+        return NotReport(
+            f"a Git LFS pointer to a file{what}, not the file itself", "run `git lfs pull` in its repository"
+        )
+    if _ANNEX.match(head):
+        return NotReport("a git-annex pointer, not the file itself", "run `git annex get` on it")
+    if not sample.is_binary and (found := _HTML.match(sample.text)) is not None:
+        title = _TITLE.search(sample.text, found.end(), found.end() + 4096)
+        if title is None or not _REPORT_TAGS.search(title[1]):
+            named = f" ({title[1].strip()})" if title else ""
+            return NotReport(f"a web page{named}, not a report", "download the file itself (on GitHub: Raw)")
+    for magic, what, command in _PACKED:
+        if head.startswith(magic):
+            return NotReport(f"packed with {what}", f"unpack it first: {command} {sample.path.name}")
+    if head and not head.strip(b"\0"):
+        return NotReport("its first 64 KiB are zero bytes: a copy or a write that did not end", "copy it again")
+    return None

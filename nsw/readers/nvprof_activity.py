@@ -1,0 +1,105 @@
+"""CUPTI's records as nvprof stores them: tables, enumerations, and the queries over them."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Api = Literal["runtime", "driver"]
+
+KERNELS: Final = (
+    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_CDP_KERNEL",
+)
+MEMCPYS: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
+API: Final[Mapping[str, Api]] = MappingProxyType(
+    {"CUPTI_ACTIVITY_KIND_RUNTIME": "runtime", "CUPTI_ACTIVITY_KIND_DRIVER": "driver"}
+)
+
+# As `nvprof -i` names them.
+COPY_KINDS: Final = MappingProxyType(
+    {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+)
+MEMORY_KINDS: Final = MappingProxyType({1: "pageable", 2: "pinned", 3: "device", 4: "array", 5: "managed"})
+# counterKind -> name, whether `value` is bytes, whether the record has a duration
+MEMORY_EVENTS: Final = MappingProxyType(
+    {
+        1: ("Host To Device", True, True),
+        2: ("Device To Host", True, True),
+        3: ("CPU page faults", False, False),
+        4: ("Gpu page fault groups", False, True),
+        5: ("Memory thrashes", True, False),
+        6: ("Page throttles", False, True),
+        7: ("Remote mapping", True, False),
+        8: ("Transfers from Device", True, True),
+    }
+)
+
+# Start markers (flag 2) with their ends (flag 4) and the time between; the name stands with the start.
+NVTX_SQL: Final = """
+SELECT s.name, {domain}, COUNT(*), SUM(e.timestamp - s.timestamp), MIN(e.timestamp - s.timestamp),
+       MAX(e.timestamp - s.timestamp)
+FROM (SELECT * FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 2) s
+JOIN (SELECT id, timestamp FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 4) e ON e.id = s.id
+WHERE e.timestamp >= s.timestamp
+GROUP BY 1, 2
+"""
+
+_TIMED = (
+    "CASE WHEN typeof(start) = 'integer' AND typeof(end) = 'integer' AND start > 0 AND end >= start"
+    " THEN end - start END"
+)
+
+
+def durations_sql(table: str, key: str, size: str | None) -> str:
+    """For each key: key, rows, rows with times, then of these total, least, greatest, mean, median, variance; bytes."""
+    return f"""
+WITH d AS (SELECT {key} AS k, {_TIMED} AS d, {size or "NULL"} AS b FROM {table}),
+     r AS (SELECT k, d, ROW_NUMBER() OVER (PARTITION BY k ORDER BY d) AS n, COUNT(*) OVER (PARTITION BY k) AS m
+           FROM d WHERE d IS NOT NULL),
+     med AS (SELECT k, AVG(d) AS med FROM r WHERE n IN ((m + 1) / 2, (m + 2) / 2) GROUP BY k),
+     mean AS (SELECT k, AVG(d) AS mean FROM d GROUP BY k)
+SELECT d.k, COUNT(*), COUNT(d.d), SUM(d.d), MIN(d.d), MAX(d.d), AVG(d.d), MAX(med.med),
+       SUM((d.d - mean.mean) * (d.d - mean.mean)) / (COUNT(d.d) - 1), SUM(d.b)
+FROM d JOIN mean ON mean.k IS d.k LEFT JOIN med ON med.k IS d.k
+GROUP BY d.k
+"""  # noqa: S608  the names are of this module's constants
+
+
+def trace_sql(table: str, columns: frozenset[str]) -> str:
+    """The operations of one table with the same columns whatever the table; those it lacks are NULL."""
+
+    def get(*names: str) -> str:
+        return ", ".join(n if n in columns else "NULL" for n in names)
+
+    if not {"start", "end"} <= columns:
+        return ""
+    if table in MEMCPYS:
+        kinds = " ".join(f"WHEN {k} THEN '[CUDA memcpy {n}]'" for k, n in COPY_KINDS.items())
+        name = f"CASE copyKind {kinds} ELSE '[CUDA memcpy Unknown]' END"
+    else:
+        name = "name" if table in KERNELS else "'[CUDA memset]'"
+    source = "memoryKind" if "memoryKind" in columns else get("srcKind")
+    return (
+        f"SELECT {get('deviceId')}, {name}, start, end, {get('contextId', 'streamId', 'correlationId')}, "  # noqa: S608
+        f"{get('gridX', 'gridY', 'gridZ', 'blockX', 'blockY', 'blockZ', 'registersPerThread')}, "
+        f"{get('staticSharedMemory', 'dynamicSharedMemory', 'bytes')}, {source}, {get('dstKind')} FROM {table}"
+    )
+
+
+def api_name(api: Api, cbid: Any) -> str:
+    """The call behind a callback id; an id that CUDA 12.5 does not know is named by its number."""
+    return _calls().get((api, cbid), f"cbid {cbid}")
+
+
+@cache
+def _calls() -> Mapping[tuple[str, int], str]:
+    text = files("nsw.readers").joinpath("data/cuda_cbid.csv").read_text(encoding="ascii")
+    return {(row["api"], int(row["cbid"])): row["name"] for row in csv.DictReader(text.splitlines())}

@@ -1,0 +1,353 @@
+"""nvprof's own files (-o FILE: .nvvp, .nvprof), SQLite databases of CUPTI's records; versions 8 to 12.
+
+Kernels stand in CONCURRENT_KERNEL, in KERNEL when nvprof serialised them, in CDP_KERNEL when kernels launched
+them. The summaries are what `nvprof -i FILE` prints, with median and standard deviation besides.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nvprof_activity import (
+    API,
+    COPY_KINDS,
+    KERNELS,
+    MEMCPYS,
+    MEMORY_EVENTS,
+    MEMORY_KINDS,
+    NVTX_SQL,
+    api_name,
+    durations_sql,
+    trace_sql,
+)
+from nsw.readers.nvprof_columns import Columns
+from nsw.tables.demangling import demangle_all
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MAGIC = b"SQLite format 3\0"
+_SIGN = b"CUPTI_ACTIVITY_KIND_"
+_SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock
+_LONGEST_TEXT = 1 << 24
+_UNREAD = {
+    "CUPTI_ACTIVITY_KIND_METRIC": "metric values: their names are not in the file; run nvprof --csv for them",
+    "CUPTI_ACTIVITY_KIND_METRIC_INSTANCE": "metric values: their names are not in the file; run nvprof --csv for them",
+    "CUPTI_ACTIVITY_KIND_EVENT": "event values: their names are not in the file; run nvprof --csv for them",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "OpenACC records: nvprof -i FILE --print-openacc-summary shows them",
+    "CUPTI_ACTIVITY_KIND_PC_SAMPLING": "PC samples: the Visual Profiler shows them",
+}
+
+
+def sniff(sample: Sample) -> int:
+    """A database with CUPTI's tables and a StringTable, or a session of the Visual Profiler."""
+    if sample.head.startswith(_MAGIC):
+        if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
+            return 95
+        return 40 if sample.suffix in {".nvvp", ".nvprof"} else 0
+    if _is_session(sample):
+        return 95
+    return 0
+
+
+def _holds(sample: Sample, text: str) -> bool:
+    return text.encode() in sample.head or sample.contains(text)
+
+
+def _is_session(sample: Sample) -> bool:
+    return not sample.is_binary and "<session" in sample.text[:400] and sample.text.lstrip()[:5] == "<?xml"
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read the summaries, and the traces that were asked for."""
+    report = Report(str(path), tool="nvprof", format="nvprof-sqlite")
+    sample = Sample(path)
+    if _is_session(sample):
+        report.error(
+            "a session of the Visual Profiler (XML): it says what to profile and holds no results",
+            fix="read the .nvvp or .nvprof file that nvprof -o wrote, or export the timeline from nvvp",
+        )
+        return report
+    try:
+        with closing(_connect(path)) as connection:
+            _Database(connection, report, options).read()
+    except (sqlite3.Error, OverflowError) as fault:
+        report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
+    return report
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    end = time.monotonic() + _SECONDS
+    connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
+    return connection
+
+
+class _Database:
+    """One database being read into a report."""
+
+    def __init__(self, connection: sqlite3.Connection, report: Report, options: Options) -> None:
+        self._connection = connection
+        self._report = report
+        self._options = options
+        self._columns = self._tables()
+        self._strings: dict[int, str] = {}
+
+    def _tables(self) -> dict[str, frozenset[str]]:
+        names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: frozenset(row[1] for row in self._connection.execute("SELECT * FROM pragma_table_info(?)", (name,)))
+            for (name,) in names
+            if isinstance(name, str)
+        }
+
+    def read(self) -> None:
+        """All that is wanted; a damaged table spoils itself alone."""
+        self._report.tool_version = None
+        if "StringTable" not in self._columns:
+            self._report.error("a database without nvprof's tables")
+            return
+        self._strings = dict(self._rows("SELECT _id_, value FROM StringTable"))
+        steps = (
+            ("facts", self._facts, True),
+            ("gpu_summary", self._gpu_summary, True),
+            ("api_summary", self._api_summary, True),
+            ("um_summary", self._um_summary, True),
+            ("nvtx_summary", self._nvtx_summary, True),
+            ("gpu_trace", self._gpu_trace, False),
+            ("api_trace", self._api_trace, False),
+        )
+        for table, step, default in steps:
+            if not self._options.wants(table, default=default):
+                continue
+            try:
+                step()
+            except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
+                self._report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
+        self._say_what_is_left_out()
+
+    def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        return self._connection.execute(sql)
+
+    def _has(self, table: str, *columns: str) -> bool:
+        return frozenset(columns) <= self._columns.get(table, frozenset()) and table in self._columns
+
+    def _text(self, code: Any) -> str:
+        return self._strings.get(code, f"string {code}")
+
+    def _facts(self) -> None:
+        facts: list[dict[str, Any]] = []
+        if self._has("Version", "version"):
+            facts += [
+                {"key": "nvprof_file_version", "value": float(v)}
+                for (v,) in self._rows("SELECT version FROM Version")
+                if isinstance(v, int)
+            ]
+        wanted = {"numMultiprocessors": None, "globalMemorySize": "byte", "globalMemoryBandwidth": "kB/s"}
+        table = "CUPTI_ACTIVITY_KIND_DEVICE"
+        if self._has(table, "id", "name"):
+            for device, name in self._rows(f"SELECT id, name FROM {table} ORDER BY id"):  # noqa: S608  ours
+                facts.append({"device": device, "key": "gpu_name", "text": self._text(name)})
+            for column, unit in wanted.items():
+                if self._has(table, column):
+                    for device, value in self._rows(f"SELECT id, {column} FROM {table} ORDER BY id"):  # noqa: S608
+                        key = {"device": device, "key": f"gpu_{column}", "unit": unit}
+                        facts.append({**key, "value": float(value)})
+        self._report.tables["facts"] = facts
+
+    def _gpu_summary(self) -> None:
+        rows: list[dict[str, Any]] = []
+        for table in KERNELS:
+            if self._has(table, "name", "start", "end"):
+                for key, figures in self._durations(table, "name"):
+                    rows.append({"kind": "kernel", "name": self._text(key), **figures})
+        for table in MEMCPYS:
+            if self._has(table, "copyKind", "start", "end", "bytes"):
+                for key, figures in self._durations(table, "copyKind", size="bytes"):
+                    name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
+                    rows.append({"kind": "memcpy", "name": name, **figures})
+        if self._has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
+            for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
+                rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
+        clear = demangle_all(row["name"] for row in rows)
+        for row in rows:
+            printed, row["name"] = row["name"], clear[row["name"]]
+            row["mangled_name"] = printed if row["name"] != printed else None
+            row["short_name"] = short_name(row["name"])
+        self._report.tables["gpu_summary"] = _with_shares(rows)
+
+    def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """For each key the columns of a summary row; operations without valid times are counted, not timed."""
+        untimed = 0
+        for name, calls, timed, total, low, high, avg, med, variance, amount in self._rows(
+            durations_sql(table, key, size)
+        ):
+            untimed += calls - timed
+            figures: dict[str, Any] = {
+                "calls": calls,
+                "total_ns": total,
+                "avg_ns": avg,
+                "med_ns": med,
+                "min_ns": low,
+                "max_ns": high,
+                "stddev_ns": variance**0.5 if variance is not None and timed > 1 else None,
+            }
+            if size is not None:
+                figures["total_bytes"] = amount
+            yield name, figures
+        if untimed:
+            self._report.warn(
+                f"{untimed} records of {table} have no valid times (nvprof's device buffer was too small): they are"
+                " in the calls, not in the times",
+                fix="run again with a larger --device-buffer-size",
+            )
+
+    def _api_summary(self) -> None:
+        merged: dict[str, list[dict[str, Any]]] = {}
+        for table, api in API.items():
+            if self._has(table, "cbid", "start", "end"):
+                for cbid, figures in self._durations(table, "cbid"):
+                    merged.setdefault(api_name(api, cbid), []).append(figures)
+        rows = [{"name": name, **_merge(several)} for name, several in merged.items()]
+        self._report.tables["api_summary"] = _with_shares(rows)
+
+    def _um_summary(self) -> None:
+        table = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+        needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
+        if not self._has(table, *needed):
+            return
+        rows: list[dict[str, Any]] = []
+        sql = (
+            "SELECT counterKind, CASE counterKind WHEN 1 THEN dstId ELSE srcId END AS device, COUNT(*),"  # noqa: S608
+            " SUM(value), MIN(value), MAX(value), SUM(CASE WHEN end >= start AND start > 0 THEN end - start END)"
+            f" FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
+        )
+        for kind, device, count, amount, low, high, took in self._rows(sql):
+            name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
+            row: dict[str, Any] = {"device": device, "name": name, "calls": count}
+            if has_size:
+                row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
+            rows.append(row | ({"total_ns": took} if has_time else {}))
+        self._report.tables["um_summary"] = rows
+
+    def _nvtx_summary(self) -> None:
+        if not self._has("CUPTI_ACTIVITY_KIND_MARKER", "flags", "timestamp", "id", "name"):
+            return
+        rows = []
+        domain = "domain" if self._has("CUPTI_ACTIVITY_KIND_MARKER", "domain") else "0"
+        for name, where, calls, total, low, high in self._rows(NVTX_SQL.format(domain=domain)):
+            rows.append(
+                {
+                    "name": self._text(name),
+                    "domain": self._strings.get(where),
+                    "calls": calls,
+                    "total_ns": total,
+                    "avg_ns": total / calls,
+                    "min_ns": low,
+                    "max_ns": high,
+                }
+            )
+        self._report.tables["nvtx_summary"] = _with_shares(rows)
+
+    def _gpu_trace(self) -> None:
+        columns = Columns("gpu_trace", TRACE_COLUMNS)
+        parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
+        sql = " UNION ALL ".join(p for p in parts if p)
+        if not sql:
+            return
+        names = (
+            dict(self._rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
+            if self._has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
+            else {}
+        )
+        first: int | None = None
+        for device, name, start, end, *rest in self._rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
+            text = name if isinstance(name, str) else self._text(name)
+            kind = "memcpy" if text.startswith("[CUDA memcpy") else "memset" if text == "[CUDA memset]" else "kernel"
+            valid = start > 0 and end >= start
+            first = start if first is None and valid else first
+            context, stream, correlation, *dimensions, size, src, dst = rest
+            took = end - start if valid else None
+            speed = size * 1e9 / took if size is not None and took else None
+            columns.append(
+                (
+                    0, device, self._strings.get(names.get(device, -1)), kind,
+                    start - (first or 0) if valid else None, took, context, stream, correlation, *dimensions,
+                    size, speed, MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
+                )
+            )  # fmt: skip
+        self._report.tables["gpu_trace"] = columns.finish()
+
+    def _operations(self, table: str) -> str:
+        return trace_sql(table, self._columns[table]) if table in self._columns else ""
+
+    def _api_trace(self) -> None:
+        columns = Columns(
+            "api_trace", ("block", "pid", "start_ns", "duration_ns", "tid", "correlation", "return_value")
+        )
+        needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
+        parts = [
+            f"SELECT '{api}', cbid, start, end, processId, threadId, correlationId, "  # noqa: S608
+            f"{'returnValue' if self._has(table, 'returnValue') else 'NULL'} FROM {table}"
+            for table, api in API.items()
+            if self._has(table, *needed)
+        ]
+        if not parts:
+            return
+        first: int | None = None
+        for api, cbid, start, end, pid, tid, correlation, code in self._rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
+            first = start if first is None else first
+            took = end - start if end >= start else None
+            columns.append((0, pid, start - first, took, tid, correlation, code, api_name(api, cbid)))
+        self._report.tables["api_trace"] = columns.finish()
+
+    def _say_what_is_left_out(self) -> None:
+        for table, what in _UNREAD.items():
+            if table in self._columns:
+                (count,) = next(self._rows(f'SELECT COUNT(*) FROM "{table}"'))  # noqa: S608  a name of _UNREAD
+                if count:
+                    self._report.warn(f"not read: {count} {what}")
+
+
+TRACE_COLUMNS = (
+    *("block", "device", "device_name", "kind", "start_ns", "duration_ns", "context", "stream", "correlation"),
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"),
+    *("static_smem_bytes", "dynamic_smem_bytes", "bytes", "bytes_per_s", "src_memory", "dst_memory"),
+)
+
+
+def _merge(several: list[dict[str, Any]]) -> dict[str, Any]:
+    """One row of the figures of variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2)."""
+    if len(several) == 1:
+        return several[0]
+    calls = sum(f["calls"] for f in several)
+    totals = [f["total_ns"] for f in several if f["total_ns"] is not None]
+    lows = [f["min_ns"] for f in several if f["min_ns"] is not None]
+    highs = [f["max_ns"] for f in several if f["max_ns"] is not None]
+    return {
+        "calls": calls,
+        "total_ns": sum(totals) if totals else None,
+        "avg_ns": sum(totals) / calls if totals and calls else None,
+        "min_ns": min(lows, default=None),
+        "max_ns": max(highs, default=None),
+    }
+
+
+def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    whole = sum(row["total_ns"] or 0 for row in rows)
+    for row in rows:
+        row["block"] = 0
+        if whole and row["total_ns"] is not None:
+            row["time_pct"] = 100.0 * row["total_ns"] / whole
+    return sorted(rows, key=lambda row: -(row["total_ns"] or 0))
