@@ -129,7 +129,7 @@ class _Composer:
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
         while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
-            key, mark = self._key(inner, depth)
+            key, mark = self._key(inner, event, depth)
             child = self._node(next(self._events), depth + 1)
             if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
                 inherited += self._inherited(child, mark)
@@ -147,7 +147,7 @@ class _Composer:
             keys = node.keys | keys
         return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
 
-    def _key(self, event: Any, depth: int) -> tuple[str | None, Mark]:
+    def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
         if isinstance(event, yaml.ScalarEvent):
             return event.value, self._mark(event)
@@ -155,8 +155,10 @@ class _Composer:
         mark = self._mark(event)
         if not isinstance(node.value, dict | list):
             return str(node.value), mark
-        hint = 'quote an expression: "{{ ... }}"' if isinstance(node.value, dict) else None
-        self._fault(node.span, "a key must be text, and here stands " + shown(node.value), hint)
+        if isinstance(node.value, dict) and event.start_mark.index == parent.start_mark.index + 1:  # {{
+            self._fault(self._mark(parent, event), "an expression must be quoted", 'such as "{{ batch }}"')
+        else:
+            self._fault(node.span, "a key must be text, and here stands " + shown(node.value))
         return None, mark
 
     def _inherited(self, node: Node, mark: Mark) -> list[Node]:

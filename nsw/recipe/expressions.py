@@ -10,6 +10,7 @@ from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedErr
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, plain, shown
 
 if TYPE_CHECKING:
@@ -243,9 +244,7 @@ class Expression:
             else:
                 self._template = environment.from_string(self.text)
         except TemplateSyntaxError as fault:
-            raise Fault(
-                f"this expression cannot be read: {plain(str(fault.message))}", hint=_syntax_hint(fault)
-            ) from None
+            raise _syntax_fault(fault) from None
         except Fault:
             raise
         except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
@@ -326,12 +325,22 @@ def _refuse_statements(tree: nodes.Template) -> None:
             raise Fault("a loop inside a loop is not taken in a recipe")
 
 
+def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
+    message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
+    offset = int(place) if place.isdigit() else None
+    message = message if offset is not None else str(fault.message)
+    return Fault(
+        f"this expression cannot be read: {plain(message).rstrip('.')}", hint=_syntax_hint(fault), offset=offset
+    )
+
+
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
     message = str(fault.message)
     if "end of template" in message or "unknown tag" in message:
         return "write a literal '{{' as {{ '{{' }}, and a literal '{%' as {{ '{%' }}"
     if message.startswith("No filter named"):
-        return "the filters are " + ", ".join(sorted(_environment().filters))
+        close = did_you_mean(message.split("'")[1], _environment().filters)
+        return close or "the filters are " + ", ".join(sorted(_environment().filters))
     return None
 
 

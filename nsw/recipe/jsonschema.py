@@ -19,7 +19,8 @@ def recipe_schema() -> dict[str, Any]:
 
     schema = cleaned(Recipe.model_json_schema(by_alias=True))
     schema["$defs"] |= _partial(schema)
-    schema["properties"]["sites"]["additionalProperties"] = {"$ref": f"{_REF}SiteSection"}
+    (pattern,) = schema["properties"]["sites"]["patternProperties"]
+    schema["properties"]["sites"]["patternProperties"] = {pattern: {"$ref": f"{_REF}SiteSection"}}
     return headed(
         schema,
         title="nsw recipe",
@@ -58,7 +59,8 @@ def _without_titles(value: Any, *, named: bool = False) -> Any:
         return [_without_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
+    closed = {"additionalProperties": False} if "patternProperties" in value and not named else {}
+    return closed | {
         key: _without_titles(item, named=key in {"properties", "$defs"} and not named)
         for key, item in value.items()
         if named or not (key == "title" or (key == "default" and item is None))

@@ -134,8 +134,8 @@ class _Place:
         if not match:
             return None
         return self._at(
-            "an expression that starts a value must be quoted",
-            'such as "{{ batch }}"',
+            "an expression must be quoted, and what follows it too",
+            'such as "{{ batch }}m"',
             column=match.end() - 2,
         )
 

@@ -1,0 +1,135 @@
+"""Sites: order of the search, what is filled in, and faults that nothing hides."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.errors import InputError, UsageError
+from nsw.site import load
+from nsw.site.load import list_sites, load_site, read_sites
+
+FULL = Path(__file__).with_name("full.yaml").read_text()
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    """No sites files but the tests' own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NSW_SITES", raising=False)
+    monkeypatch.setattr(load, "_user_file", lambda: tmp_path / "user" / "sites.yaml")
+
+
+def sites_file(path, name="mine", extra=""):
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(f"nsw: 1\nsites:\n  {name}:\n    scheduler: slurm\n{extra}")
+    return path
+
+
+def test_the_built_in_sites():
+    local, demo = list_sites()
+    assert (local.site.name, demo.site.name) == ("local", "demo")
+    assert local.origin == "built in"
+    assert local.site.python == sys.executable
+    assert local.site.gpus.per_node == "auto"
+    assert (demo.site.replay, demo.site.gpus.chip, demo.site.gpus.per_node) == ("alexnet-4xH200", "gh100", 4)
+
+
+def test_the_search_goes_from_the_command_line_to_the_built_in(tmp_path, monkeypatch):
+    given = sites_file(tmp_path / "given.yaml")
+    environment = sites_file(tmp_path / "environment.yaml")
+    beside = sites_file(tmp_path / "sites.yaml")
+    user = sites_file(tmp_path / "user/sites.yaml")
+    monkeypatch.setenv("NSW_SITES", str(environment))
+    for path, shown in (
+        (given, str(given)),
+        (environment, str(environment)),
+        (beside, "sites.yaml"),
+        (user, str(user)),
+    ):
+        assert load_site("mine", [given] if given.exists() else None).origin == shown
+        path.unlink()
+        if path == environment:
+            monkeypatch.delenv("NSW_SITES")
+    with pytest.raises(UsageError):
+        load_site("mine")
+
+
+def test_a_site_of_ones_own_stands_before_the_built_in(tmp_path):
+    sites_file(tmp_path / "sites.yaml", "local")
+    assert load_site("local").site.scheduler == "slurm"
+
+
+def test_an_unknown_site_lists_the_known_ones_and_where_they_are(tmp_path):
+    sites_file(tmp_path / "sites.yaml", "polaris")
+    with pytest.raises(UsageError) as caught:
+        load_site("polars")
+    assert caught.value.render() == (
+        "no site is called 'polars'; there are:\n  polaris (sites.yaml)\n  local (built in)\n  demo (built in)\n"
+        "  hint: did you mean 'polaris'?"
+    )
+
+
+def test_a_broken_file_does_not_hide_behind_the_built_in_sites(tmp_path):
+    sites_file(tmp_path / "sites.yaml", extra="    quue: debug\n")
+    with pytest.raises(InputError) as caught:
+        load_site("local")
+    assert caught.value.render() == (
+        "sites.yaml:5:5: unknown key 'quue' in sites.mine\n  5 |     quue: debug\n    |     ^^^^\n"
+        "  hint: did you mean 'queue'?"
+    )
+
+
+def test_a_file_asked_for_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        load_site("local", [tmp_path / "none.yaml"])
+
+
+def test_the_full_file(tmp_path):
+    (tmp_path / "my_directives.sh.j2").touch()
+    (tmp_path / "sites.yaml").write_text(FULL)
+    site = load_site("polaris").site
+    assert site.scratch == "/eagle/MyProject/$USER/nsw"
+    assert site.limits.download == 20 << 30
+    assert site.limits.max_walltime == 86400
+    assert not site.canary.wanted(1000)
+    assert str(site.confirm_above) == "1 node-hour"
+    assert site.python is None
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place", "message"),
+    [
+        ("scheduler: pbs", "scheduler: pbz", (4, 16), "expected one of local, slurm, cobalt, pbs, lsf; found 'pbz'"),
+        ("{{ account }}", "{{ acount }}", (6, 24), "the expression uses 'acount', which this site does not set"),
+        ("{{ account }}", "{{ account", (6, 32), "this expression cannot be read: unexpected char '$'"),
+        (", host: polaris", "", (5, 16), "the transport openssh needs a host"),
+        ("{nsys:", "{nsis:", (11, 17), "expected one of nsys, ncu, nvprof, perf, vtune, aps; found 'nsis'"),
+        ("per_node: 4", "per_node: x", (12, 35), "expected a whole number of at least 0, found 'x'"),
+        ("runs_per_job: 1", "runs_per_job: 0", (13, 83), "expected a whole number of at least 1, found 0"),
+        ("1 node-hour", "1", (15, 20), "the amount 1 has no unit"),
+        ("account: MyProject", "name: other", (7, 5), "a site's name is not set below it"),
+        (
+            "my_directives",
+            "your_directives",
+            (16, 29),
+            "there is no file 'your_directives.sh.j2' beside the sites file",
+        ),
+        ("polaris:\n", "pola ris:\n", (3, 3), "'pola ris' is no name"),
+    ],
+)
+def test_faults_are_told_at_their_place(tmp_path, right, wrong, place, message):
+    (tmp_path / "my_directives.sh.j2").touch()
+    path = tmp_path / "sites.yaml"
+    assert right in FULL
+    path.write_text(FULL.replace(right, wrong, 1))
+    with pytest.raises(InputError) as caught:
+        read_sites(path)
+    found = [((d.mark.line, d.mark.column), d.message) for d in caught.value.diagnostics]
+    assert (place, message) in found
+
+
+def test_a_remote_site_needs_a_scratch_folder(tmp_path):
+    sites_file(tmp_path / "sites.yaml", extra="    transport: {kind: ssh, host: h}\n")
+    with pytest.raises(InputError, match="needs 'scratch'"):
+        list_sites()
