@@ -1,0 +1,221 @@
+"""`ncu --csv`: every page, also amid other output; a file of many rows goes through Arrow."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Report
+from nsw.readers.ncu_csv_page import Page, page_of, split
+from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
+from nsw.readers.ncu_messages import Messages
+from nsw.readers.ncu_results import Results
+from nsw.readers.ncu_session import session_fact
+from nsw.readers.ncu_values import Parser, decide_marks, whole
+from nsw.readers.ranked_lines import by_rank, text_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nsw.readers.model import Options, Sample
+    from nsw.readers.ncu_results import Names
+    from nsw.readers.ranked_lines import Line
+    from nsw.tables.data import Row
+
+LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
+_JOINED: Final = 200  # lines that one quoted field may span
+_NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
+_ROW_START: Final = re.compile(r'"?\d+"?[,;\t]')
+_HEADERS: Final = (
+    '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
+    '"#","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name", '"Domain","Range:PL_Type',
+)  # fmt: skip
+
+
+def sniff(sample: Sample) -> int:
+    """Certain when a header of ncu's stands in the file."""
+    if sample.is_binary:
+        return 0
+    if any(page_of(line) for line in sample.text.splitlines()[:400]):
+        return 95
+    return 90 if sample.contains(*_HEADERS) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Launches, metrics, rules and facts; each CSV of the file is a block."""
+    if path.stat().st_size >= LARGE:
+        from nsw.readers import ncu_csv_arrow
+
+        if (report := ncu_csv_arrow.read(path, options)) is not None:
+            return report
+    return read_exactly(path, options)
+
+
+def read_exactly(path: Path, options: Options) -> Report:
+    """Row by row, whatever stands between the rows."""
+    report = Report(str(path), tool="ncu", format="ncu-csv")
+    results, messages, left = Results(), Messages(), LeftOut()
+    blocks = 0
+    for rank, lines in by_rank(text_lines(path)):
+        scan = _Scan(report, results, messages, left, rank, blocks)
+        scan.run(lines)
+        blocks = scan.blocks
+    results.fill(report, options)
+    left.tell(report, empty=results.empty)
+    messages.tell(report, empty=results.empty)
+    return report
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Rows of one page as text: their decimal mark is known when all have been seen."""
+
+    metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
+    spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
+    rules: list[tuple[Row, Row, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One stream of lines: which page it is on, and what has been seen of it."""
+
+    report: Report
+    results: Results
+    messages: Messages
+    left: LeftOut
+    rank: int | None
+    blocks: int
+    page: Page | None = None
+    units: list[str] = field(default_factory=list)
+    waiting: _Waiting = field(default_factory=_Waiting)
+    columns: list[tuple[int, Names]] = field(default_factory=list)
+    names: dict[Names, Names] = field(default_factory=dict)
+
+    def run(self, lines: Iterable[Line]) -> None:
+        for number, line in _whole_rows(lines, self):
+            if (page := page_of(line)) is not None:
+                self.end_page()
+                self.begin(page)
+            elif self.page is None or not self.take(line, number):
+                self.messages.see(line, number)
+        self.end_page()
+
+    def begin(self, page: Page) -> None:
+        if page.kind not in ("session", "source"):
+            self.blocks += 1
+        self.page, self.units, self.columns = page, [], []
+
+    @property
+    def block(self) -> int:
+        return self.blocks - 1
+
+    def take(self, line: str, number: int) -> bool:
+        """Whether the line was a row of the page."""
+        page = self.page
+        assert page is not None
+        if page.delimiter not in line or (page.quoted and not line.startswith('"')):
+            return False
+        row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
+        if row is not None and self.row(page, row):
+            return True
+        if _ROW_START.match(line):
+            self.left.damaged.append(number)
+            return True
+        return False
+
+    def row(self, page: Page, row: list[str]) -> bool:
+        if page.kind == "session":
+            self.results.facts += session_fact(page.header, row, self.rank)
+            return True
+        if page.kind == "source":
+            self.left.source_rows += 1
+            return True
+        if page.kind == "raw" and page.is_units(row):
+            self.units = self.units or row
+            return True
+        if page.kind == "summary":
+            return self.summary_row(page, row)
+        owner = self.launch(page, row)
+        if owner is None:
+            return False
+        if page.kind == "raw":
+            self.raw_row(page, row, owner)
+        else:
+            self.details_row(page, row, owner)
+        return True
+
+    def launch(self, page: Page, row: list[str]) -> Row | None:
+        """The launch that a row is of; None when it is no row of this page."""
+        if not page.is_sized(row):
+            return None
+        key = (self.block, *page.key(row))
+        known = self.results.launches.get(key)  # an id that is known needs no second look
+        if known is None and page.fits(row):
+            known = self.results.launch(key, **page.owner(row, self.block, self.rank))
+        return known
+
+    def details_row(self, page: Page, row: list[str], owner: Row) -> None:
+        section, name, label, unit = (c.strip() for c in page.named(row))
+        if name:
+            names: Names = (section or None, name, label or None, unit)
+            names = self.names.setdefault(names, names)  # they repeat from launch to launch
+            self.waiting.metrics.append((owner, names, row[page.at["Metric Value"]]))
+        if len(row) > page.least and (found := rule_of(page, row)):
+            self.waiting.rules.append((owner, *found))
+
+    def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
+        units = self.units
+        if not self.columns:
+            self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
+        self.waiting.metrics += [(owner, names, row[i]) for i, names in self.columns]
+
+    def summary_row(self, page: Page, row: list[str]) -> bool:
+        if not page.fits(row):
+            return False
+        about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
+        about["invocations"] = whole(page.field(row, "Invocations"))
+        owner = self.results.summary(tuple(about.values()), **about)
+        section, name, _, unit = (c.strip() for c in page.named(row))
+        names = (section or None, name, None, unit)
+        least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
+        self.waiting.spreads.append((owner, names, (least, most, mean)))
+        return True
+
+    def end_page(self) -> None:
+        """Read the numbers of the page, now that its decimal mark can be decided."""
+        waiting, self.waiting, self.page = self.waiting, _Waiting(), None
+        texts = [t for _, _, t in waiting.metrics] or [t for _, _, ts in waiting.spreads for t in ts]
+        marks = decide_marks(texts)
+        if marks.guessed:
+            warn_of_guess(self.report, self.block)
+        parse = Parser(marks)
+        for owner, names, text in waiting.metrics:
+            self.results.metric(owner, names, parse(text))
+        for owner, names, texts_ in waiting.spreads:
+            self.results.spread(owner, names, *map(parse, texts_))
+        for owner, told, gain in waiting.rules:
+            self.results.rule(owner, **told, speedup_pct=parse(gain.removesuffix("%")).number)
+
+
+def _whole_rows(lines: Iterable[Line], scan: _Scan) -> Iterable[Line]:
+    """Lines, with those joined that a quoted field of a row spans."""
+    pending: list[str] = []
+    first = 0
+    for number, line in lines:
+        if pending:
+            if _NEW_ROW.match(line) or len(pending) >= _JOINED:
+                yield from ((first + i, text) for i, text in enumerate(pending))
+                pending = []
+            else:
+                pending.append(line)
+                if line.count('"') % 2:
+                    yield first, "\n".join(pending)
+                    pending = []
+                continue
+        if scan.page is not None and _NEW_ROW.match(line) and line.count('"') % 2:
+            pending, first = [line], number
+        else:
+            yield number, line
+    yield from ((first + i, text) for i, text in enumerate(pending))

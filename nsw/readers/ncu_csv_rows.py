@@ -1,0 +1,56 @@
+"""What both ways of reading Nsight Compute's CSV share: rows of rules, and problems of the whole file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nsw.readers.model import Report
+    from nsw.readers.ncu_csv_page import Page
+    from nsw.tables.data import Row
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What stood in the file and is in no table."""
+
+    damaged: list[int] = field(default_factory=list)
+    source_rows: int = 0
+
+    def tell(self, report: Report, *, empty: bool) -> None:
+        """Name it: an error where it is damage, or all that the file held."""
+        if self.damaged:
+            rows = "1 row does" if len(self.damaged) == 1 else f"{len(self.damaged)} rows do"
+            report.error(
+                f"{rows} not fit the header and left no trace in the tables",
+                line=self.damaged[0],
+                fix="print the report again: ncu --import REPORT --page raw --csv",
+            )
+        if self.source_rows:
+            (report.error if empty else report.warn)(
+                f"a source page of {self.source_rows} lines (figures of single instructions) is not read",
+                fix="print a page that nsw reads: ncu --import REPORT --page raw --csv, or --page details",
+            )
+
+
+def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
+    """The columns of the rules table that a row holds, and its speed-up as printed."""
+    if not (rule := page.field(row, "Rule Name")):
+        return None
+    told = {
+        "section": page.field(row, "Section Name"),
+        "rule": rule,
+        "type": page.field(row, "Rule Type"),
+        "message": page.field(row, "Rule Description"),
+        "speedup_type": page.field(row, "Estimated Speedup Type"),
+    }
+    return told, page.field(row, "Estimated Speedup") or ""
+
+
+def warn_of_guess(report: Report, block: int) -> None:
+    """Say that a comma or a point could have meant either."""
+    report.warn(
+        f"block {block}: no number tells the decimal mark; read '1,234' as 1234 and '1.234' as 1.234",
+        fix="print again with LC_ALL=C",
+    )

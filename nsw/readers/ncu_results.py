@@ -1,0 +1,184 @@
+"""What the readers of Nsight Compute's pages gather: launches, their metrics, rules, facts -> tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from nsw.readers.ncu_values import ABSENCE, Value, in_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    import pyarrow as pa
+
+    from nsw.readers.model import Options, Report
+    from nsw.tables.data import Row, TableData
+
+ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
+
+# The metric that tells how long a launch took: by label, by name, and both (--print-metric-name).
+DURATIONS: Final = frozenset({"Duration", "gpu__time_duration.sum", "Duration (gpu__time_duration.sum)"})
+DEVICE_NAMES: Final = frozenset({"device__attribute_display_name"})
+
+# Columns of the metrics table that belong to the launch (or the summary), not to the metric.
+OWNED: Final = (
+    "block", "rank", "host", "pid", "device", "launch_id", "kernel", "invocations", "device_name",
+)  # fmt: skip
+_RULED: Final = ("block", "rank", "host", "pid", "device", "launch_id", "kernel")
+_NAMES: Final = ("section", "metric", "description", "unit")
+_VALUES: Final = ("value", "min", "max", "avg")
+
+Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
+
+
+@dataclass(slots=True)
+class Results:
+    """Launches in order of appearance, and metrics as columns: a report may hold a million of them.
+
+    A metric or rule points at its owner, the row of its launch or of its summary over launches.
+    """
+
+    launches: dict[Hashable, Row] = field(default_factory=dict)
+    summaries: dict[Hashable, Row] = field(default_factory=dict)
+    rules: list[tuple[Row, Row]] = field(default_factory=list)
+    facts: list[Row] = field(default_factory=list)
+    owners: list[Row] = field(default_factory=list)
+    names: list[Names] = field(default_factory=list)
+    values: list[tuple[Value, Value, Value, Value]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was found."""
+        return not (self.launches or self.owners or self.facts)
+
+    def launch(self, key: Hashable, **columns: Any) -> Row:
+        """The row of a launch, made when its key is new; columns are those of the launches table."""
+        row = self.launches.get(key)
+        if row is None:
+            row = self.launches[key] = columns
+        return row
+
+    def summary(self, key: Hashable, **columns: Any) -> Row:
+        """The owner of a summary's metrics, made when its key is new; no row of the launches table."""
+        row = self.summaries.get(key)
+        if row is None:
+            row = self.summaries[key] = columns
+        return row
+
+    def metric(self, owner: Row, names: Names, value: Value) -> None:
+        """One metric of one launch, which may tell the launch's duration or the GPU's name."""
+        self.owners.append(owner)
+        self.names.append(names)
+        self.values.append((value, ABSENCE, ABSENCE, ABSENCE))
+        if names[1] in DURATIONS:
+            note_duration(owner, names[3], value)
+        elif value.text and names[1] in DEVICE_NAMES:
+            owner["device_name"] = value.text
+
+    def spread(self, owner: Row, names: Names, least: Value, most: Value, mean: Value) -> None:
+        """One metric over many launches."""
+        text = mean.text or least.text or most.text
+        self.owners.append(owner)
+        self.names.append(names)
+        self.values.append((Value(text=text), least, most, mean))
+
+    def rule(self, owner: Row, **columns: Any) -> None:
+        """One piece of advice on a launch; columns are those of the rules table."""
+        self.rules.append((owner, columns))
+
+    def fill(self, report: Report, options: Options, *, metrics: Callable[[], pa.Table] | None = None) -> None:
+        """Put the tables that were asked for, and that have rows, into the report.
+
+        Args:
+            report: Where to.
+            options: What is asked for.
+            metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
+        """
+        name_kernels([*self.launches.values(), *self.summaries.values()])
+        made: dict[str, TableData] = {}
+        if self.launches:
+            made["launches"] = [_less(row, "invocations") for row in self.launches.values()]
+        if metrics is not None and options.wants("metrics"):
+            made["metrics"] = metrics()
+        elif self.owners:
+            made["metrics"] = self.metric_table() if len(self.owners) > ARROW_ROWS else self.metric_rows()
+        if self.rules:
+            made["rules"] = [{c: owner.get(c) for c in _RULED} | columns for owner, columns in self.rules]
+        if self.facts:
+            made["facts"] = self.facts
+        report.tables |= {name: table for name, table in made.items() if options.wants(name)}
+
+    def metric_rows(self) -> list[Row]:
+        """The metrics as row dicts."""
+        return [
+            {c: owner.get(c) for c in OWNED} | dict(zip(_NAMES, names, strict=True)) | _numbers(values)
+            for owner, names, values in zip(self.owners, self.names, self.values, strict=True)
+        ]
+
+    def metric_table(self) -> pa.Table:
+        """The metrics as an Arrow table; strings are dictionaries, for they repeat."""
+        import pyarrow as pa
+
+        from nsw.tables.data import arrow_schema
+
+        types = {f.name: f.type for f in arrow_schema("metrics")}
+        lists: dict[str, list[Any]] = {c: [o.get(c) for o in self.owners] for c in OWNED}
+        lists |= {c: [n[i] for n in self.names] for i, c in enumerate(_NAMES)}
+        lists["text"] = [v[0].text for v in self.values]
+        for i, c in enumerate(_VALUES):
+            lists[c] = [v[i].number for v in self.values]
+            lists[f"{c}_pm"] = [v[i].half for v in self.values]
+        return pa.table(
+            {
+                c: dictionary(cells) if pa.types.is_string(types[c]) else pa.array(cells, type=types[c])
+                for c, cells in lists.items()
+            }
+        )
+
+
+def _less(row: Row, column: str) -> Row:
+    return {k: v for k, v in row.items() if k != column}
+
+
+def _numbers(values: tuple[Value, Value, Value, Value]) -> Row:
+    row: Row = {"text": values[0].text}
+    for column, value in zip(_VALUES, values, strict=True):
+        row[column] = value.number
+        row[f"{column}_pm"] = value.half
+    return row
+
+
+def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
+    """An Arrow dictionary array of strings that repeat, without an array of all of them in between."""
+    import pyarrow as pa
+
+    places: dict[str, int] = {}
+    indices = [None if c is None else places.setdefault(c, len(places)) for c in cells]
+    return pa.DictionaryArray.from_arrays(pa.array(indices, type=pa.int32()), pa.array(list(places), type=pa.string()))
+
+
+def note_duration(launch: Row, unit: str | None, value: Value) -> None:
+    """Keep a launch's duration; of two that are printed, the one with more digits."""
+    time = None if value.number is None else in_ns(value.number, unit)
+    if time is None:
+        return
+    half = None if value.half is None else in_ns(value.half, unit)
+    known = launch.get("duration_ns")
+    if known is None or (launch.get("duration_ns_pm") or 0.0) > (half or 0.0):
+        launch["duration_ns"], launch["duration_ns_pm"] = time, half
+
+
+def name_kernels(rows: Iterable[Row]) -> None:
+    """Demangle the kernels' names, all at once, and give launches their short names."""
+    from nsw.tables.demangling import demangle_all, is_mangled
+    from nsw.tables.names import short_name
+
+    rows = [r for r in rows if r.get("kernel")]
+    plain = demangle_all({r["kernel"] for r in rows})
+    for row in rows:
+        kernel = row["kernel"]
+        if is_mangled(kernel):
+            row["mangled_name"], row["kernel"] = kernel, plain[kernel]
+        if "invocations" not in row:
+            row["short_name"] = short_name(row["kernel"])

@@ -1,0 +1,219 @@
+"""`ncu` without `--csv`: the details, raw, summary and session pages as text, also inside job logs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Report
+from nsw.readers.ncu_messages import Messages
+from nsw.readers.ncu_results import Results
+from nsw.readers.ncu_session import session_fact, tool_version
+from nsw.readers.ncu_text_header import Header, header_of, is_device_line, process_of
+from nsw.readers.ncu_text_table import Columns, columns_of
+from nsw.readers.ncu_values import Parser, decide_marks
+from nsw.readers.ranked_lines import by_rank, text_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nsw.readers.model import Options, Sample
+    from nsw.readers.ranked_lines import Line
+    from nsw.tables.data import Row
+
+_MESSAGE: Final = re.compile(r"^.{0,80}?==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
+_SECTION: Final = re.compile(r"\s*Section: (\S.*?)\s*")
+_TABLE_NAME: Final = re.compile(r"\s*Table Name : (\S.*?)\s*")
+_RULE: Final = re.compile(r"\s{2,}(OPT|WRN|INF|ERR|WARN|INFO)   (.*?)\s*")
+_GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,]+)\s*%")
+_RULE_INDENT: Final = 10  # columns before the text of advice
+_SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
+_TITLE: Final = "Metric Name"
+
+
+def sniff(sample: Sample) -> int:
+    """Sure when a launch's header and a section stand in the file; less so for ncu's messages alone."""
+    if sample.is_binary:
+        return 0
+    if sample.contains("Section: ") and sample.contains(", Context ", ", Invocations "):
+        return 85
+    if sample.contains("Metric Name") and sample.contains(", Context ", ", Invocations "):
+        return 75
+    if sample.contains("Session Attribute") and sample.contains("Launch Attribute", "Device Attribute"):
+        return 75
+    if _MESSAGE.search(sample.text):
+        return 55
+    return 40 if sample.contains("==PROF== ", "==ERROR== ", "No kernels were profiled") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
+    report = Report(str(path), tool="ncu", format="ncu-text")
+    results, messages = Results(), Messages()
+    for rank, lines in by_rank(text_lines(path)):
+        scan = _Scan(results, messages, rank)
+        scan.run(lines)
+        if scan.end():
+            report.warn(
+                "no number tells which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
+                fix="print again with LC_ALL=C",
+            )
+    results.fill(report, options)
+    report.tool_version = tool_version(results.facts)
+    messages.tell(report, empty=results.empty)
+    return report
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One stream of lines: what the next line belongs to."""
+
+    results: Results
+    messages: Messages
+    rank: int | None
+    process: Row = field(default_factory=dict)
+    device: Row = field(default_factory=dict)
+    owner: Row | None = None
+    is_summary: bool = False
+    section: str | None = None
+    label: str | None = None
+    columns: Columns | None = None
+    titled: bool = False
+    session: list[str] | None = None
+    last: tuple[str, list[str]] | None = None
+    advice: Row | None = None
+    before: str = ""
+    waiting: list[tuple[Row, list[str | None], list[str]]] = field(default_factory=list)
+    rules: list[tuple[Row, Row]] = field(default_factory=list)
+
+    def run(self, lines: Iterable[Line]) -> None:
+        for number, line in lines:
+            if not (self.in_table(line) or self.in_advice(line) or self.starts(line)):
+                self.messages.see(line, number)
+            if line.strip():
+                self.before = line
+
+    def starts(self, line: str) -> bool:
+        """Whether the line begins something: a process, a launch, a section, a table, advice."""
+        if (columns := columns_of(line)) is not None:
+            self.columns, self.titled, self.last = columns, False, None
+            return True
+        if (found := process_of(line)) is not None:
+            self.process, self.device, self.owner = found, {}, None
+        elif (header := header_of(line, self.before)) is not None:
+            self.begin(header)
+        elif (device := is_device_line(line)) is not None:
+            self.device = device
+        elif (section := _SECTION.fullmatch(line)) is not None:
+            self.section, self.label = section[1], None
+        elif (name := _TABLE_NAME.fullmatch(line)) is not None:
+            self.label = name[1]
+        elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
+            self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2]}
+            self.rules.append((self.owner, self.advice))
+        else:
+            return False
+        return True
+
+    def begin(self, header: Header) -> None:
+        self.section = self.label = self.advice = None
+        self.is_summary = header.invocations is not None
+        about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
+        if self.is_summary:
+            about["invocations"] = header.invocations
+            self.owner = self.results.summary(len(self.results.summaries), **about)
+        else:
+            number = len(self.results.launches)
+            self.owner = self.results.launch(number, launch_id=number, **about)
+
+    def in_table(self, line: str) -> bool:
+        """Whether the line belongs to the table that is open; a blank or foreign line ends it."""
+        if self.columns is None:
+            return False
+        if (dashes := columns_of(line)) is not None:
+            # below the titles, or a table's end, or (when nothing stood between) another table's begin
+            is_end = self.last is not None and self.last[1][0] not in (_TITLE, *_SESSION_TITLES)
+            self.columns, self.last = (None if is_end else dashes), None
+            if is_end:
+                self.session = None
+            return True
+        cells = self.columns.cells(line)
+        if cells is None:
+            self.columns = self.last = self.session = None
+            return False
+        if cells[0] in _SESSION_TITLES:
+            self.session = cells
+            return True
+        if self.session is not None:
+            self.session_row(cells)
+        elif cells[0] == _TITLE and not self.titled:
+            self.titled = True
+        elif not self.metric(cells):
+            self.columns = self.last = None
+            return False
+        self.last = (line, cells)
+        return True
+
+    def session_row(self, cells: list[str]) -> None:
+        assert self.session is not None
+        if not cells[0] and self.last is not None and self.results.facts and len(cells) == 2:
+            self.results.facts[-1]["text"] = (self.results.facts[-1].get("text") or "") + cells[1]
+        else:
+            self.results.facts += session_fact(self.session, cells, self.rank)
+
+    def metric(self, cells: list[str]) -> bool:
+        wanted = 5 if self.is_summary else 3
+        if self.owner is None or len(cells) != wanted:
+            return False
+        if self.waiting and self.last is not None and self.goes_on(cells):
+            _, names, texts = self.waiting[-1]
+            names[1] = (names[1] or "") + cells[0]
+            texts[-1] += cells[-1]
+            return True
+        if not cells[0]:
+            return False
+        self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))
+        return True
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether this row holds the rest of the last one's name or value."""
+        assert self.last is not None
+        assert self.columns is not None
+        line, last = self.last
+        if last[0] == _TITLE or cells[1]:
+            return False
+        name_goes_on = bool(cells[0]) and self.columns.is_full(line, 0) and not any(cells[1:])
+        value_goes_on = not cells[0] and bool(cells[-1]) and self.columns.is_full(line, len(cells) - 1)
+        return name_goes_on or value_goes_on
+
+    def in_advice(self, line: str) -> bool:
+        """Whether the line goes on with a rule's message."""
+        if self.advice is None:
+            return False
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if not text or indent < _RULE_INDENT or text.startswith(">"):
+            self.advice = None
+            return False
+        self.advice["message"] = f"{self.advice['message']} {text}".strip()
+        return True
+
+    def end(self) -> bool:
+        """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""
+        marks = decide_marks(t for _, _, texts in self.waiting for t in texts)
+        parse = Parser(marks)
+        for owner, names, texts in self.waiting:
+            about = (names[0], names[1] or "", names[2], names[3])
+            if len(texts) == 1:
+                self.results.metric(owner, about, parse(texts[0]))
+            else:
+                self.results.spread(owner, about, *map(parse, texts))
+        for owner, advice in self.rules:
+            if gain := _GAIN.match(advice["message"]):
+                advice["message"] = advice["message"][gain.end() :].strip()
+                advice["speedup_type"] = (gain[1] or "global").lower()
+                advice["speedup_pct"] = parse(gain[2]).number
+            self.results.rule(owner, **advice)
+        return marks.guessed

@@ -1,0 +1,89 @@
+"""The lines of ncu's text that say whose figures follow: a process, a device, a launch, a summary."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from nsw.tables.data import Row
+
+_SIZE = r"\(\d+, ?\d+, ?\d+\)"
+_PROCESS: Final = re.compile(r"\s{0,4}\[(\d{1,18})\] ?(.*)@(\S+)\s*")
+# `, Context 1, Stream 7, Device 0, CC 8.9`, the later parts only in newer versions
+_PLACE: Final = re.compile(
+    r"(?:, )?Context (?P<context>\d{1,18})(?:, Stream (?P<stream>\d{1,18}))?"
+    r"(?:, Device (?P<device>\d{1,9}))?(?:, CC (?P<cc>\d+\.\w+))?\s*"
+)
+_SUMMARY: Final = re.compile(
+    r"(?:, Device (?P<device>\d{1,9}))?(?:, CC (?P<cc>\d+\.\w+))?, Invocations (?P<count>[\d,.]{1,18})\s*"
+)
+_GEOMETRY: Final = re.compile(rf"(?P<grid>{_SIZE})x(?P<block>{_SIZE})\Z")
+_DATE: Final = re.compile(r", \d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
+_DEVICE: Final = re.compile(r"\s+Device (\d{1,9}), CC (\d+\.\w+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a header tells, in the columns of the launches table; `invocations` of a summary only."""
+
+    columns: Row
+    invocations: int | None = None
+
+
+def process_of(line: str) -> Row | None:
+    """The process of `[3662034] instructionMix@127.0.0.1`."""
+    if (found := _PROCESS.fullmatch(line)) is None:
+        return None
+    return {"pid": int(found[1]), "process": found[2].strip() or None, "host": found[3]}
+
+
+def is_device_line(line: str) -> Row | None:
+    """The device of a line that has nothing else, as `--print-summary per-gpu` writes it."""
+    found = _DEVICE.fullmatch(line)
+    return {"device": int(found[1]), "compute_capability": found[2]} if found else None
+
+
+def header_of(line: str, before: str) -> Header | None:
+    """The launch or summary that a line announces; its name may stand on the line before."""
+    summary = _last(_SUMMARY, line, ", Invocations ")
+    place = None if summary else _last(_PLACE, line, "Context ")
+    found = summary or place
+    if found is None:
+        return None
+    head = line[: found.start()].strip()
+    geometry = _GEOMETRY.search(head)
+    name = head[: geometry.start()].strip() if geometry else _DATE.sub("", head)
+    if not name and geometry:
+        name = before.strip()
+    if not name or not (geometry or line[:1].isspace()):
+        return None
+    columns: Row = {"kernel": name, "compute_capability": found["cc"], "device": _int(found["device"])}
+    if geometry:
+        columns |= {"grid": _size(geometry["grid"]), "block_size": _size(geometry["block"])}
+    columns = {k: v for k, v in columns.items() if v is not None}
+    if summary:
+        count = re.sub(r"\D", "", summary["count"])
+        return Header(columns, int(count)) if count else None
+    return Header(columns | {"context": _int(found["context"]), "stream": _int(found["stream"])})
+
+
+def _last(pattern: re.Pattern[str], line: str, word: str) -> re.Match[str] | None:
+    """The match that ends the line; names hold commas and may hold the word itself."""
+    at = line.rfind(word)
+    if at < 0:
+        return None
+    # the pattern begins a little before its word: `, Device 0, CC 8.9, Invocations 14`
+    for start in (line.rfind(", Device ", 0, at), at - 2, at):
+        if start >= 0 and (found := pattern.fullmatch(line, start)):
+            return found
+    return None
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text else None
+
+
+def _size(text: str) -> str:
+    return "(" + ", ".join(re.findall(r"\d+", text)) + ")"
