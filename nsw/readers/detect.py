@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 CERTAIN = 100
 
 
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-
-
 def read(path: Path, options: Options | None = None) -> Report:
     """Read one report of any known format.
 
@@ -34,19 +31,16 @@ def read(path: Path, options: Options | None = None) -> Report:
 def _read(path: Path, options: Options) -> Report:
     report = Report(str(path))
     try:
-        sample = None if path.is_dir() else Sample(path)
+        sample = Sample(path)
     except OSError as fault:
         report.error(f"cannot be opened: {fault.strerror or fault}")
         return report
     if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
         return report
-    if sample.head.startswith(_LFS_POINTER):
-        report.error("the file is a Git LFS pointer, not the report", fix="run `git lfs pull` where it came from")
-        return report
     found = detect(sample)
     if found is None:
-        if sample is not None and (other := explain(sample)) is not None:
+        if not sample.is_folder and (other := explain(sample)) is not None:
             report.error(other.message, fix=other.fix)
             return report
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")

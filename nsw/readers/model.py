@@ -6,10 +6,11 @@ import codecs
 import mmap
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from nsw.tables import TableData
 
 HEAD_BYTES = 65536
@@ -65,14 +66,25 @@ class Options:
 
 
 class Sample:
-    """The beginning of a file and a way to look for bytes in all of it, for readers' `sniff`."""
+    """The beginning of a file and a way to look for bytes in all of it, for readers' `sniff`.
+
+    A folder has no bytes, only `entries`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.suffix = path.suffix.lower()
-        self.size = path.stat().st_size
-        with path.open("rb") as file:
-            self.head = file.read(HEAD_BYTES)
+        self.is_folder = path.is_dir()
+        self.size = 0 if self.is_folder else path.stat().st_size
+        self.head = b""
+        if not self.is_folder:
+            with path.open("rb") as file:
+                self.head = file.read(HEAD_BYTES)
+
+    @cached_property
+    def entries(self) -> frozenset[str]:
+        """The names in a folder, at most ten thousand of them; none of a file."""
+        return frozenset(p.name for p in islice(self.path.iterdir(), 10_000)) if self.is_folder else frozenset()
 
     @cached_property
     def encoding(self) -> str:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys_source import TableFault
+from nsw.readers.nsys_source import NULL, TableFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     import pyarrow as pa
+
+    from nsw.readers.nsys_source import IntArray
+
+
+_SMALL = 50_000  # rows
 
 
 class AdbcUnavailable(TableFault):
@@ -49,3 +54,32 @@ def batches(path: Path, table: str, select: str, *, rows: int) -> Iterator[pa.Re
                 yield from reader
     except (manager.Error, pa.ArrowException, OSError) as fault:
         raise TableFault(table, str(fault)) from fault
+
+
+def integers(column: pa.Array) -> IntArray:
+    """An Arrow column of int64 as numpy, `NULL` where it is null.
+
+    The buffers are read as they are: pyarrow's own `to_numpy` imports pandas, `fill_null` its compute kernels.
+    """
+    import numpy as np
+
+    validity, data = column.buffers()
+    first, count = column.offset, len(column)
+    values = np.frombuffer(data, np.int64, count + first)[first:]
+    if column.null_count:
+        bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=first + count, bitorder="little")
+        values = np.where(bits[first:].view(np.bool_), values, NULL)
+    return values
+
+
+def coded(column: pa.Array) -> tuple[list[bytes], IntArray]:
+    """The different values of a binary column without nulls, and for each row the number of its value."""
+    import numpy as np
+
+    if len(column) < _SMALL:  # for these the import of pyarrow's compute kernels takes longer
+        numbers: dict[bytes, int] = {}
+        rows = [numbers.setdefault(value, len(numbers)) for value in column.to_pylist()]
+        return list(numbers), np.array(rows, np.int64)
+    dictionary = column.dictionary_encode()
+    indices = np.frombuffer(dictionary.indices.buffers()[1], np.int32, len(column))
+    return dictionary.dictionary.to_pylist(), indices.astype(np.int64)

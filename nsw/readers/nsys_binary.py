@@ -38,7 +38,7 @@ def sniff(sample: Sample) -> int:
     """Certain by its first words, which .nsys-rep and .qdrep share; likely by its suffix."""
     if sample.head.startswith(_MAGIC):
         return 100
-    return 80 if sample.suffix in _SUFFIXES else 0
+    return 80 if sample.suffix in _SUFFIXES and sample.is_binary else 0
 
 
 def read(path: Path, options: Options) -> Report:

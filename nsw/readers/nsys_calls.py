@@ -84,9 +84,7 @@ def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
     # a name that StringIds lacks stays apart from all others
     labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
     pid = pid_of(found, "globalTid")
-    return with_shares(
-        [{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()]
-    )
+    return with_shares([{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()])
 
 
 def unversioned(name: str) -> str:

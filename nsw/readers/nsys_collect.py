@@ -52,7 +52,7 @@ def collect(
     for batch in source.scan(table, [key, DURATION, *distinct, *extra]):
         require_integers(table, batch, key, DURATION)
         keys.append(_narrow(batch[key]))
-        durations.append(batch[DURATION])
+        durations.append(_narrow(batch[DURATION]))
         for column in distinct:
             found[column] |= distinct_values(batch[column])
         if companion:
@@ -77,12 +77,12 @@ def distinct_values(column: IntArray) -> set[int]:
     return {low, high} if low == high else set(np.unique(column).tolist())
 
 
-def _narrow(keys: IntArray) -> IntArray:
-    """The ids in half the room where they fit: tens of millions are held at once."""
+def _narrow(values: IntArray) -> IntArray:
+    """Integers in half the room where they fit: tens of millions are held at once."""
     import numpy as np
 
-    fits = int(keys.min()) >= -(2**31) and int(keys.max()) < 2**31
-    return keys.astype(np.int32) if fits else keys  # any width does: they are only compared
+    fits = int(values.min()) >= -(2**31) and int(values.max()) < 2**31
+    return values.astype(np.int32) if fits else values.copy()  # a copy frees the batch's other columns
 
 
 def _remember(companions: dict[int, int], keys: IntArray, values: IntArray) -> None:

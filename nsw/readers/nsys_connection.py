@@ -8,13 +8,14 @@ fault.
 from __future__ import annotations
 
 import sqlite3
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -44,6 +45,7 @@ class SqliteSource:
         self.use_adbc = use_adbc
         self.vocabulary: list[str] = []
         self._codes: dict[bytes, int] = {}
+        self._interning = Lock()
         self._connection = _open(path)
         try:
             self._encoding = str(self._connection.execute("PRAGMA encoding").fetchone()[0])
@@ -58,9 +60,16 @@ class SqliteSource:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        text: str | None = None,
+        within: Mapping[str, tuple[int, int]] | None = None,
+    ) -> Iterator[Batch]:
         """Integer columns in batches; see `Source.scan`."""
-        select = _select(table, columns, self.columns.get(table, frozenset()), text)
+        select = _select(table, columns, self.columns.get(table, frozenset()), text) + _where(within or {})
         names = [*columns, *([TEXT] if text else [])]
         if table not in self.columns:
             return
@@ -103,7 +112,7 @@ class SqliteSource:
         import numpy as np
         import pyarrow as pa
 
-        from nsw.readers.nsys_adbc import batches
+        from nsw.readers.nsys_adbc import batches, coded, integers
 
         for batch in batches(self.path, table, select, rows=_BATCH):
             if batch.num_rows == 0:
@@ -111,13 +120,12 @@ class SqliteSource:
             out: Batch = {}
             for name, column in zip(names, batch.columns, strict=True):
                 if name == TEXT:
-                    coded = column.dictionary_encode()
-                    codes = np.array(self._intern(coded.dictionary.to_pylist()), np.int64)
-                    out[name] = codes[coded.indices.to_numpy()]
+                    texts, of_row = coded(column)
+                    out[name] = np.array(self._intern(texts), np.int64)[of_row]
                 elif column.type != pa.int64():
                     raise TableFault(table, f"column {name} holds other things than integers")
                 else:
-                    out[name] = (column.fill_null(NULL) if column.null_count else column).to_numpy()
+                    out[name] = integers(column)
             yield out
 
     def _with_sqlite3(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
@@ -141,22 +149,21 @@ class SqliteSource:
     def _intern(self, texts: Sequence[bytes]) -> list[int]:
         """The code of each text in the vocabulary, which grows by those not met before."""
         out = []
-        for text in texts:
-            if text == _NO_TEXT:
-                out.append(NULL)
-                continue
-            if text not in self._codes:
-                self._codes[text] = len(self.vocabulary)
-                self.vocabulary.append(text.decode(self._encoding, errors="replace"))
-            out.append(self._codes[text])
+        with self._interning:
+            for text in texts:
+                if text == _NO_TEXT:
+                    out.append(NULL)
+                    continue
+                if text not in self._codes:
+                    self._codes[text] = len(self.vocabulary)
+                    self.vocabulary.append(text.decode(self._encoding, errors="replace"))
+                out.append(self._codes[text])
         return out
 
 
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(read_only_uri(path), uri=True, check_same_thread=False)
-    connection.text_factory = lambda raw: raw.decode(
-        errors="replace"
-    )  # environment values are not always UTF-8
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # environment values are not always UTF-8
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
     connection.execute("PRAGMA trusted_schema=OFF")  # defaults and generated columns of a hostile file
     return connection
@@ -167,9 +174,7 @@ def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     names = [n for n, sql in found if isinstance(n, str) and str(sql)[:14].upper().startswith("CREATE TABLE")]
     return {
-        name: frozenset(
-            str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})") if r[6] == 0
-        )
+        name: frozenset(str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})") if r[6] == 0)
         for name in names
     }
 
@@ -192,6 +197,11 @@ def _select(table: str, columns: Sequence[str], present: frozenset[str], text: s
         no_text = f"x'{_NO_TEXT.hex()}'"
         wanted.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
     return f"SELECT {', '.join(wanted)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
+
+
+def _where(within: Mapping[str, tuple[int, int]]) -> str:
+    tests = [f"{_quoted(column)} BETWEEN {low:d} AND {high:d}" for column, (low, high) in within.items()]
+    return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
 def _integers(table: str, column: str, values: Sequence[Any]) -> IntArray:

@@ -1,9 +1,12 @@
-"""What nsys itself warned of while it recorded, as problems of the report."""
+"""What nsys itself warned of while it recorded, as warnings of the report.
+
+Its errors are warnings here too: the file can be read, but what was recorded may mislead.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from nsw.readers.model import Problem
 
@@ -11,12 +14,15 @@ if TYPE_CHECKING:
     from nsw.readers.nsys_source import Source
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
-_SEVERITIES: dict[int, Literal["warning", "error"]] = {2: "warning", 3: "error"}
+_LEVELS = {2: "nsys", 3: "nsys reported an error"}
 _MOST = 50  # different messages shown
 _LONGEST = 1000  # characters of a message
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|'[^']*'|\d+")
 # Default traces that most programs do not use, and for which nsw has no table.
-_IDLE = re.compile(r"(?:No|Not all) (?:OpenGL|Vulkan|DirectX|cuDNN|cuBLAS|NvMedia)\b.* events ")
+_IDLE = re.compile(
+    r"(?:No |Not all )?(?:OpenGL|Vulkan|DirectX|cuDNN|cuBLAS|NvMedia)\b.*"
+    r"(?: events | might have not been started)"
+)
 _NO_FAULT = "no fault if the program has no NVTX ranges"
 _CPU_ONLY = "CPU samples and states only; GPU figures are not affected"
 _FIXES = {
@@ -38,9 +44,9 @@ def diagnostics(source: Source) -> list[Problem]:
     rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text"], at_most=100_000)
     seen: dict[tuple[str, str], list[str]] = {}
     for level, text in rows:
-        if level in _SEVERITIES and isinstance(text, str) and not _IDLE.match(text):
-            seen.setdefault((_SEVERITIES[level], _VARYING.sub("#", text)), []).append(text)
-    problems = [_problem(severity, texts) for (severity, _), texts in seen.items()]
+        if level in _LEVELS and isinstance(text, str) and not _IDLE.match(text):
+            seen.setdefault((_LEVELS[level], _VARYING.sub("#", text)), []).append(text)
+    problems = [_problem(who, texts) for (who, _), texts in seen.items()]
     if len(problems) > _MOST:
         left = len(problems) - _MOST
         problems = [
@@ -50,8 +56,8 @@ def diagnostics(source: Source) -> list[Problem]:
     return problems
 
 
-def _problem(severity: str, texts: list[str]) -> Problem:
+def _problem(who: str, texts: list[str]) -> Problem:
     text = " ".join(texts[0].split())[:_LONGEST]
     more = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
     fix = next((fix for words, fix in _FIXES.items() if words in text), None)
-    return Problem("error" if severity == "error" else "warning", f"nsys: {text}{more}", fix=fix)
+    return Problem("warning", f"{who}: {text}{more}", fix=fix)

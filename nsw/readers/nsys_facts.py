@@ -64,9 +64,7 @@ def facts(source: Source) -> list[Row]:
 
 def metadata(source: Source) -> dict[str, str]:
     """The export's own entries, whatever the table is called; empty before 2022."""
-    pairs = source.rows("META_DATA_EXPORT", ["name", "value"]) or source.rows(
-        "EXPORT_META_DATA", ["name", "value"]
-    )
+    pairs = source.rows("META_DATA_EXPORT", ["name", "value"]) or source.rows("EXPORT_META_DATA", ["name", "value"])
     return {n: v for n, v in pairs if isinstance(n, str) and isinstance(v, str)}
 
 
@@ -99,11 +97,7 @@ def _gpus(source: Source) -> list[Row]:
         return [count, *described[0]]
     return [
         count,
-        *(
-            row | {"device": _integer(gpu[1])}
-            for gpu, rows in zip(gpus, described, strict=True)
-            for row in rows
-        ),
+        *(row | {"device": _integer(gpu[1])} for gpu, rows in zip(gpus, described, strict=True) for row in rows),
     ]
 
 
@@ -112,9 +106,7 @@ def _describe(gpu: dict[str, Any]) -> list[Row]:
     if isinstance(gpu["computeMajor"], int) and isinstance(gpu["computeMinor"], int):
         rows.append(_text("gpu_compute_capability", f"{gpu['computeMajor']}.{gpu['computeMinor']}"))
     # a figure that nsys could not find out is 0 there
-    rows += [
-        _number(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0
-    ]
+    rows += [_number(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0]
     return rows
 
 

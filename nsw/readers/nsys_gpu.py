@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys_calls import pid_of
 from nsw.readers.nsys_collect import Collected, collect
+from nsw.readers.nsys_facts import origin
 from nsw.readers.nsys_source import (
     DURATION,
     GRAPH,
@@ -58,9 +59,7 @@ def gpu_work(source: Source) -> GpuWork:
     `nsys stats -r cuda_gpu_sum` has it.
     """
     work = GpuWork()
-    kernels = collect(
-        source, KERNEL, _name_column(source), distinct=("deviceId", "globalPid"), companion="mangledName"
-    )
+    kernels = collect(source, KERNEL, _name_column(source), distinct=("deviceId", "globalPid"), companion="mangledName")
     if kernels is not None:
         _add_kernels(source, kernels, work)
     work.summary += _copies(source) + _memsets(source) + _graphs(source)
@@ -72,14 +71,12 @@ def gpu_work(source: Source) -> GpuWork:
     return work
 
 
-def um_summary(source: Source, device_name: str | None) -> list[Row]:
+def um_summary(source: Source) -> list[Row]:
     """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
     import numpy as np
 
     copies = (
-        _sized(source, MEMCPY, "copyKind", only=_UNIFIED)
-        if has_columns(source, MEMCPY, "copyKind", "bytes")
-        else {}
+        _sized(source, MEMCPY, "copyKind", only=_UNIFIED) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
     )
     rows = [
         {
@@ -103,6 +100,7 @@ def um_summary(source: Source, device_name: str | None) -> list[Row]:
             require_integers(table, batch, "numberOfPageFaults", DURATION)
         faults, took = (np.concatenate([b[c] for b in gpu]) for c in ("numberOfPageFaults", DURATION))
         rows.append({"name": "GPU page faults", "calls": total(table, faults), "total_ns": float(took.sum())})
+    device_name = origin(source).gpu_name
     return [r | {"device_name": device_name} for r in rows]
 
 

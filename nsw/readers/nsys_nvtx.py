@@ -109,9 +109,7 @@ def _text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str
     return None if code == NULL else source.vocabulary[code]
 
 
-def _label(
-    source: Source, events: Batch, domains: dict[tuple[int, int], str]
-) -> tuple[tuple[Label, ...], IntArray]:
+def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -> tuple[tuple[Label, ...], IntArray]:
     """The different labels and the number of each event's."""
     import numpy as np
 

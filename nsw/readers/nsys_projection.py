@@ -150,8 +150,11 @@ def _launched(source: Source, ranges: Ranges, chosen: IntArray) -> _Launched | N
     threads = np.unique(ranges.thread[chosen])
     span = int(ranges.start[chosen].min()), int(ranges.end[chosen].max())
     calls = _joined(_calls(source, threads, span))
-    operations = _joined(_operations(source))
-    if calls is None or operations is None:
+    if calls is None or not len(calls["start"]):
+        return None
+    asked = calls["correlationId"]
+    operations = _joined(_operations(source, (int(asked.min()), int(asked.max()))))
+    if operations is None:
         return None
     call = _match(
         operations["globalPid"] & _PROCESS, operations["correlationId"],
@@ -170,19 +173,20 @@ def _launched(source: Source, ranges: Ranges, chosen: IntArray) -> _Launched | N
 def _calls(source: Source, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
     import numpy as np
 
-    for batch in source.scan(RUNTIME, ["start", "end", "globalTid", "correlationId"]):
+    within = {"start": span, "globalTid": (int(threads[0]), int(threads[-1]))}
+    for batch in source.scan(RUNTIME, ["start", "end", "globalTid", "correlationId"], within=within):
         require_integers(RUNTIME, batch, "start", "end")
-        wanted = (batch["start"] >= span[0]) & (batch["start"] <= span[1]) & (batch["correlationId"] != NULL)
-        wanted &= np.isin(batch["globalTid"], threads)
+        wanted = (batch["correlationId"] != NULL) & np.isin(batch["globalTid"], threads)
         yield {name: values[wanted] for name, values in batch.items()}
 
 
-def _operations(source: Source) -> Iterator[Batch]:
+def _operations(source: Source, asked: tuple[int, int]) -> Iterator[Batch]:
+    within = {"correlationId": asked}
     for table in (KERNEL, MEMCPY, MEMSET, GRAPH):
         if has_columns(source, table, "start", "end", "correlationId", "globalPid"):
-            for batch in source.scan(table, ["start", "end", "correlationId", "globalPid"]):
+            for batch in source.scan(table, ["start", "end", "correlationId", "globalPid"], within=within):
                 require_integers(table, batch, "start", "end")
-                wanted = (batch["correlationId"] != NULL) & (batch["globalPid"] != NULL)
+                wanted = batch["globalPid"] != NULL
                 yield {name: values[wanted] for name, values in batch.items()}
 
 

@@ -43,10 +43,19 @@ class Source(Protocol):
     def columns(self) -> Mapping[str, frozenset[str]]:
         """The columns of each table found."""
 
-    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        text: str | None = None,
+        within: Mapping[str, tuple[int, int]] | None = None,
+    ) -> Iterator[Batch]:
         """The integer columns in batches of rows; a column that the table lacks is all NULL.
 
-        `text` names a text column; its codes come as column `TEXT`, NULL where the text is.
+        `text` names a text column; its codes come as column `TEXT`, NULL where the text is. `within` leaves
+        out the rows where one of its columns is less than its first or more than its last value, or NULL.
+        No batch is empty. Several scans may go on at once, each in its own thread.
         """
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:

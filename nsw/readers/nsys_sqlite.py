@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys_connection import SqliteSource, read_only_uri
-from nsw.readers.nsys_tables import Filling
+from nsw.readers.nsys_tables import fill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,9 +43,7 @@ def sniff(sample: Sample) -> int:
             connection.close()
     except sqlite3.Error:
         # too damaged to list its tables: the first page may still name one
-        return (
-            60 if any(n.encode() in sample.head for n in _NSYS_TABLES) else 10 * (sample.suffix in _SUFFIXES)
-        )
+        return 60 if any(n.encode() in sample.head for n in _NSYS_TABLES) else 10 * (sample.suffix in _SUFFIXES)
     return 100 if names & _NSYS_TABLES else 0
 
 
@@ -57,14 +55,10 @@ def read(path: Path, options: Options) -> Report:
     try:
         with SqliteSource(path) as source, SqliteSource(path, use_adbc=False) as again:
             if before.st_size <= _CHECKED and (found := source.check()):
-                report.error(
-                    f"the database is damaged: {found}", fix="export the report again, or copy the file again"
-                )
-            Filling(report, source, again).fill(options)
+                report.error(f"the database is damaged: {found}", fix="export the report again, or copy the file again")
+            fill(report, source, options, again=again)
     except sqlite3.Error as fault:
-        report.error(
-            f"the database is damaged: {fault}", fix="export the report again, or copy the file again"
-        )
+        report.error(f"the database is damaged: {fault}", fix="export the report again, or copy the file again")
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         report.tables.clear()

@@ -36,7 +36,7 @@ def group(keys: IntArray, values: IntArray) -> Grouped:
 
     Args:
         keys: Shape (n,), ids of the groups; any integers.
-        values: Shape (n,), int64.
+        values: Shape (n,), integers of any width.
 
     Raises:
         OverflowError: The values are so large that their sums are no int64: no durations.
@@ -55,7 +55,7 @@ def group(keys: IntArray, values: IntArray) -> Grouped:
     order = np.lexsort((values, keys))
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    return Grouped(tuple(ordered[starts].tolist()), (*starts.tolist(), len(keys)), values[order])
+    return Grouped(tuple(ordered[starts].tolist()), (*starts.tolist(), len(keys)), values[order].astype(np.int64))
 
 
 def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: int) -> Grouped:

@@ -2,130 +2,141 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from nsw.readers import nsys_calls, nsys_facts, nsys_gpu, nsys_nvtx, nsys_traces
 from nsw.readers.nsys_diagnostics import diagnostics
 from nsw.readers.nsys_projection import nvtx_gpu_summary
 from nsw.readers.nsys_source import TableFault
 from nsw.readers.nsys_statistics import with_shares
+from nsw.tables import TABLES, TRACES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from nsw.readers.model import Options, Report
     from nsw.readers.nsys_source import Source
-    from nsw.tables import Row, TableData
-
-T = TypeVar("T")
+    from nsw.tables import Row
 
 _DAMAGED = "export the report again, or copy the file again"
 
 
-class Filling:
-    """Fills a report from an export, table by table: a damaged one is left out and named.
+_EVENTS = frozenset(TABLES) - {"facts"}
+
+
+def fill(report: Report, source: Source, options: Options, *, again: Source | None = None) -> None:
+    """Fill a report from an export, table by table: a damaged one is left out and named.
 
     Args:
         report: What is filled.
         source: The export.
-        again: The same export read another way, tried once for each table that fails; None: there is none.
+        options: Which tables are wanted.
+        again: The same export read another way, tried once for whatever fails.
     """
+    outcomes = _run(_wanted(options), source, again)
+    faults = dict.fromkeys(str(o.fault) for o in outcomes.values() if o.fault is not None)
+    for fault in faults:
+        report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
+    made = {name: o.value for name, o in outcomes.items() if o.fault is None}
+    report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
+    report.problems += made.get("diagnostics", [])
+    _warn(report, made)
+    _assemble(report, made, options)
+    if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
+        report.error("the report holds no kernels, API calls, NVTX ranges or other events that nsw reads")
 
-    def __init__(self, report: Report, source: Source, again: Source | None = None) -> None:
-        self.report = report
-        self._source = source
-        self._again = again
 
-    def fill(self, options: Options) -> None:
-        """Make every table that is wanted and possible."""
-        report = self.report
-        no_entries: dict[str, str] = {}
-        report.tool_version = self._try(nsys_facts.metadata, no_entries).get("EXPORT_PRODUCT_VERSION")
-        report.problems += self._try(diagnostics, [])
-        self._origin = self._try(nsys_facts.origin, nsys_facts.Origin())
-        self._gpu(options)
-        if options.wants("api_summary"):
-            self._add("api_summary", self._try(nsys_calls.api_summary, []))
-        if options.wants("osrt_summary"):
-            self._add("osrt_summary", self._try(nsys_calls.osrt_summary, []))
-        if options.wants("openacc_summary"):
-            self._add("openacc_summary", self._try(nsys_calls.openacc_summary, []))
-        if options.wants("um_summary"):
-            name = self._origin.gpu_name
-            self._add("um_summary", self._try(lambda s: nsys_gpu.um_summary(s, name), []))
-        self._nvtx(options)
-        self._traces(options)
-        if options.wants("facts"):
-            self._add("facts", self._try(nsys_facts.facts, []))
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    value: Any = None
+    fault: TableFault | None = None
 
-    def _gpu(self, options: Options) -> None:
-        if not options.wants("gpu_summary") and not options.wants("communication"):
-            return
-        work = self._try(nsys_gpu.gpu_work, nsys_gpu.GpuWork())
-        if options.wants("gpu_summary"):
-            self._add("gpu_summary", work.summary)
-        if options.wants("communication"):
-            nothing: list[Row] = []
-            mpi = self._try(nsys_calls.mpi_summary, nothing)
-            self._add("communication", with_shares(work.communication) + with_shares(mpi))
-        if work.graph_launches:
-            share = "unknown" if work.graph_share is None else f"{work.graph_share:.1f} %"
-            self.report.warn(
-                f"{work.graph_launches} CUDA graph launches, {share} of the GPU time, are traced as whole"
-                " graphs and not attributed to kernels",
-                fix="profile with --cuda-graph-trace=node to see the kernels inside (slower)",
-            )
 
-    def _nvtx(self, options: Options) -> None:
-        if not options.wants("nvtx_summary") and not options.wants("nvtx_gpu_summary"):
-            return
+def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
+    """What must be made, the longest first."""
+    makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
+        "gpu": (nsys_gpu.gpu_work, ("gpu_summary", "communication")),
+        "api_summary": (nsys_calls.api_summary, ("api_summary",)),
+        "nvtx": (lambda s: _nvtx(s, options), ("nvtx_summary", "nvtx_gpu_summary")),
+        "osrt_summary": (nsys_calls.osrt_summary, ("osrt_summary",)),
+        "openacc_summary": (nsys_calls.openacc_summary, ("openacc_summary",)),
+        "mpi": (nsys_calls.mpi_summary, ("communication",)),
+        "um_summary": (nsys_gpu.um_summary, ("um_summary",)),
+        "facts": (nsys_facts.facts, ("facts",)),
+    }
+    traces = {"gpu_trace": nsys_traces.gpu_trace, "api_trace": nsys_traces.api_trace}
+    return {
+        **{name: make for name, (make, tables) in makers.items() if any(map(options.wants, tables))},
+        **{name: make for name, make in traces.items() if options.wants(name, default=False)},
+        "diagnostics": diagnostics,
+        "metadata": nsys_facts.metadata,
+        "origin": nsys_facts.origin,
+    }
 
-        def both(source: Source) -> tuple[list[Row], list[Row], int]:
-            ranges = nsys_nvtx.nvtx_ranges(source)
-            if ranges is None:
-                return [], [], 0
-            timed = nsys_nvtx.nvtx_summary(ranges) if options.wants("nvtx_summary") else []
-            projected = nvtx_gpu_summary(source, ranges) if options.wants("nvtx_gpu_summary") else []
-            return timed, projected, ranges.unended
 
-        nothing: tuple[list[Row], list[Row], int] = ([], [], 0)
-        timed, projected, unended = self._try(both, nothing)
-        self._add("nvtx_summary", timed)
-        self._add("nvtx_gpu_summary", projected)
-        if unended:
-            self.report.warn(
-                f"{unended} NVTX ranges were never ended; they are taken to last to the last NVTX event"
-            )
+def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source, again: Source | None) -> dict[str, _Outcome]:
+    """Make them two at a time: most of the work is the drivers' and runs outside Python's lock."""
+    from concurrent.futures import ThreadPoolExecutor
 
-    def _traces(self, options: Options) -> None:
-        name = self._origin.gpu_name
-        makers: dict[str, Callable[[Source], TableData | None]] = {
-            "gpu_trace": lambda s: nsys_traces.gpu_trace(s, name),
-            "api_trace": nsys_traces.api_trace,
-        }
-        for table, make in makers.items():
-            if options.wants(table, default=False):
-                data = self._try(make, None)
-                if data is not None and len(data):
-                    self.report.tables[table] = data
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        running = {name: pool.submit(_try, make, source, again) for name, make in makers.items()}
+        return {name: future.result() for name, future in running.items()}
 
-    def _add(self, table: str, rows: list[Row]) -> None:
-        if rows:
-            shared = {"host": self._origin.host, "rank": self._origin.rank}
-            self.report.tables[table] = [shared | row for row in rows]
 
-    def _try(self, make: Callable[[Source], T], otherwise: T) -> T:
-        """What `make` gives, or `otherwise` with an error that names the damaged table."""
-        try:
-            return make(self._source)
-        except TableFault as fault:
-            first: Any = fault
-        if self._again is not None:
-            try:
-                return make(self._again)
-            except TableFault as fault:
-                first = fault
-        message = f"table {first.table} of the export cannot be read: {first.what}"
-        if not any(p.message == message for p in self.report.problems):
-            self.report.error(message, fix=_DAMAGED)
-        return otherwise
+def _try(make: Callable[[Source], Any], source: Source, again: Source | None) -> _Outcome:
+    try:
+        return _Outcome(make(source))
+    except TableFault as fault:
+        if again is None:
+            return _Outcome(fault=fault)
+    try:
+        return _Outcome(make(again))
+    except TableFault as fault:
+        return _Outcome(fault=fault)
+
+
+def _nvtx(source: Source, options: Options) -> tuple[list[Row], list[Row], int]:
+    ranges = nsys_nvtx.nvtx_ranges(source)
+    if ranges is None:
+        return [], [], 0
+    timed = nsys_nvtx.nvtx_summary(ranges) if options.wants("nvtx_summary") else []
+    projected = nvtx_gpu_summary(source, ranges) if options.wants("nvtx_gpu_summary") else []
+    return timed, projected, ranges.unended
+
+
+def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None:
+    """Put what was made into the report's tables; the columns that all rows share are filled here."""
+    work = made.get("gpu", nsys_gpu.GpuWork())
+    timed, projected, _ = made.get("nvtx", ([], [], 0))
+    tables: dict[str, list[Row]] = {
+        "gpu_summary": work.summary,
+        "api_summary": made.get("api_summary", []),
+        "osrt_summary": made.get("osrt_summary", []),
+        "nvtx_summary": timed,
+        "nvtx_gpu_summary": projected,
+        "um_summary": made.get("um_summary", []),
+        "openacc_summary": made.get("openacc_summary", []),
+        "communication": with_shares(work.communication) + with_shares(made.get("mpi", [])),
+        "facts": made.get("facts", []),
+    }
+    origin = made.get("origin", nsys_facts.Origin())
+    shared = {"host": origin.host, "rank": origin.rank}
+    for name, rows in tables.items():
+        if rows and options.wants(name):
+            report.tables[name] = [shared | row for row in rows]
+    report.tables.update({name: made[name] for name in TRACES if name in made and len(made[name])})
+
+
+def _warn(report: Report, made: Mapping[str, Any]) -> None:
+    work = made.get("gpu", nsys_gpu.GpuWork())
+    if work.graph_launches:
+        share = "an unknown share" if work.graph_share is None else f"{work.graph_share:.1f} %"
+        report.warn(
+            f"{work.graph_launches} CUDA graph launches, {share} of the GPU time, are traced as whole graphs and"
+            " not attributed to kernels",
+            fix="profile with --cuda-graph-trace=node to see the kernels inside (slower)",
+        )
+    _, _, unended = made.get("nvtx", ([], [], 0))
+    if unended:
+        report.warn(f"{unended} NVTX ranges were never ended; taken to last to the last NVTX event")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.nsys_facts import origin
 from nsw.readers.nsys_gpu import copy_labels
 from nsw.readers.nsys_source import (
     DURATION,
@@ -35,11 +36,11 @@ _LAUNCH = {
 _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dynamicSharedMemory"}
 
 
-def gpu_trace(source: Source, device_name: str | None) -> pa.Table:
-    """Every operation on a GPU, by start; `device_name` is that of all GPUs of the report."""
+def gpu_trace(source: Source) -> pa.Table:
+    """Every operation on a GPU, by start."""
     parts = [*_kernels(source), *_copies(source), *_memsets(source), *_graphs(source)]
     table = _by_start("gpu_trace", parts)
-    return _constant(table, "device_name", device_name)
+    return _constant(table, "device_name", origin(source).gpu_name)
 
 
 def api_trace(source: Source) -> pa.Table:
@@ -169,9 +170,7 @@ def _constant(table: pa.Table, column: str, value: str | None) -> pa.Table:
     import pyarrow as pa
 
     index = table.schema.get_field_index(column)
-    return table.set_column(
-        index, table.schema.field(index), pa.repeat(pa.scalar(value, pa.string()), len(table))
-    )
+    return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(value, pa.string()), len(table)))
 
 
 def _names(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
