@@ -41,9 +41,24 @@ def text(value: object) -> str:
     return value
 
 
+def one_line(value: object) -> str:
+    """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script."""
+    word = template(value)
+    if re.search(r"[\r\n]", word):
+        raise Fault(f"expected one line, found several: {shown(word)}")
+    return word
+
+
+def variable(value: object) -> str:
+    """The name of an environment variable."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+        raise Fault(f"{shown(value)} cannot name an environment variable", hint="letters, digits and '_' only")
+    return value
+
+
 def filled(value: object) -> str:
-    """Text that is not empty."""
-    word = text(value)
+    """One line of text that is not empty."""
+    word = one_line(value)
     if not word.strip():
         raise Fault("expected text, found nothing but an empty one")
     return word
@@ -174,6 +189,8 @@ _PERCENT = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["9
 Text = Annotated[str, PlainValidator(text), _schema(**_TEXT)]
 Filled = Annotated[str, PlainValidator(filled), _schema(**_TEXT, minLength=1)]
 Template = Annotated[str, PlainValidator(template), _schema(**_TEXT)]
+Line = Annotated[str, PlainValidator(one_line), _schema(**_TEXT)]
+Variable = Annotated[str, PlainValidator(variable), _schema(type="string", pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 Command = Annotated[
     str | list[str],
     PlainValidator(command),

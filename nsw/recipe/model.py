@@ -20,6 +20,7 @@ from nsw.recipe.fields import (
     Filled,
     Flag,
     FlagOrTemplate,
+    Line,
     Name,
     NumberOrTemplate,
     Percent,
@@ -27,6 +28,7 @@ from nsw.recipe.fields import (
     SizeOrTemplate,
     Template,
     Text,
+    Variable,
 )
 from nsw.recipe.parameters import Matrix, Range, Scalar
 from nsw.recipe.passes import (
@@ -140,7 +142,7 @@ class App(Model):
     )
     files: list[Filled] = Field(default=[], description="Files sent along, relative to the recipe.")
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
-    env: dict[Name, Template] = Field(default={}, description="Environment variables.")
+    env: dict[Variable, Template] = Field(default={}, description="Environment variables.")
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")
     build: Build | None = Field(default=None, description="How it is built.")
     container: Container | None = Field(default=None, description="The container it runs in.")
@@ -161,16 +163,14 @@ class Resources(Model):
         json_schema_extra={"default": "10m"},
     )
     exclusive: FlagOrTemplate = Field(default=False, description="Whether the nodes are shared with nobody.")
-    queue: Template | None = Field(default=None, description="Queue, instead of the site's.")
-    partition: Template | None = Field(default=None, description="Partition, instead of the site's.")
-    account: Template | None = Field(default=None, description="Account or project, instead of the site's.")
-    qos: Template | None = Field(default=None, description="Quality of service.")
-    gres: Template | None = Field(
-        default=None, description="Slurm's generic resources, instead of those made from gpus."
-    )
-    reservation: Template | None = Field(default=None, description="Reservation.")
-    constraint: Template | None = Field(default=None, description="Node features.")
-    extra: list[Template] = Field(default=[], description="Lines for the head of the job script, as they are.")
+    queue: Line | None = Field(default=None, description="Queue, instead of the site's.")
+    partition: Line | None = Field(default=None, description="Partition, instead of the site's.")
+    account: Line | None = Field(default=None, description="Account or project, instead of the site's.")
+    qos: Line | None = Field(default=None, description="Quality of service.")
+    gres: Line | None = Field(default=None, description="Slurm's generic resources, instead of those made from gpus.")
+    reservation: Line | None = Field(default=None, description="Reservation.")
+    constraint: Line | None = Field(default=None, description="Node features.")
+    extra: list[Line] = Field(default=[], description="Lines for the head of the job script, as they are.")
 
 
 class Scaling(Model):

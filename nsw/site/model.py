@@ -5,7 +5,20 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from nsw.recipe.faults import Fault
-from nsw.recipe.fields import AmountOf, CanaryRule, Count, Duration, Filled, Flag, Name, Size, Template, Text, whole
+from nsw.recipe.fields import (
+    AmountOf,
+    CanaryRule,
+    Count,
+    Duration,
+    Filled,
+    Flag,
+    Line,
+    Name,
+    Size,
+    Text,
+    Variable,
+    whole,
+)
 from nsw.recipe.passes import Model
 from nsw.recipe.units import Amount, Canary
 
@@ -88,7 +101,7 @@ class Site(Model):
     description: Text = Field(default="", description="One line for people.")
     scheduler: SchedulerName = Field(description="What takes the jobs; local runs them here, one after the other.")
     transport: Transport = Field(default=Transport(), description="How the site is reached.")
-    scratch: Template | None = Field(
+    scratch: Line | None = Field(
         default=None,
         description="Folder for campaigns on the site. {{ account }} and other keys of the site are filled in; "
         "$USER and $HOME are the site's own.",
@@ -101,7 +114,7 @@ class Site(Model):
         default=False, description="Whether jobs start in a login shell, where 'module' needs it."
     )
     modules: list[Filled] = Field(default=[], description="Modules loaded before each run.")
-    env: dict[Name, Text] = Field(default={}, description="Environment variables of each run.")
+    env: dict[Variable, Text] = Field(default={}, description="Environment variables of each run.")
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
