@@ -168,15 +168,13 @@ class _Database:
 
     def _gpu_summary(self) -> None:
         rows: list[dict[str, Any]] = []
-        for table in KERNELS:
-            if self._has(table, "name", "start", "end"):
-                for key, figures in self._durations(table, "name"):
-                    rows.append({"kind": "kernel", "name": self._text(key), **figures})
-        for table in MEMCPYS:
-            if self._has(table, "copyKind", "start", "end", "bytes"):
-                for key, figures in self._durations(table, "copyKind", size="bytes"):
-                    name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
-                    rows.append({"kind": "memcpy", "name": name, **figures})
+        if source := self._union(KERNELS, "name"):
+            for key, figures in self._durations(source, "name"):
+                rows.append({"kind": "kernel", "name": self._text(key), **figures})
+        if source := self._union(MEMCPYS, "copyKind", "bytes"):
+            for key, figures in self._durations(source, "copyKind", size="bytes"):
+                name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
+                rows.append({"kind": "memcpy", "name": name, **figures})
         if self._has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
@@ -186,6 +184,12 @@ class _Database:
             row["mangled_name"] = printed if row["name"] != printed else None
             row["short_name"] = short_name(row["name"])
         self._report.tables["gpu_summary"] = _with_shares(rows)
+
+    def _union(self, tables: tuple[str, ...], *columns: str) -> str:
+        """The rows of several tables of one kind as one source."""
+        wanted = (*columns, "start", "end")
+        parts = [f"SELECT {', '.join(wanted)} FROM {t}" for t in tables if self._has(t, *wanted)]  # noqa: S608
+        return f"({' UNION ALL '.join(parts)})" if parts else ""
 
     def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
         """For each key the columns of a summary row; operations without valid times are counted, not timed."""
@@ -208,7 +212,7 @@ class _Database:
             yield name, figures
         if untimed:
             self._report.warn(
-                f"{untimed} records of {table} have no valid times (nvprof's device buffer was too small): they are"
+                f"{untimed} operations have no valid times (nvprof's device buffer was too small): they are"
                 " in the calls, not in the times",
                 fix="run again with a larger --device-buffer-size",
             )

@@ -22,7 +22,7 @@ ROW = re.compile(
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:)?\s*\d{1,3}\.\d\d?%(?:\s|\Z)")
-_API = re.compile(r"cu(?:da)?[A-Z]\w*\Z")
+_API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
 _MOST_CONTINUATIONS = 8
 
@@ -140,8 +140,6 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any]
     if stream.in_nvtx:
         _add_nvtx_row(sink, stream, row, name)
         return None
-    if section == "gpu" and name.startswith("cu") and _API.match(name):
-        section = "api"  # pasted without the title that announced it
     origin = stream.origin()
     if section in {"gpu", "api"}:
         stream.filled.add(section)

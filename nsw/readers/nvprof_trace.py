@@ -28,7 +28,8 @@ _TITLE = re.compile(
 _GAP = re.compile(r"\s{2,}|\t")
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
 _CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
-_CALL = re.compile(r"(cu(?:da)?[A-Z]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
+_CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
+_NVTX = ("[Range start]", "[Range end]", "[Marker]")
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 _VERSION = re.compile(r"_v\d{3,5}\Z")
 
@@ -129,6 +130,8 @@ class TraceColumns:
         start = self._time(cells, "start")
         if not name or (self._has_times and start is None):
             return False
+        if name.startswith(_NVTX):
+            return True  # a range begins or ends: no work of the GPU, and no table of single ranges
         correlation = whole(self._cell(cells, "correlation"))
         call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
         if call is not None:

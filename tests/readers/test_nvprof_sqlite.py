@@ -1,0 +1,312 @@
+"""nvprof's own databases: against figures computed here, and against `nvprof -i` where there is one."""
+
+import csv
+import io
+import re
+import shutil
+import sqlite3
+import statistics
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nsw.readers import Options, read
+from nsw.readers.nvprof_activity import api_name
+from nsw.tables import rows
+
+_KERNEL = (
+    "cacheConfig BLOB, sharedMemoryConfig, registersPerThread, partitionedGlobalCacheRequested,"
+    " partitionedGlobalCacheExecuted, start, end, completed, deviceId, contextId, streamId, gridX, gridY, gridZ, blockX,"
+    " blockY, blockZ, staticSharedMemory, dynamicSharedMemory, localMemoryPerThread, localMemoryTotal, correlationId,"
+    " gridId, name"
+)
+_KERNEL_11 = _KERNEL + ", queued, submitted, launchType, isSharedMemoryCarveoutRequested, sharedMemoryCarveoutRequested"
+_COPY = (
+    "copyKind, srcKind, dstKind, flags, bytes, start, end, deviceId, contextId, streamId, correlationId,"
+    " runtimeCorrelationId"
+)
+_CALL = "cbid, start, end, processId, threadId, correlationId, returnValue"
+_DEVICE = (
+    "flags, globalMemoryBandwidth, globalMemorySize, constantMemorySize, l2CacheSize, numThreadsPerWarp, coreClockRate,"
+    " numMemcpyEngines, numMultiprocessors, maxIPC, maxWarpsPerMultiprocessor, maxBlocksPerMultiprocessor,"
+    " maxSharedMemoryPerMultiprocessor, maxRegistersPerMultiprocessor, maxRegistersPerBlock, maxSharedMemoryPerBlock,"
+    " maxThreadsPerBlock, maxBlockDimX, maxBlockDimY, maxBlockDimZ, maxGridDimX, maxGridDimY, maxGridDimZ,"
+    " computeCapabilityMajor, computeCapabilityMinor, id, eccEnabled, uuid BLOB, name"
+)
+_TABLES = {
+    "CONCURRENT_KERNEL": _KERNEL_11,
+    "KERNEL": _KERNEL_11,
+    "MEMCPY": _COPY,
+    "MEMSET": "value, bytes, start, end, deviceId, contextId, streamId, correlationId, flags, memoryKind",
+    "RUNTIME": _CALL,
+    "DRIVER": _CALL,
+    "DEVICE": _DEVICE,
+    "CONTEXT": "contextId, deviceId, computeApiKind, nullStreamId",
+    "MARKER": "flags, timestamp, id, objectKind, objectId BLOB, name, domain",
+}
+
+
+class Profile:
+    """A database as nvprof 11 writes it, filled by a test."""
+
+    def __init__(self, path):
+        self.path = path
+        self.db = sqlite3.connect(path)
+        self.db.execute("CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE)")
+        self.db.execute("CREATE TABLE Version(version INTEGER)")
+        self.db.execute("INSERT INTO Version VALUES (11)")
+        for name, columns in _TABLES.items():
+            typed = ", ".join(c if c.endswith("BLOB") else f"{c} INT" for c in columns.split(", "))
+            self.db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_{name}(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {typed})")
+
+    def string(self, text):
+        found = self.db.execute("SELECT _id_ FROM StringTable WHERE value = ?", (text,)).fetchone()
+        return found[0] if found else self.db.execute("INSERT INTO StringTable(value) VALUES (?)", (text,)).lastrowid
+
+    def add(self, table, **values):
+        columns = [c.split()[0] for c in _TABLES[table].split(", ")]
+        blobs = {c.split()[0] for c in _TABLES[table].split(", ") if c.endswith("BLOB")}
+        row = [values.get(c, b"\0" * (16 if c == "uuid" else 1) if c in blobs else 0) for c in columns]
+        self.db.execute(
+            f"INSERT INTO CUPTI_ACTIVITY_KIND_{table}({','.join(columns)}) VALUES ({','.join('?' * len(row))})", row
+        )
+
+    def kernel(self, name, start, duration, correlation, table="CONCURRENT_KERNEL"):
+        end = start + duration
+        self.add(
+            table,
+            **{"name": self.string(name), "start": start, "end": end, "completed": end, "correlationId": correlation},
+            **dict(gridX=128, gridY=2, gridZ=1, blockX=256, blockY=1, blockZ=1, registersPerThread=32),
+            **dict(staticSharedMemory=1024, contextId=1, streamId=7, gridId=correlation),
+        )
+
+    def close(self):
+        self.db.commit()
+        self.db.close()
+        return self.path
+
+
+DURATIONS = {"_Z4axpyfPfS_": [1000, 3000, 5000, 7001], "_Z4gemmPfS_S_i": [2000, 4000, 6000]}
+
+
+@pytest.fixture
+def profile(tmp_path):
+    """Seven kernels, a copy, a memset, the calls that launched them, two NVTX ranges."""
+    made = Profile(tmp_path / "run.nvvp")
+    made.add("DEVICE", id=0, name=made.string("Tesla V100-SXM2-16GB"), computeCapabilityMajor=7, numMultiprocessors=80)
+    made.add("CONTEXT", contextId=1, deviceId=0, nullStreamId=7, computeApiKind=1)
+    clock, correlation = 1_000_000, 0
+    for name, durations in DURATIONS.items():
+        for duration in durations:
+            correlation += 1
+            call = dict(processId=123, threadId=1, correlationId=correlation)
+            made.add("RUNTIME", cbid=211, start=clock, end=clock + 800 + duration // 10, **call)
+            made.kernel(
+                name, clock + 1000, duration, correlation, "KERNEL" if duration == 7001 else "CONCURRENT_KERNEL"
+            )
+            clock += 20_000
+    call = dict(processId=123, threadId=1, correlationId=100)
+    made.add("RUNTIME", cbid=31, start=clock, end=clock + 900, **call)
+    made.add("DRIVER", cbid=52, start=clock + 5000, end=clock + 5010, **call | {"correlationId": 102})
+    made.add("DRIVER", cbid=243, start=clock + 6000, end=clock + 6020, **call | {"correlationId": 103})
+    place = dict(deviceId=0, contextId=1, streamId=7)
+    made.add("MEMCPY", copyKind=1, srcKind=1, dstKind=3, bytes=4096, start=clock + 1000, end=clock + 3000, **place)
+    made.add("MEMSET", bytes=64, start=clock + 4000, end=clock + 4050, memoryKind=3, **place)
+    thread = struct.pack("<II", 123, 1) + b"\0" * 4
+    for number, (name, begin, end) in enumerate([("step", 0, 30_000), ("step", 40_000, 90_000)], 1):
+        both = dict(id=number, objectKind=2, objectId=thread)
+        made.add("MARKER", flags=2, timestamp=1_000_000 + begin, name=made.string(name), **both)
+        made.add("MARKER", flags=4, timestamp=1_000_000 + end, **both)
+    return made.close()
+
+
+def table(path, name, **options):
+    report = read(path, Options(**options))
+    assert [p for p in report.problems if p.severity == "error"] == []
+    return list(rows(name, report.tables[name]))
+
+
+def test_kernels_of_both_tables_are_summed_by_name(profile):
+    by_name = {r["mangled_name"]: r for r in table(profile, "gpu_summary") if r["kind"] == "kernel"}
+    gemm = by_name["_Z4gemmPfS_S_i"]
+    assert (gemm["name"], gemm["short_name"]) == ("gemm(float*, float*, float*, int)", "gemm")
+    assert (gemm["calls"], gemm["total_ns"], gemm["avg_ns"], gemm["med_ns"]) == (3, 12000, 4000, 4000)
+    assert gemm["stddev_ns"] == pytest.approx(statistics.stdev(DURATIONS["_Z4gemmPfS_S_i"]))
+    assert gemm["total_ns_pm"] is None
+    assert sum(r["calls"] for r in table(profile, "gpu_summary") if r["kind"] == "kernel") == 7
+
+
+def test_shares_are_of_all_gpu_work(profile):
+    found = table(profile, "gpu_summary")
+    assert sum(r["time_pct"] for r in found) == pytest.approx(100)
+    assert {r["name"]: r["total_bytes"] for r in found if r["kind"] != "kernel"} == {
+        "[CUDA memcpy HtoD]": 4096,
+        "[CUDA memset]": 64,
+    }
+
+
+def test_variants_of_a_call_are_one_row(profile):
+    calls = {r["name"]: r["calls"] for r in table(profile, "api_summary")}
+    assert calls == {"cudaLaunchKernel": 7, "cudaMemcpy": 1, "cu64MemcpyAtoD": 1, "cuMemAlloc": 1}
+
+
+def test_an_unknown_callback_is_named_by_its_number():
+    assert api_name("runtime", 211) == "cudaLaunchKernel"
+    assert api_name("runtime", 99_999) == "cbid 99999"
+
+
+def test_ranges_are_joined_from_their_markers(profile):
+    (step,) = table(profile, "nvtx_summary")
+    assert (step["name"], step["calls"], step["total_ns"], step["max_ns"]) == ("step", 2, 80_000, 50_000)
+
+
+def test_traces_are_made_when_asked_for(profile):
+    assert "gpu_trace" not in read(profile).tables
+    trace = table(profile, "gpu_trace", tables=frozenset({"gpu_trace"}))
+    assert [r["start_ns"] for r in trace[:3]] == [0, 20_000, 40_000]
+    assert trace[0]["grid_x"], trace[0]["device_name"] == (128, "Tesla V100-SXM2-16GB")
+    copy = next(r for r in trace if r["kind"] == "memcpy")
+    assert (copy["src_memory"], copy["dst_memory"], copy["bytes_per_s"]) == ("pageable", "device", 4096 / 2e-6)
+    calls = table(profile, "api_trace", tables=frozenset({"api_trace"}))
+    assert [r["name"] for r in calls[:2]] == ["cudaLaunchKernel"] * 2
+
+
+def test_kernels_without_valid_times_are_counted_and_told(tmp_path):
+    made = Profile(tmp_path / "run.nvvp")
+    made.kernel("k", 5000, 10, 1)
+    made.add("CONCURRENT_KERNEL", name=made.string("k"), start=0, end=0, completed=0, correlationId=2)
+    report = read(made.close())
+    (row,) = rows("gpu_summary", report.tables["gpu_summary"])
+    assert (row["calls"], row["total_ns"], row["avg_ns"]) == (2, 10, 10)
+    assert any("--device-buffer-size" in (p.fix or "") for p in report.problems)
+
+
+def test_an_older_layout_has_fewer_columns(tmp_path, monkeypatch):
+    monkeypatch.setitem(_TABLES, "CONCURRENT_KERNEL", _KERNEL)
+    made = Profile(tmp_path / "old.nvvp")
+    made.kernel("main_69_gpu", 10, 5, 1)
+    (row,) = table(made.close(), "gpu_summary")
+    assert (row["name"], row["total_ns"], row["mangled_name"]) == ("main_69_gpu", 5, None)
+
+
+def test_a_session_of_the_visual_profiler_is_explained(tmp_path):
+    path = tmp_path / "a.nvvp"
+    path.write_text('<?xml version="1.0"?>\n<session version="2" name="a.nvvp">\n</session>\n')
+    (problem,) = read(path).problems
+    assert "holds no results" in problem.message
+    assert problem.severity == "error"
+
+
+def test_a_pointer_is_explained(tmp_path):
+    path = tmp_path / "a.nvvp"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1234567\n")
+    (problem,) = read(path).problems
+    assert "1,234,567" in problem.message
+    assert "git lfs pull" in (problem.fix or "")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
+def test_a_database_cut_short_is_an_error_of_the_report(profile, share):
+    data = profile.read_bytes()
+    profile.write_bytes(data[: int(len(data) * share)])
+    assert any(p.severity == "error" for p in read(profile).problems)
+
+
+def test_values_that_are_no_numbers_spoil_no_other_table(profile):
+    db = sqlite3.connect(profile)
+    db.execute("UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET start = 'x', end = x'00'")
+    db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = 9223372036854775807, start = 1")
+    db.commit()
+    db.close()
+    report = read(profile)
+    assert sum(r["calls"] for r in rows("gpu_summary", report.tables["gpu_summary"]) if r["kind"] == "kernel") == 7
+    assert any("api_summary" in p.message for p in report.problems)
+
+
+_nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
+
+
+def imported(path, *options):
+    done = subprocess.run(
+        ["nvprof", "-i", str(path), "--csv", "-u", "ns", *options], capture_output=True, text=True, check=False
+    )
+    return done.stderr.partition("NVTX result")[0]
+
+
+def plain(name):
+    """Names less parameters, as c++filt and as nvprof write them, alike (nvprof gets some parameters wrong)."""
+    name = re.sub(r"\s|\bvoid\b|(?:\bunsigned )?\b\w+=|\(\w+\)(?=\d)", "", name)
+    return re.sub(r"(?<=\d)u?l*(?=[,>])", "", name.replace("false", "0").replace("true", "1")).split("(")[0]
+
+
+def compare_with_nvprof(path):
+    printed = [
+        r for r in csv.reader(io.StringIO(imported(path))) if len(r) == 8 and r[0] in {"GPU activities", "API calls"}
+    ]
+    assert printed
+    wanted = sorted(
+        (r[0], plain(r[7]), float(r[2]), int(r[3]), int(float(r[4])), float(r[5]), float(r[6])) for r in printed
+    )
+    got = sorted(
+        (label, plain(r["name"]), r["total_ns"], r["calls"], int(r["avg_ns"]), r["min_ns"], r["max_ns"])
+        for label, name in (("GPU activities", "gpu_summary"), ("API calls", "api_summary"))
+        for r in table(path, name)
+    )
+    assert got == wanted
+
+
+@_nvprof
+def test_the_summaries_are_those_of_nvprof(profile):
+    compare_with_nvprof(profile)
+
+
+@_nvprof
+@pytest.mark.parametrize("name", ["03-mandelbrot", "04-gpu-ml"])
+def test_real_files_are_read_as_nvprof_reads_them(name):
+    path = Path(__file__).resolve().parents[2].parent / f"shared/corpus/nvprof-binary/{name}.nvvp"
+    if not path.exists():
+        pytest.skip("no corpus here")
+    compare_with_nvprof(path)
+
+
+@_nvprof
+def test_the_trace_is_that_of_nvprof(profile):
+    printed = [
+        r for r in csv.reader(io.StringIO(imported(profile, "--print-gpu-trace"))) if len(r) == 20 and r[0][0].isdigit()
+    ]
+    trace = table(profile, "gpu_trace", tables=frozenset({"gpu_trace"}))
+    assert [(int(float(r[0])), int(float(r[1])), plain(r[18])) for r in printed] == [
+        (r["start_ns"], r["duration_ns"], plain(r["name"])) for r in trace
+    ]
+
+
+@_nvprof
+@pytest.mark.parametrize(
+    "options", [[], ["--print-gpu-trace"], ["--print-api-trace"], ["--print-gpu-trace", "--print-api-trace"]]
+)
+def test_what_nvprof_prints_is_read_back(profile, tmp_path, options):
+    """Text, CSV and database of the same run say the same, within the half-widths of what was printed."""
+    names = ("gpu_summary", "api_summary") if not options else ("gpu_trace", "api_trace")
+    own = read(profile, Options(tables=frozenset(names)))
+    for form in ([], ["--csv"]):
+        done = subprocess.run(
+            ["nvprof", "-i", str(profile), *form, *options], capture_output=True, text=True, check=False
+        )
+        text = tmp_path / "printed.txt"
+        text.write_text(done.stderr)
+        report = read(text)
+        compared = 0
+        for name in names:
+            if not len(report.tables.get(name, ())):
+                continue
+            pairs = zip(rows(name, report.tables[name]), rows(name, own.tables[name]), strict=True)
+            for there, here in pairs:
+                assert plain(there["name"]) == plain(here["name"])
+                for column in ("total_ns", "avg_ns", "min_ns", "max_ns", "duration_ns", "calls"):
+                    if column in there:
+                        pm = there.get(column + "_pm") or 0
+                        assert abs(there[column] - here[column]) <= pm, column
+                        compared += 1
+        assert compared
