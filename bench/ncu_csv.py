@@ -34,6 +34,15 @@ SECTIONS = {
                           ("Registers Per Thread", "register/thread"), ("Threads", "thread"), ("Waves Per SM", "")],
     "Occupancy": [("Block Limit SM", "block"), ("Theoretical Occupancy", "%"), ("Achieved Occupancy", "%"),
                   ("Achieved Active Warps Per SM", "warp")],
+    "Memory Workload Analysis": [("Memory Throughput", "Gbyte/s"), ("Mem Busy", "%"), ("Max Bandwidth", "%"),
+                                 ("L1/TEX Hit Rate", "%"), ("L2 Hit Rate", "%"), ("Mem Pipes Busy", "%")],
+    "Scheduler Statistics": [("One or More Eligible", "%"), ("Issued Warp Per Scheduler", ""), ("No Eligible", "%"),
+                             ("Active Warps Per Scheduler", "warp"), ("Eligible Warps Per Scheduler", "warp")],
+    "Warp State Statistics": [("Warp Cycles Per Issued Instruction", "cycle"), ("Avg. Active Threads Per Warp", "")],
+    "Instruction Statistics": [("Executed Instructions", "inst"), ("Issued Instructions", "inst"),
+                               ("Avg. Issued Instructions Per Scheduler", "inst")],
+    "Source Counters": [("Branch Instructions Ratio", "%"), ("Branch Instructions", "inst"),
+                        ("Branch Efficiency", "%"), ("Avg. Divergent Branches", "")],
 }  # fmt: skip
 READERS = {
     "nsw": "from pathlib import Path; from nsw.readers.ncu_csv import read; from nsw.readers.model import Options; "
@@ -49,7 +58,7 @@ REPORT = "; import resource; print(n, resource.getrusage(resource.RUSAGE_SELF).r
 def write(path: Path, rows: int) -> int:
     """A details CSV with `rows` metrics, some text, some rules; the number of launches."""
     rng = random.Random(7)
-    kernels = [f"void at::native::vectorized_elementwise_kernel<4, op_{i}<float>, array<char *, {i}>>(int, T2, T3)"
+    kernels = [f"void at::native::elementwise_kernel<4, op_{i}<float>, array<char *, {i}>>(int, T2, T3)"
                for i in range(40)]  # fmt: skip
     written = launch = 0
     with path.open("w", encoding="utf-8") as file:
@@ -71,7 +80,7 @@ def write(path: Path, rows: int) -> int:
 def _value(rng: random.Random, name: str, unit: str) -> str:
     if name == "Function Cache Configuration":
         return "CachePreferNone"
-    if unit in ("cycle", "thread"):
+    if unit in ("cycle", "thread", "inst"):
         return f"{rng.randint(1000, 9_999_999):,}"
     return f"{rng.random() * 100:.2f}" if unit else str(rng.randint(1, 2048))
 

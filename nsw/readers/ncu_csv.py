@@ -11,7 +11,7 @@ from nsw.readers.ncu_csv_page import Page, page_of, split
 from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
-from nsw.readers.ncu_session import session_fact
+from nsw.readers.ncu_session import session_fact, tool_version
 from nsw.readers.ncu_values import Parser, decide_marks, whole
 from nsw.readers.ranked_lines import by_rank, text_lines
 
@@ -63,6 +63,7 @@ def read_exactly(path: Path, options: Options) -> Report:
         scan.run(lines)
         blocks = scan.blocks
     results.fill(report, options)
+    report.tool_version = tool_version(results.facts)
     left.tell(report, empty=results.empty)
     messages.tell(report, empty=results.empty)
     return report
@@ -157,7 +158,7 @@ class _Scan:
         return known
 
     def details_row(self, page: Page, row: list[str], owner: Row) -> None:
-        section, name, label, unit = (c.strip() for c in page.named(row))
+        section, name, label, unit = page.named(row)
         if name:
             names: Names = (section or None, name, label or None, unit)
             names = self.names.setdefault(names, names)  # they repeat from launch to launch
@@ -177,7 +178,7 @@ class _Scan:
         about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
         about["invocations"] = whole(page.field(row, "Invocations"))
         owner = self.results.summary(tuple(about.values()), **about)
-        section, name, _, unit = (c.strip() for c in page.named(row))
+        section, name, _, unit = page.named(row)
         names = (section or None, name, None, unit)
         least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
         self.waiting.spreads.append((owner, names, (least, most, mean)))

@@ -21,6 +21,7 @@ Coded: TypeAlias = "tuple[Numbers, list[str | None]]"  # a code for each row; wh
 # Numbers that Arrow converts; all else goes through ncu_values.Parser, each different text once.
 _DIGITS: Final = 15
 _SIMPLE: Final = rf"^[+-]?([0-9]{{1,3}}(,[0-9]{{3}}){{0,4}}|[0-9]{{1,{_DIGITS}}})(\.[0-9]{{1,{_DIGITS}}})?$"
+_NOTHING: Final = r"[^\s\S]"
 _WORDS: Final = {
     "section": "Section Name", "metric": "Metric Name", "description": "Body Item Label", "unit": "Metric Unit",
 }  # fmt: skip
@@ -61,8 +62,7 @@ class Block:
 
         self.marks = marks
         values, self.printed = self.printed, None
-        pattern = _SIMPLE if marks.decimal == "." else "^$"
-        simple = pc.match_substring_regex(values, pattern)
+        simple = pc.match_substring_regex(values, _SIMPLE if marks.decimal == "." else _NOTHING)
         plain = pc.replace_substring(pc.if_else(simple, values, "nan"), ",", "")
         self.numbers = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False).copy()
         self.halves = _half_widths(plain)
@@ -112,7 +112,7 @@ def parse_block(data: bytes, page: Page, width: int) -> Block:
     data, torn = _less_torn_row(data)
     table, refused = _parse(data, _column_names(page, width))
     lines = data.count(b"\n")
-    if table.num_rows + len(refused) != lines:
+    if table.num_rows + len(refused) != lines and table.num_rows + len(refused) + _blank(data) != lines:
         raise OddFileError
     coded = {n: _codes(table[n]) for n in table.column_names if n != "Metric Value"}
     _check(coded, page)
@@ -150,7 +150,7 @@ def _parse(data: bytes, names: list[str]) -> tuple[pa.Table, list[str]]:
     table = pacsv.read_csv(
         pa.BufferReader(data),
         pacsv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
-        pacsv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=refuse),
+        pacsv.ParseOptions(invalid_row_handler=refuse),
         pacsv.ConvertOptions(column_types=types | {"Metric Value": pa.string()}, strings_can_be_null=False),
     )
     return table, refused
@@ -164,6 +164,11 @@ def _less_torn_row(data: bytes) -> tuple[bytes, str]:
     if data.count(b'"', last) % 2:
         return data[:last], data[last:].decode("utf-8", errors="replace")
     return data + b"\n", ""
+
+
+def _blank(data: bytes) -> int:
+    """How many lines are empty; Arrow passes over them."""
+    return sum(not line.rstrip(b"\r") for line in data.split(b"\n")) - 1
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

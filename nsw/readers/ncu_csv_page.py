@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
@@ -63,19 +64,27 @@ class Page:
         """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
         return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)
 
-    def named(self, row: list[str]) -> tuple[str, str, str, str]:
-        """Section, metric, label and unit of a row; empty where the page lacks the column."""
-        section, metric, label, unit = self._named
-        return (
-            "" if section is None else row[section],
-            "" if metric is None else row[metric],
-            "" if label is None else row[label],
-            "" if unit is None else row[unit],
-        )
+    def named(self, row: list[str]) -> list[str]:
+        """Section, metric, label and unit of a row; empty where the page or the row lacks them."""
+        return [row[i].strip() if i < len(row) else "" for i in self._named]
+
+    def ruled(self, row: list[str]) -> list[str]:
+        """Section, rule, type, description, kind and size of the speed-up; empty where there are none."""
+        return [row[i].strip() if i < len(row) else "" for i in self._ruled]
 
     @cached_property
-    def _named(self) -> tuple[int | None, ...]:
-        return tuple(map(self.at.get, ("Section Name", "Metric Name", "Body Item Label", "Metric Unit")))
+    def _named(self) -> tuple[int, ...]:
+        return self._places("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
+
+    @cached_property
+    def _ruled(self) -> tuple[int, ...]:
+        return self._places(
+            "Section Name", "Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup"
+        )
+
+    def _places(self, *names: str) -> tuple[int, ...]:
+        """Where columns are; a column that is missing is beyond every row."""
+        return tuple(self.at.get(name, sys.maxsize) for name in names)
 
     def field(self, row: list[str], name: str) -> str | None:
         """A field by name; None where the row or the page lacks it or it is empty."""

@@ -36,16 +36,17 @@ class LeftOut:
 
 def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
     """The columns of the rules table that a row holds, and its speed-up as printed."""
-    if not (rule := page.field(row, "Rule Name")):
+    section, rule, kind, message, scope, gain = page.ruled(row)
+    if not rule:
         return None
-    told = {
-        "section": page.field(row, "Section Name"),
+    told: Row = {
+        "section": section or None,
         "rule": rule,
-        "type": page.field(row, "Rule Type"),
-        "message": page.field(row, "Rule Description"),
-        "speedup_type": page.field(row, "Estimated Speedup Type"),
+        "type": kind or None,
+        "message": message or None,
+        "speedup_type": scope or None,
     }
-    return told, page.field(row, "Estimated Speedup") or ""
+    return told, gain
 
 
 def warn_of_guess(report: Report, block: int) -> None:

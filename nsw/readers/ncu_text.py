@@ -44,7 +44,7 @@ def sniff(sample: Sample) -> int:
     if sample.contains("Session Attribute") and sample.contains("Launch Attribute", "Device Attribute"):
         return 75
     if _MESSAGE.search(sample.text):
-        return 55
+        return 70
     return 40 if sample.contains("==PROF== ", "==ERROR== ", "No kernels were profiled") else 0
 
 

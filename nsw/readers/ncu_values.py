@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -118,9 +119,13 @@ class Parser:
 def in_ns(value: float, unit: str | None) -> float | None:
     """A time in ns, its decimal digits moved and not multiplied; None when the unit is none of time."""
     power = TIME_UNITS.get(unit or "")
-    return None if power is None else float(Decimal(repr(value)).scaleb(power))
+    if not power:
+        return None if power is None else value
+    digits = repr(value)
+    return float(f"{digits}e{power}" if "e" not in digits else Decimal(digits).scaleb(power))
 
 
+@lru_cache(maxsize=65536)
 def whole(text: str | None) -> int | None:
     """An id or a count that fits a 64-bit column, or None."""
     if text is None:

@@ -1,0 +1,174 @@
+"""Nsight Compute's pages as text: boxes of dashes, headers of every version, advice, job logs."""
+
+import pytest
+
+from nsw.readers import read
+from nsw.tables.data import rows
+
+HEAD = "[42] app@127.0.0.1\n"
+LAUNCH = "  void k<float>(int *, Context 1) (64, 1, 1)x(16, 4, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
+TABLE = """\
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    Metric Name             Metric Unit Metric Value
+    ----------------------- ----------- ------------
+    Duration                         us        99.68
+    Elapsed Cycles                cycle       81,484
+    Waves Per SM                                1.33
+    Function Cache          CachePreferNone
+    L2 Hit Rate                       %      (!) nan
+    ----------------------- ----------- ------------
+"""
+ADVICE = """\
+
+    OPT   Est. Local Speedup: 14.75%                                                       
+          Every scheduler is capable of issuing one instruction per cycle.                 
+          But only 5% were.                                                                
+    ----- --------------------------------------------------------------------------------------------------------------
+    WRN   Look elsewhere.
+"""  # noqa: W291
+
+
+def tables(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "log.txt"
+    path.write_bytes(text.encode(encoding))
+    report = read(path)
+    return report, {t: list(rows(t, d)) for t, d in report.tables.items()}
+
+
+def test_a_launch_with_its_table(tmp_path):
+    report, found = tables(tmp_path, HEAD + LAUNCH + TABLE.replace("    Function Cache          CachePreferNone\n", ""))
+    (launch,) = found["launches"]
+    assert report.format == "ncu-text"
+    assert (launch["launch_id"], launch["pid"], launch["process"], launch["host"]) == (0, 42, "app", "127.0.0.1")
+    assert launch["kernel"] == "void k<float>(int *, Context 1)"
+    assert (launch["grid"], launch["block_size"], launch["stream"], launch["device"]) == (
+        "(64, 1, 1)",
+        "(16, 4, 1)",
+        7,
+        0,
+    )
+    assert (launch["duration_ns"], launch["duration_ns_pm"], launch["compute_capability"]) == (99680.0, 5.0, "8.6")
+    assert [(m["metric"], m["unit"], m["value"]) for m in found["metrics"]] == [
+        ("Duration", "us", 99.68),
+        ("Elapsed Cycles", "cycle", 81484.0),
+        ("Waves Per SM", "", 1.33),
+        ("L2 Hit Rate", "%", None),
+    ]
+    assert {m["section"] for m in found["metrics"]} == {"GPU Speed Of Light Throughput"}
+
+
+def test_a_row_that_is_no_row_ends_the_table(tmp_path):
+    _, found = tables(tmp_path, HEAD + LAUNCH + TABLE)
+    assert [m["metric"] for m in found["metrics"]] == ["Duration", "Elapsed Cycles", "Waves Per SM"]
+
+
+def test_advice_with_its_estimate(tmp_path):
+    _, found = tables(tmp_path, HEAD + LAUNCH + TABLE + ADVICE)
+    assert [(r["type"], r["speedup_type"], r["speedup_pct"], r["message"]) for r in found["rules"]] == [
+        ("OPT", "local", 14.75, "Every scheduler is capable of issuing one instruction per cycle. But only 5% were."),
+        ("WRN", None, None, "Look elsewhere."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "  k(int *), 2025-Apr-25 11:54:07, Context 1, Stream 7\n",
+        "  k(int *) \n  (63, 63, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 8.6\n",
+        "  k(int *) (63, 63, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 12.0\n",
+    ],
+)
+def test_headers_of_every_version(tmp_path, head):
+    _, found = tables(tmp_path, head + TABLE)
+    assert [(r["kernel"], r["context"], r["stream"]) for r in found["launches"]] == [("k(int *)", 1, 7)]
+    assert found["launches"][0]["duration_ns"] == 99680.0
+
+
+def test_launches_without_ids_are_numbered_in_order(tmp_path):
+    _, found = tables(tmp_path, HEAD + (LAUNCH + TABLE + "\n") * 3)
+    assert [r["launch_id"] for r in found["launches"]] == [0, 1, 2]
+    assert [m["launch_id"] for m in found["metrics"] if m["metric"] == "Duration"] == [0, 1, 2]
+
+
+def test_a_summary_over_invocations_is_no_launch(tmp_path):
+    text = """\
+[42] app@127.0.0.1
+  k(float *, int) (1, 1, 1)x(256, 1, 1), Device 0, CC 8.9, Invocations 14
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- -------- -------- --------
+    Metric Name             Metric Unit  Minimum  Maximum  Average
+    ----------------------- ----------- -------- -------- --------
+    Duration                         us     1.70     1.98     1.75
+    ----------------------- ----------- -------- -------- --------
+"""
+    _, found = tables(tmp_path, text)
+    assert "launches" not in found
+    (metric,) = found["metrics"]
+    assert (metric["launch_id"], metric["invocations"], metric["kernel"]) == (None, 14, "k(float *, int)")
+    assert (metric["min"], metric["max"], metric["avg"], metric["value"]) == (1.7, 1.98, 1.75, None)
+
+
+def test_a_table_without_titles_and_a_wrapped_name(tmp_path):
+    text = """\
+  k(), 2025-Apr-25 11:54:07, Context 1, Stream 7
+    Section: Command line profiler metrics
+    ---------- --------------- ----------
+    sm__a_very               %       4.16
+    _long.name
+    short                           (!) n/a
+    ---------- --------------- ----------
+"""
+    _, found = tables(tmp_path, text)
+    assert [(m["metric"], m["unit"], m["value"]) for m in found["metrics"]] == [
+        ("sm__a_very_long.name", "%", 4.16),
+        ("short", "", None),
+    ]
+
+
+def test_the_session_page_as_text(tmp_path):
+    text = """\
+Session Info
+---------------------- --------------------------------
+Session Attribute      Value
+---------------------- --------------------------------
+Nsight Compute Target  2023.3.0.0 (build 33266684)
+---------------------- --------------------------------
+
+Device Attributes
+---------------- ----------------
+Device Attribute Device 0
+---------------- ----------------
+display_name     NVIDIA RTX A4500
+"""
+    report, found = tables(tmp_path, text)
+    assert report.tool_version == "2023.3.0.0"
+    assert [(f["key"], f["text"]) for f in found["facts"]][1:] == [("gpu_name", "NVIDIA RTX A4500")]
+
+
+def test_colours_windows_and_job_logs(tmp_path):
+    text = "\x1b[32mstarting\x1b[0m\n==PROF== Connected to process 42\n" + HEAD + LAUNCH + TABLE
+    _, plain = tables(tmp_path, HEAD + LAUNCH + TABLE)
+    assert tables(tmp_path, text)[1] == plain
+    assert tables(tmp_path, text.replace("\n", "\r\n"), "utf-16")[1] == plain
+
+
+def test_labels_of_ranks(tmp_path):
+    one = (HEAD + LAUNCH + TABLE).splitlines()
+    _, found = tables(tmp_path, "".join(f"{rank}: {row}\n" for row in one for rank in (0, 1)))
+    assert [(r["rank"], r["duration_ns"]) for r in found["launches"]] == [(0, 99680.0), (1, 99680.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("==WARNING== No kernels were profiled.\n", "No kernels"),
+        ('==PROF== Profiling "k": 0%....100% - 3 passes\n==PROF== Report: /tmp/x.ncu-rep\n', "/tmp/x.ncu-rep"),
+        ('==PROF== Profiling "k": 0%....100% - 3 passes\n', "1 launches"),
+        ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so?).\n", "driver"),
+    ],
+)
+def test_messages_alone_say_why_there_is_no_result(tmp_path, text, word):
+    report, found = tables(tmp_path, text)
+    assert found == {}
+    assert any(p.severity == "error" and word in p.message and p.fix for p in report.problems)
