@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault
+from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault, with_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,12 +69,15 @@ class SqliteSource:
         within: Mapping[str, tuple[int, int]] | None = None,
     ) -> Iterator[Batch]:
         """Integer columns in batches; see `Source.scan`."""
-        select = _select(table, columns, self.columns.get(table, frozenset()), text) + _where(within or {})
-        names = [*columns, *([TEXT] if text else [])]
+        timed = ("start", "end") if DURATION in columns else ()
+        plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
+        select = _select(table, plain, self.columns.get(table, frozenset()), text) + _where(within or {})
+        names = [*plain, *([TEXT] if text else [])]
         if table not in self.columns:
             return
         batches = self._with_adbc if self.use_adbc else self._with_sqlite3
-        yield from batches(table, select, names)
+        for batch in batches(table, select, names):
+            yield with_duration(table, batch) if timed else batch
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
         """Rows of a small table; see `Source.rows`."""
@@ -83,7 +86,7 @@ class SqliteSource:
         select = _select(table, columns, self.columns[table], None)
         try:
             return self._connection.execute(f"{select} LIMIT ?", (at_most,)).fetchall()
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
@@ -96,7 +99,7 @@ class SqliteSource:
                 part = [int(i) for i in ids[start : start + _IDS]]
                 query = f"SELECT id, value FROM StringIds WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608
                 found.update((i, v) for i, v in self._connection.execute(query, part) if isinstance(v, str))
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault("StringIds", str(fault)) from fault
         return found
 
@@ -104,7 +107,7 @@ class SqliteSource:
         """What SQLite finds wrong with the file's structure, or None."""
         try:
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
             return str(fault)
         return None if found is None or found[0] == "ok" else str(found[0])
 
@@ -136,13 +139,13 @@ class SqliteSource:
                     name: self._coded(values) if name == TEXT else _integers(table, name, values)
                     for name, values in zip(names, zip(*rows, strict=True), strict=True)
                 }
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
 
     def _coded(self, values: Sequence[Any]) -> IntArray:
         import numpy as np
 
-        distinct = list(set(values))
+        distinct = list(dict.fromkeys(values))
         codes = dict(zip(distinct, self._intern(distinct), strict=True))
         return np.fromiter((codes[v] for v in values), np.int64, len(values))
 
@@ -187,8 +190,6 @@ def _select(table: str, columns: Sequence[str], present: frozenset[str], text: s
     """A SELECT of these columns by name, NULL for those that the table lacks."""
 
     def expression(column: str) -> str:
-        if column == DURATION and {"start", "end"} <= present:
-            return '"end" - "start"'
         return _quoted(column) if column in present else "NULL"
 
     wanted = [expression(c) for c in columns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault
+from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault, with_duration
 from nsw.readers.nsys_tables import fill
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ParquetSource:
         for raw in self._batches(table, list(wanted)):
             batch = {name: self._column(table, raw, name) for name in wanted if name != text}
             if DURATION in columns:
-                batch[DURATION] = _difference(batch["start"], batch["end"])
+                batch = with_duration(table, batch)
             if text:
                 batch[TEXT] = self._coded(raw, text)
             batch = _chosen(batch, bounds)
@@ -118,7 +118,7 @@ class ParquetSource:
         if not pa.types.is_integer(column.type):
             raise TableFault(table, f"column {name} holds other things than integers")
         # ids are unsigned here and may use the highest bit, as they do in a database's signed integers
-        values = np.asarray(column.fill_null(0)).astype(np.int64)
+        values: IntArray = np.asarray(column.fill_null(0)).astype(np.int64)
         if column.null_count:
             values[column.is_null().to_numpy(zero_copy_only=False)] = NULL
         return values
@@ -135,14 +135,9 @@ class ParquetSource:
                 self._codes[text] = len(self.vocabulary)
                 self.vocabulary.append(text)
             codes.append(self._codes[text])
-        indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return np.array(codes, np.int64)[indices + 1]
-
-
-def _difference(start: IntArray, end: IntArray) -> IntArray:
-    import numpy as np
-
-    return np.where((start == NULL) | (end == NULL), NULL, end - start)
+        indices = np.asarray(coded.indices.fill_null(-1))
+        numbers: IntArray = np.array(codes, np.int64)[indices + 1]
+        return numbers
 
 
 def _chosen(batch: Batch, bounds: Mapping[str, tuple[int, int]]) -> Batch:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _MAGIC = b"SQLite format 3\0"
 _NSYS_TABLES = frozenset(
-    [
-        "StringIds",
-        "META_DATA_EXPORT",
-        "EXPORT_META_DATA",
-        "ENUM_NSYS_EVENT_TYPE",
-        "TARGET_INFO_SESSION_START_TIME",
-    ]
+    (
+        b"StringIds",
+        b"META_DATA_EXPORT",
+        b"EXPORT_META_DATA",
+        b"ENUM_NSYS_EVENT_TYPE",
+        b"TARGET_INFO_SESSION_START_TIME",
+    )
 )
 _SUFFIXES = (".sqlite", ".sqlite3", ".db")
 _CHECKED = 64 << 20  # bytes; larger files are not checked for structure before they are read: 5 s a GB
@@ -37,13 +37,14 @@ def sniff(sample: Sample) -> int:
         return 0
     try:
         connection = sqlite3.connect(read_only_uri(sample.path), uri=True)
+        connection.text_factory = bytes  # damaged names are no text
         try:
             names = {n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         finally:
             connection.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         # too damaged to list its tables: the first page may still name one
-        return 60 if any(n.encode() in sample.head for n in _NSYS_TABLES) else 10 * (sample.suffix in _SUFFIXES)
+        return 60 if any(n in sample.head for n in _NSYS_TABLES) else 10 * (sample.suffix in _SUFFIXES)
     return 100 if names & _NSYS_TABLES else 0
 
 
@@ -57,7 +58,7 @@ def read(path: Path, options: Options) -> Report:
             if before.st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found}", fix="export the report again, or copy the file again")
             fill(report, source, options, again=again)
-    except sqlite3.Error as fault:
+    except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"the database is damaged: {fault}", fix="export the report again, or copy the file again")
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):

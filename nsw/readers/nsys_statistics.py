@@ -130,4 +130,4 @@ def with_shares(rows: list[dict[str, Any]], total: float | None = None) -> list[
     for row in rows:
         known = row["total_ns"] is not None and whole > 0
         row["time_pct"] = 100.0 * row["total_ns"] / whole if known else None
-    return sorted(rows, key=lambda r: -(r["total_ns"] or 0.0))
+    return sorted(rows, key=lambda r: (-(r["total_ns"] or 0.0), str(r["name"])))

@@ -1,0 +1,511 @@
+"""The nsys database reader, on small databases of every generation."""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.readers import Options, read
+from nsw.readers.model import Sample
+from nsw.readers.nsys_sqlite import sniff
+from nsw.tables import as_arrow, rows
+
+PID, TID = 77, 78
+GLOBAL_PID = (1 << 56) | (PID << 24)
+GLOBAL_TID = GLOBAL_PID | TID
+GENERATIONS = ["2020", "2022", "2023", "2025", "2026"]
+
+
+def table(report, name):
+    return list(rows(name, report.tables.get(name, [])))
+
+
+def by_name(report, name):
+    return {r["name"]: r for r in table(report, name)}
+
+
+def errors(report):
+    return [p.message for p in report.problems if p.severity == "error"]
+
+
+def warnings(report):
+    return [p.message for p in report.problems if p.severity == "warning"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_generation_gives_the_same_numbers(typical_database, generation):
+    now, then = read(typical_database("2025")), read(typical_database(generation))
+    assert then.format == "nsys-sqlite"
+    assert not then.problems
+    assert then.tool_version == (None if generation == "2020" else f"{generation}.1.2")
+    numbers = ("name", "total_ns", "calls", "med_ns", "stddev_ns", "time_pct", "total_bytes")
+    for name in ("gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary"):
+        want = [[r.get(n) for n in numbers] for r in table(now, name)]
+        assert want
+        assert [[r.get(n) for n in numbers] for r in table(then, name)] == want
+
+
+def test_statistics_are_exact(nsys_database):
+    durations = [3, 1, 2, 10, 7, 2_000_000_000_000]
+    database = nsys_database()
+    for index, duration in enumerate(durations):
+        database.kernel(index, duration)
+    (row,) = table(read(database.done()), "gpu_summary")
+    assert row["calls"] == 6
+    assert row["total_ns"] == sum(durations)
+    assert row["avg_ns"] == statistics.mean(durations)
+    assert row["med_ns"] == 5.0
+    assert (row["min_ns"], row["max_ns"]) == (1, 2_000_000_000_000)
+    assert row["stddev_ns"] == pytest.approx(statistics.stdev(durations), rel=1e-14)
+    assert row["time_pct"] == 100.0
+
+
+def test_one_launch_has_no_standard_deviation(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 5)
+    (row,) = table(read(database.done()), "gpu_summary")
+    assert row["stddev_ns"] is None
+
+
+def test_names_are_demangled_short_and_mangled(nsys_database):
+    database = nsys_database()
+    name = "void at::native::fill<float>(int)"
+    database.kernel(0, 5, name, mangledName=database.string("_Z4fillv"))
+    (row,) = table(read(database.done()), "gpu_summary")
+    assert (row["name"], row["short_name"], row["mangled_name"]) == (name, "fill", "_Z4fillv")
+
+
+def test_templates_of_one_short_name_stay_apart(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 5, "void f<int>()", shortName=database.string("f"))
+    database.kernel(9, 5, "void f<float>()", shortName=database.string("f"))
+    assert set(by_name(read(database.done()), "gpu_summary")) == {"void f<int>()", "void f<float>()"}
+
+
+def test_shares_are_of_all_gpu_time_and_bytes_are_added(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 50)
+    database.copy(50, 30, 1, 1000)
+    database.copy(80, 10, 1, 24)
+    database.memset(90, 10, 7)
+    found = by_name(read(database.done()), "gpu_summary")
+    assert {n: r["time_pct"] for n, r in found.items()} == {
+        "gemm(float*)": 50.0,
+        "[CUDA memcpy Host-to-Device]": 40.0,
+        "[CUDA memset]": 10.0,
+    }
+    assert [r["total_bytes"] for r in found.values()] == [None, 1024.0, 7.0]
+    assert [r["kind"] for r in found.values()] == ["kernel", "memcpy", "memset"]
+
+
+def test_copy_kinds_take_the_words_of_the_export(nsys_database):
+    database = nsys_database()
+    database.add("ENUM_CUDA_MEMCPY_OPER", id=1, name="HTOD", label="Host-to-Elsewhere")
+    database.copy(0, 1, 1, 1)
+    database.copy(0, 1, 99, 1)
+    assert set(by_name(read(database.done()), "gpu_summary")) == {
+        "[CUDA memcpy Host-to-Elsewhere]",
+        "[CUDA memcpy kind 99]",
+    }
+
+
+def test_versions_of_an_api_call_are_one_row(nsys_database):
+    database = nsys_database()
+    database.call(0, 10, "cudaMemcpy_v3020")
+    database.call(10, 20, "cudaMemcpy_v7000")
+    database.call(30, 70, "cudaGraphLaunch_v10000")
+    database.call(100, 100, "cuMemcpyHtoD_v2")
+    found = by_name(read(database.done()), "api_summary")
+    assert {n: (r["calls"], r["med_ns"], r["time_pct"]) for n, r in found.items()} == {
+        "cuMemcpyHtoD_v2": (1, 100, 50),
+        "cudaGraphLaunch": (1, 70, 35),
+        "cudaMemcpy": (2, 15, 15),
+    }
+
+
+def test_process_and_device_are_named_only_where_there_is_one(nsys_database):
+    one, two = nsys_database(), nsys_database()
+    for database in (one, two):
+        database.kernel(0, 5, deviceId=3)
+        database.call(0, 5)
+    two.kernel(0, 5, deviceId=1, globalPid=GLOBAL_PID + (1 << 24))
+    (row,) = table(read(one.done()), "gpu_summary")
+    assert (row["pid"], row["device"]) == (PID, 3)
+    report = read(two.done())
+    (row,) = table(report, "gpu_summary")
+    assert (row["pid"], row["device"], row["calls"]) == (None, None, 2)
+    assert table(report, "api_summary")[0]["pid"] == PID
+
+
+def test_equal_correlation_ids_of_two_processes_are_not_mixed(nsys_database):
+    database = nsys_database()
+    other = GLOBAL_PID + (1 << 24)
+    database.range(0, 100, "mine")
+    database.range(0, 100, "theirs", globalTid=other | TID)
+    for pid, duration in ((GLOBAL_PID, 5), (other, 900)):
+        database.call(10, 5, correlationId=1, globalTid=pid | TID)
+        database.kernel(50, duration, correlationId=1, globalPid=pid)
+    found = by_name(read(database.done()), "nvtx_gpu_summary")
+    assert {n: (r["gpu_ops"], r["gpu_ns"]) for n, r in found.items()} == {"mine": (1, 5), "theirs": (1, 900)}
+
+
+def test_graphs_traced_as_a_whole_are_rows_and_a_warning(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 25)
+    for start in (100, 200, 300):
+        database.add(
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=start, end=start + 25, deviceId=0, globalPid=GLOBAL_PID, graphId=4
+        )
+    report = read(database.done())
+    row = by_name(report, "gpu_summary")["[CUDA graph 4]"]
+    assert (row["kind"], row["calls"], row["time_pct"]) == ("graph", 3, 75.0)
+    (warning,) = warnings(report)
+    assert "3 CUDA graph launches, 75.0 % of the GPU time" in warning
+
+
+def test_a_report_with_os_runtime_rows_only_is_read(nsys_database):
+    database = nsys_database()
+    database.add("OSRT_API", start=5, end=15, eventClass=27, globalTid=GLOBAL_TID, nameId=database.string("poll"))
+    report = read(database.done())
+    assert not report.problems
+    assert by_name(report, "osrt_summary")["poll"]["total_ns"] == 10
+    assert "api_summary" not in report.tables
+
+
+def test_a_report_without_events_is_an_error(nsys_database):
+    database = nsys_database()
+    database.add("ANALYSIS_DETAILS", duration=5, startTime=0, stopTime=5)
+    (error,) = errors(read(database.done()))
+    assert "no kernels" in error
+
+
+def test_bytes_that_are_no_text_do_not_stop_the_reader(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 5, b"k\xff(int)")
+    database.range(0, 9, "plain")
+    database.sql("UPDATE NVTX_EVENTS SET text = CAST(x'61FF62' AS TEXT)")
+    database.add("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="node7")
+    database.sql("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('DeviceEnvironment', CAST(x'FFFE' AS TEXT))")
+    report = read(database.done())
+    assert not report.problems
+    assert table(report, "gpu_summary")[0]["name"] == "k\ufffd(int)"
+    assert table(report, "nvtx_summary")[0]["name"] == "a\ufffdb"
+    assert table(report, "gpu_summary")[0]["host"] == "node7"
+
+
+def test_nvtx_domains_registered_strings_marks_and_unended_ranges(nsys_database):
+    database = nsys_database()
+    database.range(0, None, "NCCL", kind=75, domainId=1)
+    database.range(0, 10, None, textId=database.string("ncclAllReduce"), domainId=1)
+    database.range(0, 40, "step")
+    database.range(50, None, "open", kind=60)
+    database.range(60, None, "here", kind=34)
+    database.range(70, 90, "step", kind=60)
+    report = read(database.done())
+    found = {(r["style"], r["domain"], r["name"]): (r["calls"], r["total_ns"]) for r in table(report, "nvtx_summary")}
+    assert found == {
+        ("pushpop", "NCCL", "ncclAllReduce"): (1, 10),
+        ("pushpop", None, "step"): (1, 40),
+        ("startend", None, "step"): (1, 20),
+        ("startend", None, "open"): (1, 40),
+        ("mark", None, "here"): (1, None),
+    }
+    assert warnings(report) == ["1 NVTX ranges were never ended; taken to last to the last NVTX event"]
+
+
+def test_gpu_work_is_projected_on_every_range_of_the_stack(nsys_database):
+    database = nsys_database()
+    database.range(0, 100, "outer")
+    database.range(10, 50, "inner")
+    database.range(0, 100, "elsewhere", globalTid=GLOBAL_TID + 1)
+    database.range(0, 100, "across", kind=60, endGlobalTid=GLOBAL_TID + 1)
+    database.call(20, 5, correlationId=1)
+    database.call(48, 5, correlationId=2)  # goes on after the inner range
+    database.call(200, 5, correlationId=3)
+    for correlation, start in ((1, 1000), (1, 3000), (2, 2000), (3, 9000)):
+        database.kernel(start, 100, correlationId=correlation)
+    database.copy(1500, 10, 1, 5, correlationId=2)
+    found = by_name(read(database.done()), "nvtx_gpu_summary")
+    assert {n: (r["calls"], r["gpu_ops"], r["gpu_ns"], r["projected_ns"]) for n, r in found.items()} == {
+        "outer": (1, 4, 310, 2100),
+        "inner": (1, 2, 200, 2100),
+    }
+
+
+def test_unified_memory(nsys_database):
+    database = nsys_database()
+    database.copy(0, 10, 11, 100)
+    database.copy(10, 30, 11, 300)
+    database.copy(50, 5, 12, 64)
+    for _ in range(3):
+        database.add("CUDA_UM_CPU_PAGE_FAULT_EVENTS", start=1, globalPid=GLOBAL_PID, address=1)
+    database.add("CUDA_UM_GPU_PAGE_FAULT_EVENTS", start=1, end=8, globalPid=GLOBAL_PID, numberOfPageFaults=9)
+    report = read(database.done())
+    found = by_name(report, "um_summary")
+    row = found["Host-to-Device"]
+    assert (row["calls"], row["total_bytes"], row["avg_bytes"], row["max_bytes"], row["total_ns"]) == (
+        2,
+        400,
+        200,
+        300,
+        40,
+    )
+    assert found["CPU page faults"]["calls"] == 3
+    assert (found["GPU page faults"]["calls"], found["GPU page faults"]["total_ns"]) == (9, 7)
+    assert "[CUDA memcpy Unified Host-to-Device]" in by_name(report, "gpu_summary")
+
+
+def test_openacc_constructs_carry_their_place(nsys_database):
+    database = nsys_database()
+    place = {"nameId": database.string("Enter Data"), "srcFile": database.string("a.f90"), "lineNo": 12}
+    database.add("CUPTI_ACTIVITY_KIND_OPENACC_DATA", start=0, end=10, **place)
+    database.add("CUPTI_ACTIVITY_KIND_OPENACC_DATA", start=0, end=20, **place)
+    database.add("CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", start=0, end=70, nameId=database.string("Launch"), lineNo=1)
+    found = by_name(read(database.done()), "openacc_summary")
+    assert {n: (r["kind"], r["calls"], r["time_pct"]) for n, r in found.items()} == {
+        "Launch": ("compute", 1, 70.0),
+        "Enter Data@a.f90:12": ("data", 2, 30.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kernel", "operation"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)", "AllReduce"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", "SendRecv"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(x)", "ReduceScatter"),
+        ("ncclAllReduceRingLLKernel_sum_f32(ncclColl)", "AllReduce"),
+        ("ncclDevKernel_Generic_4(x)", "Generic"),
+        ("void reduce_kernel<ncclAllReduce>(int)", None),
+    ],
+)
+def test_nccl_kernels_are_named_by_their_collective(kernel, operation):
+    from nsw.readers.nsys_gpu import nccl_operation
+
+    assert nccl_operation(kernel) == operation
+
+
+def test_communication_of_nccl_and_mpi(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 10, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)")
+    database.kernel(0, 30, "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(x)")
+    database.kernel(0, 99, "gemm(int)")
+    for size in (8, 16):
+        bcast = database.string("MPI_Bcast")
+        database.add("MPI_COLLECTIVES_EVENTS", start=0, end=5, globalTid=GLOBAL_TID, textId=bcast, size=size)
+    database.add("MPI_P2P_EVENTS", start=0, end=5, globalTid=GLOBAL_TID, textId=database.string("MPI_Recv"), size=8)
+    database.add("MPI_RANKS", globalTid=GLOBAL_TID, rank=3)
+    found = {(r["library"], r["name"]): r for r in table(read(database.done()), "communication")}
+    assert found["nccl", "AllReduce"]["calls"] == 2
+    assert found["nccl", "AllReduce"]["med_ns"] == 20
+    assert found["nccl", "AllReduce"]["time_pct"] == 100
+    assert found["mpi", "MPI_Bcast"]["total_bytes"] == 24
+    assert found["mpi", "MPI_Recv"]["total_bytes"] is None
+    assert {r["rank"] for r in found.values()} == {3}
+
+
+def test_facts_describe_the_machine_and_no_environment_variable(nsys_database):
+    database = nsys_database()
+    for cuda in (1, 0):
+        database.add(
+            "TARGET_INFO_GPU",
+            id=1 - cuda,
+            name="NVIDIA H200",
+            cuDevice=cuda,
+            computeMajor=9,
+            computeMinor=0,
+            smCount=132,
+            clockRate=0,
+        )
+    for name, value in (
+        ("NvDriverVersion", "580.1"),
+        ("CudaDriverVersion", "12040"),
+        ("Hostname", "node1"),
+        ("DeviceEnvironment", "AWS_SECRET=hunter2"),
+    ):
+        database.add("TARGET_INFO_SYSTEM_ENV", name=name, value=value)
+    database.add("ANALYSIS_DETAILS", duration=12345, startTime=0, stopTime=12345)
+    database.kernel(0, 1)
+    report = read(database.done())
+    found = {r["key"]: r["text"] if r["value"] is None else r["value"] for r in table(report, "facts")}
+    assert found["gpu_name"] == "NVIDIA H200"
+    assert found["gpu_count"] == 2
+    assert found["gpu_compute_capability"] == "9.0"
+    assert found["driver_version"] == "580.1"
+    assert found["cuda_driver_version"] == "12.4"
+    assert found["duration_ns"] == 12345
+    assert "gpu_clock_hz" not in found  # 0: nsys did not know
+    assert "hunter2" not in str(report)
+
+
+def test_gpus_that_differ_are_described_one_by_one(nsys_database):
+    database = nsys_database()
+    database.add("TARGET_INFO_GPU", id=0, name="V100", cuDevice=1)
+    database.add("TARGET_INFO_GPU", id=1, name="T4", cuDevice=0)
+    database.kernel(0, 1)
+    found = [(r["device"], r["text"]) for r in table(read(database.done()), "facts") if r["key"] == "gpu_name"]
+    assert found == [(1, "V100"), (0, "T4")]
+
+
+def test_diagnostics_are_warnings_said_once(nsys_database):
+    database = nsys_database()
+    database.kernel(0, 1)
+    for index in range(40):
+        text = f"Failed to load symbols for VMA 0x7f{index:04x} from 'lib{index}.so'"
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
+    for severity, text in (
+        (1, "Profiling has started."),
+        (2, "No CUDA events collected. Does the process use CUDA?"),
+        (2, "No OpenGL events collected. Does the process use OpenGL?"),
+        (3, "Some events (17) were lost."),
+    ):
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=severity, text=text)
+    report = read(database.done())
+    assert errors(report) == []
+    assert warnings(report) == [
+        "nsys: Failed to load symbols for VMA 0x7f0000 from 'lib0.so' (and 39 like it)",
+        "nsys: No CUDA events collected. Does the process use CUDA?",
+        "nsys reported an error: Some events (17) were lost.",
+    ]
+    assert "nvidia-smi" in report.problems[1].fix
+
+
+def test_traces_only_when_asked_for(typical_database):
+    path = typical_database()
+    assert not read(path).tables.keys() & {"gpu_trace", "api_trace"}
+    report = read(path, Options(frozenset({"gpu_trace", "api_trace"})))
+    assert report.tables.keys() == {"gpu_trace", "api_trace"}
+    gpu, api = table(report, "gpu_trace"), table(report, "api_trace")
+    assert [r["start_ns"] for r in gpu] == sorted(r["start_ns"] for r in gpu)
+    assert len(gpu) == 60 + 12 + 1
+    first = gpu[0]
+    assert (first["kind"], first["name"], first["grid_x"], first["block_x"]) == ("kernel", "void k0<float>(int)", 2, 32)
+    assert (first["pid"], first["device"], first["grid_y"]) == (PID, 0, None)
+    copy = next(r for r in gpu if r["kind"] == "memcpy")
+    assert copy["bytes_per_s"] == pytest.approx(copy["bytes"] / copy["duration_ns"] * 1e9)
+    assert (api[0]["name"], api[0]["pid"], api[0]["tid"]) == ("cudaLaunchKernel", PID, TID)
+    summary = {r["name"]: r["total_ns"] for r in table(read(path), "gpu_summary")}
+    for name, total in summary.items():
+        assert sum(r["duration_ns"] for r in gpu if r["name"] == name) == total
+
+
+def test_only_the_tables_that_are_asked_for_are_made(typical_database):
+    report = read(typical_database(), Options(frozenset({"api_summary"})))
+    assert list(report.tables) == ["api_summary"]
+
+
+def test_rows_have_the_columns_of_the_schema(typical_database):
+    report = read(typical_database())
+    for name, data in report.tables.items():
+        assert as_arrow(name, data).num_rows == len(data)
+
+
+@pytest.mark.parametrize("generation", ["2020", "2026"])
+def test_sqlite3_alone_gives_what_the_driver_gives(typical_database, monkeypatch, generation):
+    path = typical_database(generation, launches=300)
+    wanted = Options(frozenset({"gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary", "gpu_trace"}))
+    fast = read(path, wanted)
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
+    slow = read(path, wanted)
+    assert not fast.problems
+    assert not slow.problems
+    for name in wanted.tables:
+        assert table(fast, name) == table(slow, name)
+        assert table(fast, name)
+
+
+def test_the_driver_is_used_when_it_is_there(typical_database, monkeypatch):
+    from nsw.readers.nsys_connection import SqliteSource
+
+    def unwanted(*_):
+        raise AssertionError("the slow way was taken")
+
+    monkeypatch.setattr(SqliteSource, "_with_sqlite3", unwanted)
+    assert "nvtx_gpu_summary" in read(typical_database()).tables
+
+
+def test_late_text_after_many_rows_without_is_read(nsys_database):
+    database = nsys_database()
+    name = database.string("registered")
+    for index in range(70_000):
+        database.range(index, index + 1, None, textId=name)
+    database.range(5, 9, "late")
+    found = by_name(read(database.done()), "nvtx_summary")
+    assert (found["registered"]["calls"], found["late"]["calls"]) == (70_000, 1)
+
+
+def test_a_read_only_folder_stays_as_it_is(typical_database):
+    path = typical_database()
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    before = sorted(path.parent.iterdir())
+    try:
+        assert not read(path).problems
+        assert sorted(path.parent.iterdir()) == before
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_a_name_with_signs_of_a_uri_is_opened(typical_database):
+    path = typical_database()
+    odd = path.rename(path.with_name("50%25 a?b#c&d é.sqlite"))
+    assert "gpu_summary" in read(odd).tables
+
+
+def test_a_database_in_wal_mode_is_read_without_side_files(typical_database):
+    path = typical_database()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=wal")
+    connection.close()
+    assert "gpu_summary" in read(path).tables
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
+
+
+def test_a_writer_at_work_is_warned_of(typical_database):
+    path = typical_database()
+    Path(f"{path}-journal").write_bytes(b"x")
+    (warning,) = warnings(read(path))
+    assert "-journal" in warning
+
+
+def test_a_file_that_changes_meanwhile_gives_nothing(typical_database, monkeypatch):
+    from nsw.readers import nsys_sqlite
+
+    path = typical_database()
+
+    def appending(*args, **kwargs):
+        with path.open("ab") as file:
+            file.write(b"more")
+        original(*args, **kwargs)
+
+    original = nsys_sqlite.fill
+    monkeypatch.setattr(nsys_sqlite, "fill", appending)
+    report = read(path)
+    assert not report.tables
+    assert "changed while it was read" in errors(report)[0]
+
+
+def test_other_databases_are_left_to_others(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end)")
+        connection.execute("CREATE TABLE StringTable (_id_, value)")
+    connection.close()
+    assert sniff(Sample(path)) == 0
+
+
+def test_a_view_in_place_of_a_table_is_not_run(nsys_database):
+    database = nsys_database()
+    database.call(0, 5)
+    database.sql(
+        "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS"
+        " WITH RECURSIVE c(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM c)"
+        " SELECT start, start AS end, start AS demangledName FROM c"
+    )
+    report = read(database.done())
+    assert "gpu_summary" not in report.tables
+    assert "api_summary" in report.tables
