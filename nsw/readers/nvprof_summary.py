@@ -18,10 +18,10 @@ HEADER = re.compile(
 )
 CPU_HEADER = re.compile(r"\s*Time\(%\)\s+Time\s+Name\s*\Z")
 ROW = re.compile(
-    rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):)?\s*(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
+    rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):\s*)?(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
-_ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:)?\s*\d{1,3}\.\d\d?%(?:\s|\Z)")
+_ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
 _API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
 _MOST_CONTINUATIONS = 8

@@ -77,7 +77,7 @@ class Profile:
         end = start + duration
         self.add(
             table,
-            **{"name": self.string(name), "start": start, "end": end, "completed": end, "correlationId": correlation},
+            name=self.string(name), start=start, end=end, completed=end, correlationId=correlation,
             **dict(gridX=128, gridY=2, gridZ=1, blockX=256, blockY=1, blockZ=1, registersPerThread=32),
             **dict(staticSharedMemory=1024, contextId=1, streamId=7, gridId=correlation),
         )

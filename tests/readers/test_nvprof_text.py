@@ -1,0 +1,433 @@
+"""nvprof's text and CSV, whole and damaged, alone and inside the output of jobs."""
+
+import html
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nsw.readers import read
+from nsw.readers.nvprof_lines import clean
+from nsw.tables import TABLES, as_arrow, rows
+
+SUMMARY = """\
+==351== NVPROF is profiling process 351, command: ./nbody 4096
+Simulator is calculating positions correctly.
+==351== Profiling application: ./nbody 4096
+==351== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   75.00%  3.0752ms        10  307.52us  286.21us  377.89us  void ns::step<int=4>(Body*, float, int) [105]
+                   25.00%  1.0250ms         2  512.50us     312ns  1.0247ms  [CUDA memcpy HtoD]
+      API calls:   96.51%  160.34ms         1  160.34ms  160.34ms  160.34ms  cudaMallocManaged
+                    3.49%  5.8000us         7     828ns     570ns  1.2040us  cudaLaunchKernel
+"""
+UNIFIED = """\
+
+==351== Unified Memory profiling result:
+Device "Tesla V100-SXM2-16GB (0)"
+   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name
+      36  32.889KB  4.0000KB  60.000KB  1.156250MB  196.5440us  Host To Device
+      20         -         -         -           -  3.041344ms  Gpu page fault groups
+Total CPU Page faults: 17
+"""
+NVTX = """\
+
+==351== NVTX result:
+==351==   Thread "<unnamed>" (id = 3242311680)
+==351==     Domain "<unnamed>"
+==351==       Range "declare"
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+          Range:  100.00%  8.3698ms         1  8.3698ms  8.3698ms  8.3698ms  declare
+ GPU activities:  100.00%  1.9439ms        54  35.998us  35.776us  37.441us  void ns::step<int=4>(Body*, float, int)
+      API calls:  100.00%  1.5909ms       270  5.8920us  3.2320us  322.48us  cudaLaunchKernel
+"""
+OLD = """\
+==9== NVPROF is profiling process 9, command: ./a
+==9== Profiling application: ./a
+==9== Profiling result:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+100.00%  125.70us         5  25.139us  25.088us  25.281us  kernel_dummy
+
+==9== API calls:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+ 52.04%  4.08135s        10  408.14ms  1.1290us  1.02416s  cudaFree
+"""
+TRACE = """\
+==7== Profiling result:
+   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput  SrcMemType  DstMemType           Device   Context    Stream  Name
+485.10ms  1.1980us                    -               -         -         -         -       24B  19.105MB/s    Pageable      Device  Quadro 4000 (0)         1         7  [CUDA memcpy HtoD]
+486.23ms  252.38us              (4 2 1)         (8 1 1)        59      140B        0B         -           -           -           -  Quadro 4000 (0)         1         7  minmax(Nim*, Moves*) [107]
+
+Regs: Number of registers used per CUDA thread. This number includes registers used internally by the CUDA driver
+"""
+TRACE_CSV = """\
+==7== Profiling result:
+"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"
+s,ms,,,,,,,,KB,B,MB,GB/s,,,,,,,
+10.042346,0.035730,,,,,,,,,,0.019531,0.533823,"Pageable","Device","NVIDIA Tegra X1 (0)","1","7","[CUDA memcpy HtoD]",135
+10.048655,0.139587,8,1,1,256,1,1,50,0.000000,0,,,,,"NVIDIA Tegra X1 (0)","1","7","void k<int>(int, int)",155
+"""
+SUMMARY_CSV = """\
+==3== Profiling result:
+"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
+,%,ms,,us,us,ms,
+"GPU activities",70.736966,302.355298,6000,50.392000,43.490000,1.989134,"flux(int, int*, float*)"
+"GPU activities",29.263034,125.079000,2000,62.539000,9.056000,0.063073,"[CUDA memcpy DtoD]"
+"API calls",100.000000,1077.558077,5,215511.615000,6.776000,1077.530004,"cudaMemcpyToSymbol"
+"""
+METRICS = """\
+==1== Metric result:
+Invocations                               Metric Name                Metric Description         Min         Max         Avg
+Device "GeForce GTX 1070 (0)"
+    Kernel: GOL(int, int*, int*)
+          2                      dram_read_throughput     Device Memory Read Throughput  0.00000B/s  1.0000GB/s  512.00MB/s
+          2                        achieved_occupancy                Achieved Occupancy    0.834779    0.839047    0.836913
+          2                        alu_fu_utilization      Arithmetic Unit Utilization      Low (2)     Mid (5)     Mid (4)
+          2                            gld_efficiency     Global Memory Load Efficiency      83.96%      83.96%      83.96%
+"""
+EVENTS = """\
+==1== Event result:
+Invocations                                Event Name         Min         Max         Avg       Total
+Device "Tesla P100-PCIE-16GB (1)"
+    Kernel: vecAdd(float const *, int)
+          3                            warps_launched        1024        2048        1536        4608
+"""
+ALL = {
+    n: v
+    for n, v in globals().items()
+    if n in {"SUMMARY", "UNIFIED", "NVTX", "OLD", "TRACE", "TRACE_CSV", "SUMMARY_CSV", "METRICS", "EVENTS"}
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Read a text (or bytes) as a report file."""
+
+    def load(text, name="out.txt"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read(path)
+
+    return load
+
+
+def table(report, name):
+    return list(rows(name, report.tables.get(name, [])))
+
+
+def errors(report):
+    return [p for p in report.problems if p.severity == "error"]
+
+
+def summary_facts(report):
+    return [(r["kind"], r["short_name"], r["calls"], r["total_ns"]) for r in table(report, "gpu_summary")]
+
+
+def test_a_summary_has_values_units_and_half_widths(load):
+    report = load(SUMMARY)
+    step, copy = table(report, "gpu_summary")
+    assert (step["name"], step["short_name"], step["pid"]) == ("void ns::step<int=4>(Body*, float, int)", "step", 351)
+    assert (step["total_ns"], step["total_ns_pm"], step["time_pct"]) == (3075200, 50, 75.0)
+    assert (copy["kind"], copy["min_ns"], copy["min_ns_pm"]) == ("memcpy", 312, None)
+    assert [r["name"] for r in table(report, "api_summary")] == ["cudaMallocManaged", "cudaLaunchKernel"]
+    assert errors(report) == []
+
+
+def test_the_old_layout_without_types_is_one_block(load):
+    report = load(OLD)
+    assert [(r["block"], r["name"]) for r in table(report, "gpu_summary")] == [(0, "kernel_dummy")]
+    assert [(r["block"], r["total_ns"]) for r in table(report, "api_summary")] == [(0, 4081350000)]
+
+
+def test_unified_memory_stands_apart(load):
+    report = load(SUMMARY + UNIFIED)
+    assert len(table(report, "gpu_summary")) == 2
+    down, faults = table(report, "um_summary")
+    assert (down["calls"], down["total_bytes"], down["total_ns"]) == (36, 1.15625 * 2**20, 196544)
+    assert (faults["calls"], faults["total_bytes"], faults["device"]) == (20, None, 0)
+    assert [(r["key"], r["value"]) for r in table(report, "facts")][-1] == ("um_total_cpu_page_faults", 17)
+
+
+def test_ranges_repeat_no_kernel(load):
+    report = load(SUMMARY + NVTX)
+    assert len(table(report, "gpu_summary")) == 2
+    (span,) = table(report, "nvtx_summary")
+    assert (span["name"], span["domain"], span["total_ns"]) == ("declare", None, 8369800)
+    (work,) = table(report, "nvtx_gpu_summary")
+    assert (work["name"], work["gpu_ops"], work["gpu_ns"]) == ("declare", 54, 1943900)
+
+
+def test_a_process_without_kernels_is_a_block_all_the_same(load):
+    empty = "==5== Profiling result:\nNo kernels were profiled.\nNo API activities were profiled.\n"
+    report = load(empty + SUMMARY)
+    assert {r["block"] for r in table(report, "gpu_summary")} == {1}
+    assert any("--profile-child-processes" in (p.fix or "") for p in report.problems)
+
+
+def test_a_trace_says_where_and_when(load):
+    report = load(TRACE)
+    copy, kernel = table(report, "gpu_trace")
+    assert (copy["start_ns"], copy["start_ns_pm"], copy["duration_ns"]) == (485100000, 5000, 1198)
+    assert (copy["bytes"], copy["src_memory"], copy["device"], copy["device_name"]) == (
+        24,
+        "pageable",
+        0,
+        "Quadro 4000",
+    )
+    assert (kernel["name"], kernel["correlation"], kernel["grid_y"], kernel["registers"]) == (
+        "minmax(Nim*, Moves*)", 107, 2, 59,
+    )  # fmt: skip
+
+
+def test_a_trace_that_lost_its_double_blanks_is_read(load):
+    squeezed = "\n".join(re.sub(r"  +", " ", line) for line in TRACE.splitlines())
+    assert table(load(squeezed), "gpu_trace")[1]["block_x"] == 8
+
+
+def test_a_csv_trace_takes_units_from_their_line(load):
+    copy, kernel = table(load(TRACE_CSV), "gpu_trace")
+    assert (copy["start_ns"], copy["start_ns_pm"], copy["duration_ns"]) == (10042346000, 500, 35730)
+    assert (kernel["duration_ns_pm"], kernel["correlation"]) == (None, 155)
+
+
+def test_csv_columns_have_units_of_their_own(load):
+    flux, _ = table(load(SUMMARY_CSV), "gpu_summary")
+    assert (flux["total_ns"], flux["avg_ns"], flux["max_ns"]) == (302355298, 50392, 1989134)
+    assert (flux["total_ns_pm"], flux["avg_ns_pm"]) == (None, 1)  # nvprof cuts its means to whole ns
+
+
+@pytest.mark.parametrize("csv", [SUMMARY_CSV, TRACE_CSV], ids=["summary", "trace"])
+def test_a_spreadsheet_takes_the_quotes_and_the_rows_stay(load, csv):
+    spoilt = "\n".join(line + ",,," if line else "" for line in csv.replace('"', "").splitlines())
+    name = "gpu_summary" if csv is SUMMARY_CSV else "gpu_trace"
+    wanted = [r["name"] for r in table(load(csv), name)]
+    assert [r["name"] for r in table(load(spoilt), name)] == wanted
+
+
+def test_metrics_are_numbers_in_the_unit_of_their_row(load):
+    read_, occupancy, alu, load_ = table(load(METRICS), "metrics")
+    assert (read_["unit"], read_["min"], read_["max"], read_["avg"]) == ("MB/s", 0, 1024, 512)
+    assert (occupancy["kernel"], occupancy["avg"], occupancy["invocations"]) == ("GOL(int, int*, int*)", 0.836913, 2)
+    assert (alu["min"], alu["max"], alu["avg"], alu["unit"]) == (2, 5, 4, None)
+    assert (load_["unit"], load_["avg"], load_["device_name"]) == ("%", 83.96, "GeForce GTX 1070")
+
+
+def test_an_event_is_a_metric_without_description(load):
+    (event,) = table(load(EVENTS), "metrics")
+    assert (event["metric"], event["description"], event["avg"], event["device"]) == ("warps_launched", None, 1536, 1)
+
+
+def test_a_trace_with_metrics_has_a_row_for_each(load):
+    text = (
+        "==7== Profiling result:\n"
+        '"Device","Context","Stream","Kernel","Correlation_ID","achieved_occupancy","dram_read_throughput"\n'
+        ",,,,,,GB/s\n"
+        '"Tesla K20m (0)","1","7","void k<int>(int)",12,0.5,1.250000\n'
+    )
+    found = table(load(text), "metrics")
+    assert [(r["launch_id"], r["metric"], r["value"], r["unit"]) for r in found] == [
+        (12, "achieved_occupancy", 0.5, None),
+        (12, "dram_read_throughput", 1.25, "GB/s"),
+    ]
+
+
+def test_calls_from_the_device_count(load):
+    text = SUMMARY.replace("    Calls  ", "  Calls (host)  Calls (device)  ").replace("  10  307", "  10   5  307")
+    text = (
+        text.replace(" 2  512", " 2   -  512")
+        .replace("  1  160.34ms  160", "  1   -  160.34ms  160")
+        .replace("7     828", "7   -   828")
+    )
+    assert [r["calls"] for r in table(load(text), "gpu_summary")] == [15, 2]
+
+
+DAMAGE = {
+    "crlf": lambda t: t.replace("\n", "\r\n"),
+    "utf-16": lambda t: t.encode("utf-16"),
+    "utf-16 without a mark": lambda t: t.encode("utf-16-le"),
+    "indented": lambda t: "".join("\t  " + line for line in t.splitlines(keepends=True)),
+    "colours": lambda t: "".join(f"\x1b[32m{line}\x1b[0m\n" for line in t.splitlines()),
+    "entities": html.escape,
+    "quoted in a mail": lambda t: "".join("> " + line for line in t.splitlines(keepends=True)),
+    "open mpi": lambda t: "".join("[1,0]<stderr>:" + line for line in t.splitlines(keepends=True)),
+    "srun": lambda t: "".join(" 0: " + line for line in t.splitlines(keepends=True)),
+    "timestamps": lambda t: "".join("2024-05-01T10:00:00.123Z " + line for line in t.splitlines(keepends=True)),
+    "code fence": lambda t: "# Run\n```\n" + t + "```\n",
+    "progress bar": lambda t: "10%\r20%\r" + t,
+    "single blanks": lambda t: "\n".join(re.sub(r"  +", " ", line) for line in t.splitlines()),
+    "amid a log": lambda t: "".join(line + "step 3 loss 0.25% 12ms\n" for line in t.splitlines(keepends=True)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_what_transports_do_to_a_summary_does_not_matter(load, damage):
+    report = load(damage(SUMMARY))
+    assert summary_facts(report) == summary_facts(load(SUMMARY))
+    assert errors(report) == []
+
+
+def test_pipes_of_markdown_are_columns(load):
+    text = (
+        "|Type           |Time(%)|Time   |Calls|Avg     |Min     |Max     |Name            |\n"
+        "|---            |---    |---    |---  |---     |---     |---     |---             |\n"
+        "|GPU activities:|35.80%|131.71us| 1   |131.71us|131.71us|131.71us|main_16_gpu     |\n"
+        "|               |35.68%|131.26us| 1   |131.26us|131.26us|131.26us|main_9_gpu      |\n"
+    )
+    assert [r["name"] for r in table(load(text), "gpu_summary")] == ["main_16_gpu", "main_9_gpu"]
+
+
+def test_ranks_of_a_launcher_are_told_apart_line_by_line(load):
+    other = SUMMARY.replace("351", "352").replace("3.0752ms", "4.0000ms")
+    mixed = "".join(
+        f"[1,0]<stderr>:{a}\n[1,1]<stderr>:{b}\n" for a, b in zip(SUMMARY.splitlines(), other.splitlines(), strict=True)
+    )
+    found = [(r["rank"], r["pid"], r["total_ns"]) for r in table(load(mixed), "gpu_summary") if r["kind"] == "kernel"]
+    assert sorted(found) == [(0, 351, 3075200), (1, 352, 4000000)]
+
+
+def test_processes_that_write_to_one_file_are_told_apart_by_their_prefix(load):
+    first, second = OLD.split("\n\n")
+    other = first.replace("==9==", "==10==").replace("kernel_dummy", "other")
+    report = load(first + "\n" + other + "\n" + second)
+    (api,) = table(report, "api_summary")
+    assert (api["pid"], api["block"]) == (9, 0)
+    assert [(r["pid"], r["block"]) for r in table(report, "gpu_summary")] == [(9, 0), (10, 1)]
+
+
+def test_a_name_broken_over_lines_is_joined(load):
+    broken = SUMMARY.replace("ns::step<int=4>(Body*, float", "ns::step<int=4>(Body*,\n float")
+    assert table(load(broken), "gpu_summary")[0]["name"] == "void ns::step<int=4>(Body*, float, int) [105]"
+
+
+def test_a_row_that_is_cut_short_is_told_with_its_line(load):
+    cut = SUMMARY[: SUMMARY.index("512.50us")]
+    report = load(cut)
+    assert [(p.line, p.severity) for p in errors(report)] == [(7, "error")]
+    assert len(table(report, "gpu_summary")) == 1
+
+
+def test_titles_without_rows_are_told(load):
+    report = load(SUMMARY[: SUMMARY.index("\n GPU") + 1])
+    assert any(p.line == 5 for p in errors(report))
+
+
+def test_messages_become_problems(load):
+    report = load(
+        "==1== Warning: 3 records have invalid timestamps due to insufficient device buffer space.\n" + SUMMARY
+    )
+    assert any("--device-buffer-size" in (p.fix or "") for p in report.problems)
+
+
+def test_equal_names_are_rows_of_their_own(load):
+    twice = SUMMARY + SUMMARY.splitlines()[5].replace(" GPU activities:", "") + "\n"
+    report = load(twice.replace("      API calls:", " GPU activities:", 0))
+    assert len(table(report, "gpu_summary")) + len(table(report, "api_summary")) == 5
+
+
+def test_a_long_trace_becomes_arrow_with_the_same_rows(load):
+    kernel = TRACE.splitlines()[3]
+    many = load(TRACE.replace(kernel, "\n".join([kernel] * 5000)))
+    data = many.tables["gpu_trace"]
+    assert not isinstance(data, list)
+    packed = as_arrow("gpu_trace", data).to_pylist()
+    few = as_arrow("gpu_trace", load(TRACE).tables["gpu_trace"]).to_pylist()
+    assert packed[:2] == few
+    assert packed[5000] == few[1]
+
+
+# ---- robustness: any bytes give a report, and every number in it was printed in the file
+
+
+def _numbers(text):
+    text = clean(0, text.replace("\0", "")).text.replace("\r", "\n") + "\n" + text  # nvprof_lines takes colours out
+    tokens = re.findall(r"\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?|\.\d+", text)
+    tokens += re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?", text)
+    return {float(t.replace(",", "")) for t in tokens if len(t) < 60}
+
+
+_SCALES = [10**p for p in (0, 3, 6, 9)] + [1024**p for p in (1, 2, 3, 4, 5, 6)] + [1 / 1024**p for p in (1, 2, 3)]
+_FREE = {"block", "gpu_ops", "gpu_ns"}  # counted and summed, not printed
+
+
+def assert_nothing_invented(report, text):
+    printed = _numbers(text)
+    signed = printed | {-p for p in printed}
+    pairs = {a + b for a in printed for b in printed} if len(printed) < 60 else signed
+    for name, data in report.tables.items():
+        for row in rows(name, data):
+            assert set(row) <= set(TABLES[name].names)
+            for column, value in row.items():
+                if isinstance(value, str) or value is None or column.endswith("_pm") or column in _FREE:
+                    continue
+                near = any(abs(value - p * s) <= 0.5 + 1e-9 * abs(value) for p in signed for s in _SCALES)
+                assert near or value in pairs, (name, column, value)
+
+
+_WHOLE = st.sampled_from(sorted(ALL.values()))
+
+
+@st.composite
+def damaged(draw):
+    text = draw(_WHOLE) + draw(st.sampled_from(["", *sorted(ALL.values())]))
+    for _ in range(draw(st.integers(1, 6))):
+        at, to = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
+        how = draw(st.sampled_from(["cut", "drop", "splice", "flip", "double", "line"]))
+        if how == "cut":
+            text = text[:to]
+        elif how == "drop":
+            text = text[:at] + text[min(to, at + 40) :]
+        elif how == "splice":
+            other = draw(_WHOLE)
+            text = text[:at] + other[draw(st.integers(0, len(other))) :][:200] + text[at:]
+        elif how == "flip" and text:
+            at = min(at, len(text) - 1)
+            text = (
+                text[:at]
+                + draw(st.sampled_from(list("0-,.%:;\"'()<>[]{}|=\t\x00\x1b é") + ["ms", "e+99", "\r"]))
+                + text[at + 1 :]
+            )
+        elif how == "double":
+            text = text[:at] + text[at:to][:300] * 2 + text[to:]
+        elif how == "line":
+            lines = text.splitlines(keepends=True)
+            draw(st.randoms(use_true_random=False)).shuffle(lines)
+            text = "".join(lines)
+    return text
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(text=damaged())
+def test_no_damage_raises_or_invents(load, text):
+    report = load(text)
+    assert not any("Error:" in p.message and "damaged or unknown variant" in p.message for p in report.problems)
+    assert_nothing_invented(report, text)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=400), text=_WHOLE, at=st.integers(0, 2000))
+def test_any_bytes_in_the_middle_are_survived(load, data, text, at):
+    raw = text.encode()
+    report = load(raw[:at] + data + raw[at:])
+    assert not any("damaged or unknown variant" in p.message for p in report.problems)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1" * 300_000,
+        " " * 300_000,
+        "1.0% " * 60_000,
+        "(1 1 1) " * 40_000,
+        '"' * 100_000,
+        "," * 200_000,
+        "|" * 200_000,
+        "- " * 90_000,
+    ],
+)
+@pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+def test_a_hostile_line_ends(load, text, line):
+    report = load(text + line + "\n" + text)
+    assert report.tables
