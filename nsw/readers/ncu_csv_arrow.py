@@ -217,6 +217,8 @@ class _Gather:
         if page_of(line) is not None or (row is not None and self.page.fits(row)):
             raise OddFileError
         if line.startswith('"') and line[1:2].isdigit():
+            if line.count('"') % 2 == 0:
+                raise OddFileError  # damage other than a torn end
             self.left.damaged.append(number)
         else:
             self.messages.see(line, number)

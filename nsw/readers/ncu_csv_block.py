@@ -114,6 +114,10 @@ def parse_block(data: bytes, page: Page, width: int) -> Block:
     lines = data.count(b"\n")
     if table.num_rows + len(refused) != lines and table.num_rows + len(refused) + _blank(data) != lines:
         raise OddFileError
+    # Arrow forgives a quote too many or too few; the exact path does not
+    quotes = data.count(b'"') - sum(text.count('"') for text in refused)
+    if quotes not in (2 * width * table.num_rows, 2 * (width - 1) * table.num_rows):
+        raise OddFileError
     coded = {n: _codes(table[n]) for n in table.column_names if n != "Metric Value"}
     _check(coded, page)
     starts = _starts(coded)
@@ -123,7 +127,7 @@ def parse_block(data: bytes, page: Page, width: int) -> Block:
         starts=starts,
         owners=_owners(coded, starts),
         words={ours: coded[theirs] for ours, theirs in _WORDS.items() if theirs in coded},
-        odd=[*_located(refused, data), *([(lines, torn)] if torn else [])],
+        odd=[*_located(refused, data, page), *([(lines, torn)] if torn else [])],
         printed=_one(table["Metric Value"]),
     )
 
@@ -222,11 +226,11 @@ def _owners(coded: dict[str, Coded], starts: Numbers) -> list[dict[str, str | No
     return [dict(zip(OWNER_COLUMNS, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
-def _located(refused: list[str], data: bytes) -> list[tuple[int, str]]:
+def _located(refused: list[str], data: bytes, page: Page) -> list[tuple[int, str]]:
     """Each refused line with the number of lines before it; exact for all but rows of rules."""
     located, at, before = [], 0, 0
     for text in refused:
-        if not text.endswith('"'):  # nobody asks where a whole row stands
+        if text.count('","') != len(page.header) - 1:  # nobody asks where a whole row stands
             found = data.find(text.encode(), at)
             before += data.count(b"\n", at, max(found, at))
             at = max(found, at)

@@ -39,7 +39,8 @@ def fake(tmp_path, body):
     return str(tool)
 
 
-def test_without_a_reader_the_exact_command_is_told(report, alone):
+@pytest.mark.usefixtures("alone")
+def test_without_a_reader_the_exact_command_is_told(report):
     found = read(report)
     assert found.tables == {}
     assert (found.format, found.tool_version) == ("ncu-binary", "2023.3.0.0")
@@ -49,26 +50,30 @@ def test_without_a_reader_the_exact_command_is_told(report, alone):
     assert "nsw[ncu]" in problem.fix
 
 
-def test_a_crash_of_the_tool_spoils_nothing_but_the_file(report, alone, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("alone")
+def test_a_crash_of_the_tool_spoils_nothing_but_the_file(report, tmp_path, monkeypatch):
     monkeypatch.setenv("NSW_NCU", fake(tmp_path, "kill -SEGV $$"))
     (problem,) = read(report).problems
     assert "SIGSEGV" in problem.message
 
 
-def test_the_words_of_a_tool_that_fails_are_told(report, alone, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("alone")
+def test_the_words_of_a_tool_that_fails_are_told(report, tmp_path, monkeypatch):
     monkeypatch.setenv("NSW_NCU", fake(tmp_path, "echo \"==ERROR== Failed to load report file 'x'.\"; exit 1"))
     (problem,) = read(report).problems
     assert "exit status 1: ==ERROR== Failed to load report file 'x'." in problem.message
 
 
-def test_a_tool_that_never_ends_is_ended(report, alone, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("alone")
+def test_a_tool_that_never_ends_is_ended(report, tmp_path, monkeypatch):
     monkeypatch.setattr(ncu_tool, "TIMEOUT", 0.2)
     monkeypatch.setenv("NSW_NCU", fake(tmp_path, "exec /bin/sleep 60"))
     (problem,) = read(report).problems
     assert "no answer after" in problem.message
 
 
-def test_a_tool_that_is_not_there(report, alone, monkeypatch):
+@pytest.mark.usefixtures("alone")
+def test_a_tool_that_is_not_there(report, monkeypatch):
     monkeypatch.setenv("NSW_NCU", "/no/such/ncu")
     assert "cannot be run" in read(report).problems[0].message
 
@@ -102,7 +107,7 @@ def _values(found):
     return {m["metric"]: m for m in rows("metrics", found.tables["metrics"]) if m["value"] is not None}
 
 
-def _agree(ours, exact, *, only_units=None):
+def _agree(ours, exact):
     """Every number of `ours` lies within its half-width of the exact one; how many were compared."""
     compared = 0
     for name, metric in ours.items():
