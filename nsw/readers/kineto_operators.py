@@ -1,0 +1,132 @@
+"""Operators of a trace as `key_averages()` counts them: by name, times with and without what they call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.readers.kineto_collect import CALL, NONE, OP
+
+if TYPE_CHECKING:
+    from nsw.readers.kineto_collect import Trace
+    from nsw.tables import Row
+
+# Operators that can run on tensor cores (DLProf, the TensorBoard plugin), with attention and scaled products.
+_ELIGIBLE = frozenset({
+    "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
+    "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
+    "aten::convolution", "aten::convolution_backward", "aten::cudnn_convolution",
+    "aten::cudnn_convolution_transpose", "aten::cudnn_convolution_backward", "aten::addmm", "aten::addmm_",
+    "aten::addmv", "aten::addr", "aten::matmul", "aten::mm", "aten::mv", "aten::linear", "aten::addbmm",
+    "aten::baddbmm", "aten::bmm", "aten::chain_matmul", "aten::linalg_multi_dot",
+    "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell", "aten::gru_cell",
+    "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "aten::scaled_dot_product_attention",
+    "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
+    "aten::_flash_attention_forward", "aten::_flash_attention_backward", "aten::_scaled_mm",
+})  # fmt: skip
+
+
+def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
+    """Rows of `operators`, and the share of GPU time launched by operators that could use tensor cores.
+
+    Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
+    is of the operator with the same external id; `device_ns` of an operator holds that of its children. The
+    share is in per cent of the GPU time whose operator is known; None without any.
+    """
+    device = _device_time(trace)
+    walk = _Walk(trace, device)
+    sums = walk.sums
+    names = list(trace.names)
+    has_device = bool(len(trace.gpu.kind))
+    total_self = sum(s[2] for s in sums.values()) or None
+    total_device = sum(s[4] for s in sums.values()) or None
+    rows: list[Row] = []
+    for name, (calls, cpu, own, on_device, own_device) in sums.items():
+        row: Row = {"name": names[name], "calls": calls, "cpu_ns": cpu, "self_cpu_ns": own, "cpu_avg_ns": cpu / calls}
+        if total_self:
+            row |= {"self_cpu_pct": 100.0 * own / total_self}
+        if has_device:
+            row |= {"device_kind": device_kind, "device_ns": on_device, "self_device_ns": own_device}
+            row |= {"device_avg_ns": on_device / calls}
+            if total_device:
+                row["self_device_pct"] = 100.0 * own_device / total_device
+        rows.append(row)
+    rows.sort(key=lambda row: -row["self_cpu_ns"])
+    known = sum(device.values())
+    return rows, 100.0 * walk.eligible / known if known else None
+
+
+def _device_time(trace: Trace) -> dict[int, int]:
+    """Time of the GPU work of each external id, ns."""
+    times: dict[int, int] = {}
+    for external, duration in zip(trace.gpu.external, trace.gpu.duration, strict=True):
+        if external != NONE:
+            times[external] = times.get(external, 0) + duration
+    return times
+
+
+@dataclass(slots=True)
+class _Open:
+    """An event that has begun; times in ns."""
+
+    end: int
+    name: int
+    kind: int
+    duration: int
+    own_device: int
+    eligible: bool
+    children: int = 0
+    device_below: int = 0
+
+
+class _Walk:
+    """Goes through the events of each thread, children within parents, and adds each operator up when it ends."""
+
+    def __init__(self, trace: Trace, device: dict[int, int]) -> None:
+        self.sums: dict[int, list[int]] = {}  # by name: calls, CPU, own CPU, device, own device
+        self.eligible = 0
+        self._device = dict(device)  # each external id is taken once
+        self._eligible = {number for name, number in trace.names.items() if name in _ELIGIBLE}
+        self._stack: list[_Open] = []
+        self._go(trace)
+
+    def _go(self, trace: Trace) -> None:
+        import numpy as np
+
+        host = trace.host
+        duration, thread = np.asarray(host.duration), np.asarray(host.thread)
+        order = np.lexsort((-duration, np.asarray(host.start), thread))
+        current = NONE
+        for i in order.tolist():
+            if host.thread[i] != current:
+                current = host.thread[i]
+                self._close(None)
+            self._close(host.start[i])
+            if host.kind[i] == CALL:
+                if self._stack:
+                    self._stack[-1].children += host.duration[i]
+            else:
+                self._open(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
+        self._close(None)
+
+    def _open(self, kind: int, name: int, start: int, duration: int, external: int) -> None:
+        own = self._device.pop(external, 0) if kind == OP else 0
+        eligible = bool(self._stack and self._stack[-1].eligible) or (kind == OP and name in self._eligible)
+        self.eligible += own if eligible else 0
+        self._stack.append(_Open(start + duration, name, kind, duration, own, eligible))
+
+    def _close(self, now: int | None) -> None:
+        """End what ends by `now`; everything when None."""
+        stack = self._stack
+        while stack and (now is None or stack[-1].end <= now):
+            done = stack.pop()
+            if stack:
+                stack[-1].children += done.duration
+                stack[-1].device_below += done.own_device + done.device_below
+            if done.kind == OP:
+                total = self.sums.setdefault(done.name, [0, 0, 0, 0, 0])
+                total[0] += 1
+                total[1] += done.duration
+                total[2] += max(done.duration - done.children, 0)
+                total[3] += done.own_device + done.device_below
+                total[4] += done.own_device

@@ -1,0 +1,231 @@
+"""The events of a Chrome trace one after another, in bounded memory, as far as the file is whole.
+
+Python's own JSON scanner parses event by event out of a sliding window: on traces of PyTorch it is faster than ijson
+(208 MB: 3.7 s against 6.0 s) and, unlike ijson and orjson, it reads the NaN, Infinity and raw control characters
+that profilers write.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nsw.readers.model import Report
+
+_WINDOW = 1 << 22  # bytes read at a time
+_PACKED = 1 << 19  # of a compressed file
+_LARGEST_EVENT = 1 << 24
+_LARGEST_HEADER = 1 << 26  # a value beside the events, such as stack frames
+_NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two
+_OVERLAP = 512
+_BOMB = (1 << 30, 200)  # beyond a GiB nothing real is compressed 200 to 1
+_BLANK = re.compile(r"[\s,]*")
+_NEXT_EVENT = re.compile(r'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|args|s|id|ts)")')
+_GZIP = b"\x1f\x8b"
+
+
+class _DamagedError(Exception):
+    """What stands here is no JSON."""
+
+
+class _CutError(Exception):
+    """The file ends here, too early."""
+
+
+class EventStream:
+    """Iterate over the events; `header` fills with what stands beside them."""
+
+    def __init__(self, path: Path, report: Report) -> None:
+        self.header: dict[str, Any] = {}
+        self._path = path
+        self._report = report
+        self._scan = json.JSONDecoder(strict=False).scan_once
+        self._window = ""
+        self._chunks: Iterator[bytes] = iter(())
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        self._at = 0
+        self._line = 1  # of the window's first character
+        self._ended = False
+        self._fault = ""
+        self._damaged = 0
+        self._first_damage = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        """The events; faults of the file become problems of the report."""
+        with self._path.open("rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            self._chunks = _unpacked(raw) if packed else iter(lambda: raw.read(_WINDOW), b"")
+            try:
+                yield from self._document()
+            except _CutError:
+                why = f" ({self._fault})" if self._fault else ""
+                self._report.error(
+                    f"the file ends too early{why}: what stands before was read",
+                    line=self._here(),
+                    fix="the profiler or the copy was cut short: run or copy again",
+                )
+            except _DamagedError as fault:
+                self._report.error(f"no JSON: {fault}; what stands before was read", line=self._here())
+        if self._damaged:
+            self._report.error(f"{self._damaged} damaged events were passed over", line=self._first_damage)
+
+    def _document(self) -> Iterator[Any]:
+        first = self._next()
+        if first == "[":
+            self._at += 1
+            yield from self._events(closed=False)
+            return
+        if first != "{":
+            raise _DamagedError("neither an object nor a list of events")
+        self._at += 1
+        while self._next() != "}":
+            key = self._value(_LARGEST_HEADER)
+            if not isinstance(key, str) or self._next() != ":":
+                raise _DamagedError("a key was expected")
+            self._at += 1
+            if key == "traceEvents" and self._next() == "[":
+                self._at += 1
+                yield from self._events(closed=True)
+            else:
+                self._next()
+                self.header[key] = self._value(_LARGEST_HEADER)
+
+    def _events(self, *, closed: bool) -> Iterator[Any]:
+        """The members of the list that has just begun; a bare list need not be closed (Chrome's format)."""
+        while True:
+            found = _BLANK.match(self._window, self._at)
+            try:  # nearly always the whole event is in the window
+                event, self._at = self._scan(self._window, found.end() if found else self._at)
+                yield event
+                continue
+            except (StopIteration, ValueError, RecursionError):
+                pass
+            try:
+                if self._next() == "]":
+                    self._at += 1
+                    return
+                event = self._value(_LARGEST_EVENT)
+            except _CutError:
+                if closed or self._at < len(self._window):
+                    raise
+                return
+            except _DamagedError:
+                self._damaged += 1
+                self._first_damage = self._first_damage or self._here()
+                self._find_next_event()
+                continue
+            yield event
+
+    def _next(self) -> str:
+        """The next character that is no blank or comma."""
+        while True:
+            found = _BLANK.match(self._window, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._window):
+                return self._window[self._at]
+            if not self._fill():
+                raise _CutError
+
+    def _value(self, largest: int) -> Any:
+        while True:
+            try:
+                value, end = self._scan(self._window, self._at)
+            except json.JSONDecodeError as fault:
+                cut = fault.pos >= len(self._window) - _NEAR_END or fault.msg.startswith("Unterminated")
+                message = fault.msg
+            except StopIteration as fault:
+                cut = fault.value >= len(self._window) - _NEAR_END
+                message = "a value was expected"
+            except (RecursionError, ValueError) as fault:  # nested too deep; a number of thousands of digits
+                raise _DamagedError(str(fault)) from None
+            else:
+                if end < len(self._window) or isinstance(value, dict | list | str) or not self._fill():
+                    self._at = end
+                    return value
+                continue
+            if not cut or len(self._window) - self._at > largest:
+                raise _DamagedError(message)
+            if not self._fill():
+                raise _CutError
+
+    def _fill(self) -> bool:
+        """Read on; False at the end of the file, or where it can be read no further."""
+        if self._ended:
+            return False
+        try:
+            data = next(self._chunks, b"")
+        except (OSError, EOFError, zlib.error) as fault:  # a truncated or damaged .gz, a failing disk
+            self._fault = str(fault)
+            data = b""
+        more = self._decoder.decode(data, final=not data)
+        self._ended = not data
+        self._drop(self._at)
+        self._window += more
+        return not self._ended or bool(more)
+
+    def _drop(self, until: int) -> None:
+        self._line += self._window.count("\n", 0, until)
+        self._window = self._window[until:]
+        self._at = 0
+
+    def _here(self) -> int:
+        return self._line + self._window.count("\n", 0, self._at)
+
+    def _find_next_event(self) -> None:
+        """Move behind a damaged event."""
+        start = self._at + 1
+        while True:
+            found = _NEXT_EVENT.search(self._window, start)
+            if found:
+                self._at = found.end()
+                return
+            self._at = max(self._at, len(self._window) - _OVERLAP)
+            if not self._fill():
+                self._at = len(self._window)
+                raise _CutError
+            start = 0
+
+
+def _unpacked(raw: BinaryIO) -> Iterator[bytes]:
+    """The content of a gzip file, as far as it goes.
+
+    Python's own reader gives nothing of a chunk that the end of the file cuts.
+
+    Raises:
+        EOFError: The file ends before its content, or its content is larger than any trace's.
+        zlib.error: The file is damaged.
+    """
+    unpacker = zlib.decompressobj(wbits=31)
+    data, total = raw.read(_PACKED), 0
+    while data:
+        chunk = unpacker.decompress(data, _WINDOW)
+        total += len(chunk)
+        if total > max(_BOMB[0], _BOMB[1] * raw.tell()):
+            raise EOFError("compressed more than any trace is")
+        if chunk:
+            yield chunk
+        data = unpacker.unconsumed_tail or (b"" if unpacker.eof else raw.read(_PACKED))
+        if unpacker.eof and (data := unpacker.unused_data or raw.read(_PACKED)):
+            if not data.startswith(_GZIP):  # padding
+                return
+            unpacker = zlib.decompressobj(wbits=31)
+    if not unpacker.eof:
+        raise EOFError("the compressed data end before their end mark")
+
+
+def beginning(head: bytes, size: int = 65536) -> str:
+    """The first characters of a file that may be compressed."""
+    if not head.startswith(_GZIP):
+        return head.decode("utf-8", errors="replace")
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, size).decode("utf-8", errors="replace")
+    except zlib.error:
+        return ""

@@ -1,0 +1,377 @@
+"""Traces of PyTorch's profiler: sums, operators, where a step's time went, and files that are not whole."""
+
+# ruff: noqa: E501  events are clearer on one line
+
+import gzip
+import json
+import random
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsw.readers import kineto
+from nsw.readers.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
+from nsw.readers.model import Options, Sample
+from nsw.tables import rows
+
+
+def span(category, name, start, duration, *, pid=9, tid=9, **args):
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": start,
+        "dur": duration,
+        "args": args,
+    }
+
+
+def kernel(name, start, duration, device=0, **args):
+    return span("kernel", name, start, duration, pid=device, tid=7, device=device, stream=7, **args)
+
+
+def memory(allocated, reserved, device=0, kind=1):
+    args = {"Total Allocated": allocated, "Total Reserved": reserved, "Device Id": device, "Device Type": kind}
+    return {"ph": "i", "name": "[memory]", "ts": 1, "args": args}
+
+
+# One step of 100 us: 10 data loader, then a matrix product whose kernel goes on after the host has finished.
+EVENTS = [
+    span("user_annotation", "ProfilerStep#3", 1000.0, 100.0, **{"External id": 1}),
+    span("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", 1000.0, 10.0),
+    span("cpu_op", "aten::linear", 1010.0, 50.0, **{"External id": 2}),
+    span("cpu_op", "aten::addmm", 1015.0, 40.0, **{"External id": 3}),
+    span("cuda_runtime", "cudaLaunchKernel", 1020.0, 5.0, correlation=77),
+    kernel("sm80_xmma_gemm_f16", 1030.0, 90.0, correlation=77, **{"External id": 3, "blocks per SM": 2.0, "est. achieved occupancy %": 50}),
+    kernel("axpy", 1025.0, 5.0, correlation=70, **{"blocks per SM": 20.0, "est. achieved occupancy %": 0}),
+    span("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 1022.0, 4.0, pid=0, device=0, stream=7, bytes=4096),
+    span("gpu_memset", "Memset (Device)", 1021.0, 0.5, pid=0, device=0, bytes=64),
+    span("gpu_user_annotation", "ProfilerStep#3", 1030.0, 90.0, pid=0),
+    memory(100, 2000), memory(900, 2000), memory(300, 2000), memory(5, 6, device=-1, kind=0),
+]  # fmt: skip
+HEADER = {
+    "schemaVersion": 1,
+    "deviceProperties": [{"id": 0, "name": "Tesla T4", "numSms": 40, "totalGlobalMem": 15637086208}],
+    "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
+}
+
+
+def document(events=EVENTS, **header):
+    return json.dumps({**HEADER, **header, "traceEvents": events, "traceName": "t"}, indent=1)
+
+
+def read_text(tmp_path, text, name="trace.json", tables=None):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return kineto.read(path, Options(tables))
+
+
+def table(report, name):
+    return list(rows(name, report.tables.get(name, [])))
+
+
+def fact(report, key, device=None):
+    return next(
+        (
+            f["value"] if f["value"] is not None else f["text"]
+            for f in table(report, "facts")
+            if f["key"] == key and f["device"] == device
+        ),
+        None,
+    )
+
+
+def pick(row, *columns):
+    return tuple(row[c] for c in columns)
+
+
+def test_gpu_work_is_summed_by_name(tmp_path):
+    report = read_text(tmp_path, document([*EVENTS, kernel("axpy", 1200.0, 7.0)]))
+    got = [
+        pick(r, "kind", "name", "calls", "total_ns", "min_ns", "max_ns", "total_bytes", "device", "rank")
+        for r in table(report, "gpu_summary")
+    ]
+    assert got == [
+        ("kernel", "sm80_xmma_gemm_f16", 1, 90_000, 90_000, 90_000, None, 0, 3),
+        ("kernel", "axpy", 2, 12_000, 5_000, 7_000, None, 0, 3),
+        ("memcpy", "Memcpy HtoD (Pinned -> Device)", 1, 4_000, 4_000, 4_000, 4096, 0, 3),
+        ("memset", "Memset (Device)", 1, 500, 500, 500, 64, 0, 3),
+    ]
+    assert sum(r["time_pct"] for r in table(report, "gpu_summary")) == pytest.approx(100)
+    assert not report.problems
+
+
+def test_kernels_of_two_devices_under_one_name_have_no_device(tmp_path):
+    report = read_text(tmp_path, document([kernel("a", 1, 2, 0), kernel("a", 1, 2, 1), kernel("b", 1, 1, 1)]))
+    assert {r["name"]: r["device"] for r in table(report, "gpu_summary")} == {"a": None, "b": 1}
+
+
+def test_operators_nest_and_gpu_work_belongs_to_who_launched_it(tmp_path):
+    report = read_text(tmp_path, document())
+    got = {
+        r["name"]: pick(r, "calls", "cpu_ns", "self_cpu_ns", "device_ns", "self_device_ns")
+        for r in table(report, "operators")
+    }
+    assert got == {"aten::linear": (1, 50_000, 10_000, 90_000, 0), "aten::addmm": (1, 40_000, 35_000, 90_000, 90_000)}
+    assert [pick(r, "name", "calls", "total_ns") for r in table(report, "api_summary")] == [
+        ("cudaLaunchKernel", 1, 5000)
+    ]
+    assert ("ProfilerStep*", 1, 100_000) in [
+        pick(r, "name", "calls", "total_ns") for r in table(report, "nvtx_summary")
+    ]
+    assert [pick(r, "name", "calls", "projected_ns") for r in table(report, "nvtx_gpu_summary")] == [
+        ("ProfilerStep*", 1, 90_000)
+    ]
+
+
+def test_a_step_lasts_to_the_end_of_its_gpu_work_and_its_parts_add_up(tmp_path):
+    report = read_text(tmp_path, document())
+    parts = {c: fact(report, f"step_{c}_ns") for c in CATEGORIES}
+    assert parts == {
+        "kernel": 95_000, "memcpy": 3_000, "memset": 500, "communication": 0, "runtime": 1_500,
+        "dataloader": 10_000, "cpu": 10_000, "other": 0,
+    }  # fmt: skip
+    assert sum(parts.values()) == fact(report, "step_time_ns") == 120_000
+
+
+def test_how_a_gpu_was_used(tmp_path):
+    report = read_text(tmp_path, document())
+    assert fact(report, "gpu_utilization_pct", 0) == pytest.approx(100 * 95 / 120)
+    assert fact(report, "mean_blocks_per_sm", 0) == pytest.approx((90 * 2 + 5 * 20) / 95)
+    assert fact(report, "mean_est_achieved_occupancy_pct", 0) == pytest.approx(90 * 50 / 95)
+    assert fact(report, "tensor_core_time_pct", 0) == pytest.approx(100 * 90 / 95)
+    assert fact(report, "tensor_core_eligible_pct") == 100
+    assert fact(report, "peak_device_allocated_bytes", 0) == 900
+    assert fact(report, "gpu_name", 0) == "Tesla T4"
+    assert fact(report, "ranks") == 8
+
+
+def test_what_is_not_in_a_trace_is_absent(tmp_path):
+    report = read_text(tmp_path, document([kernel("axpy", 1.0, 2.0)], distributedInfo=None))
+    assert fact(report, "mean_blocks_per_sm", 0) is None
+    assert fact(report, "tensor_core_eligible_pct") is None
+    assert table(report, "gpu_summary")[0]["rank"] is None
+    assert "operators" not in report.tables
+
+
+def test_collectives_have_their_bytes(tmp_path):
+    args = {"Collective name": "allreduce", "In msg nelems": 1000, "dtype": "BFloat16"}
+    name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    report = read_text(tmp_path, document([kernel(name, 1.0, 2.0, **args), kernel(name, 9.0, 4.0, **args)]))
+    [row] = table(report, "communication")
+    assert pick(row, "library", "name", "calls", "total_ns", "total_bytes") == ("nccl", "AllReduce", 2, 6000, 4000)
+    assert (fact(report, "step_communication_ns"), fact(report, "step_kernel_ns")) == (6000, 0)
+
+
+def test_the_trace_of_the_gpu_is_given_when_asked_for(tmp_path):
+    events = [
+        kernel("b", 20.5, 2.0, grid=[2, 3, 1], block=[128, 1, 1], **{"registers per thread": 32}),
+        *EVENTS[7:8],
+        kernel("a", 10.25, 1.0),
+    ]
+    assert "gpu_trace" not in read_text(tmp_path, document(events)).tables
+    report = read_text(tmp_path, document(events), tables=frozenset({"gpu_trace"}))
+    assert set(report.tables) == {"gpu_trace"}
+    got = [
+        pick(r, "name", "start_ns", "duration_ns", "grid_y", "block_x", "registers", "bytes")
+        for r in table(report, "gpu_trace")
+    ]
+    assert got == [
+        ("a", 0, 1000, None, None, None, None),
+        ("b", 10_250, 2000, 3, 128, 32, None),
+        ("Memcpy HtoD (Pinned -> Device)", 1_011_750, 4000, None, None, None, 4096),
+    ]
+    assert table(report, "gpu_trace")[2]["src_memory"] == "pinned"
+
+
+def test_whole_microseconds_of_old_traces_are_known_to_be_rounded(tmp_path):
+    events = [
+        kernel("a", 1621401187223005, 3),
+        kernel("a", 1621401187223010, 4),
+        span("Operator", "aten::add", 1621401187223001, 9),
+    ]
+    report = read_text(tmp_path, document(events))
+    assert pick(table(report, "gpu_summary")[0], "total_ns", "total_ns_pm", "max_ns_pm") == (7000, 1000, 500)
+    assert pick(table(report, "operators")[0], "cpu_ns", "cpu_ns_pm") == (9000, 500)
+
+
+@pytest.mark.parametrize(("ts", "dur"), [("1.5", "2.25"), (1.5, 2.25), (1500e-3, "2.25")])
+def test_times_may_be_text(ts, dur, tmp_path):
+    [row] = table(read_text(tmp_path, document([kernel("a", ts, dur)])), "gpu_summary")
+    assert row["total_ns"] == 2250
+
+
+@pytest.mark.parametrize("fault", [{"ts": None}, {"dur": "x"}, {"dur": -1}, {"name": 7}, {"ts": 1e300}])
+def test_events_without_a_time_are_left_out_and_counted(fault, tmp_path):
+    report = read_text(tmp_path, document([kernel("a", 1.0, 2.0), kernel("b", 1.0, 2.0) | fault]))
+    assert [r["name"] for r in table(report, "gpu_summary")] == ["a"]
+    assert "1 events without a time" in report.problems[0].message
+
+
+def test_nan_and_raw_control_characters_are_survived(tmp_path):
+    text = document([kernel("a", 1.0, 2.0, **{"blocks per SM": float("nan")}), kernel("b\tc", 1.0, 2.0)]).replace(
+        "\\t", "\t"
+    )
+    report = read_text(tmp_path, text)
+    assert sorted(r["name"] for r in table(report, "gpu_summary")) == ["a", "b\tc"]
+    assert fact(report, "mean_blocks_per_sm", 0) is None
+    assert not report.problems
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_cut_short_keeps_its_whole_events_and_says_where_it_ends(packed, tmp_path):
+    text = document([kernel(f"k{n}", float(n), 1.0) for n in range(50)])
+    data = text[: len(text) * 2 // 3].encode()
+    if packed:
+        data = gzip.compress(data)[:-9]
+    report = read_text(tmp_path, data, "trace.json.gz" if packed else "trace.json")
+    assert 20 < len(table(report, "gpu_summary")) < 40
+    [problem] = report.problems
+    assert problem.severity == "error"
+    assert problem.line is not None
+    assert problem.line > 100
+
+
+def test_a_damaged_event_costs_itself_only(tmp_path):
+    text = document([kernel(f"k{n}", float(n), 1.0) for n in range(5)]).replace('"k2"', '"k2')
+    report = read_text(tmp_path, text)
+    assert [r["name"] for r in table(report, "gpu_summary")][:2] == ["k0", "k1"]
+    assert len(table(report, "gpu_summary")) >= 3
+    assert report.problems[0].severity == "error"
+
+
+def test_compressed_and_bare_lists_of_events_are_recognised_and_read(tmp_path):
+    for name, data in (("a.json.gz", gzip.compress(document().encode())), ("b.json", json.dumps(EVENTS).encode())):
+        report = read_text(tmp_path, data, name)
+        assert kineto.sniff(Sample(tmp_path / name)) > 50
+        assert len(table(report, "gpu_summary")) == 4
+
+
+def test_a_rank_in_the_files_name_is_a_guess_that_is_named(tmp_path):
+    report = read_text(tmp_path, document(distributedInfo=None), "trace_rank-5.json")
+    assert {r["rank"] for r in table(report, "gpu_summary")} == {5}
+    assert [p.severity for p in report.problems] == ["warning"]
+
+
+def test_host_and_process_in_the_name_that_pytorch_gives(tmp_path):
+    report = read_text(tmp_path, document(), "node01_9.1621401187223.pt.trace.json")
+    assert {pick(r, "host", "pid") for r in table(report, "gpu_summary")} == {("node01", 9)}
+    other = read_text(tmp_path, document(), "worker_0.1621401187223.pt.trace.json")
+    assert {pick(r, "host", "pid") for r in table(other, "gpu_summary")} == {(None, None)}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "[1, 2]", '{"traceEvent": []}', "", "\x1f\x8bxx"])
+def test_other_files_are_not_taken_for_a_trace(text, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    assert kineto.sniff(Sample(path)) == 0
+
+
+def test_memory_does_not_grow_with_what_is_not_kept(tmp_path):
+    arrow = {"ph": "s", "id": 1, "pid": 9, "tid": 9, "ts": 1.0, "cat": "ac2g", "name": "x" * 200}
+    path = tmp_path / "t.json"
+    path.write_text(document([kernel("a", 1.0, 2.0), *([arrow] * 120_000)]))
+    assert path.stat().st_size > 35_000_000
+    tracemalloc.start()
+    report = kineto.read(path, Options())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(table(report, "gpu_summary")) == 1
+    assert peak < 30_000_000
+
+
+spans = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), max_size=12)
+
+
+def moments(pairs):
+    return {t for start, length in pairs for t in range(start, start + length)}
+
+
+def as_spans(pairs):
+    starts = np.array([s for s, _ in pairs], np.int64)
+    return merged(starts, starts + np.array([n for _, n in pairs], np.int64))
+
+
+def covered(found):
+    assert all(e <= s for e, s in zip(found[1], found[0][1:], strict=False))
+    return {t for s, e in zip(*found, strict=True) for t in range(int(s), int(e))}
+
+
+@given(spans, spans)
+def test_spans_are_sets_of_moments(a, b):
+    x, y = as_spans(a), as_spans(b)
+    assert covered(x) == moments(a)
+    both = intersected(x, y)
+    assert covered(both) == moments(a) & moments(b)
+    assert covered(subtracted(x, both)) == moments(a) - moments(b)
+
+
+@pytest.mark.parametrize(
+    ("name", "uses"),
+    [
+        ("volta_h884gemm_128x64_ldg8_tn", True),
+        ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", True),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_f16_256x64_32x4_nn_align8>", True),
+        ("nvjet_hsh_128x128_64x4_1x2_h_bz_TNN", True),
+        ("volta_sgemm_128x64_tn", False),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize64x32x8_ffma_execute", False),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>", False),
+        ("void at::native::vectorized_elementwise_kernel<4>", False),
+    ],
+)
+def test_tensor_cores_are_told_by_names(name, uses):
+    assert uses_tensor_cores(name) is uses
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_traces_never_raise(seed, tmp_path_factory):
+    dice = random.Random(seed)
+    data = bytearray(document().encode())
+    for _ in range(dice.randrange(1, 12)):
+        place = dice.randrange(len(data))
+        match dice.randrange(3):
+            case 0:
+                del data[place : place + dice.randrange(60)]
+            case 1:
+                data[place : place + 1] = dice.choice(
+                    [b'"', b"}", b"]", b"[[[", b"\xff", b"1e999", b"-", b"\\ud800", b"9" * 30, b"null"]
+                )
+            case _:
+                data[place:place] = data[place : place + dice.randrange(300)]
+    path = tmp_path_factory.getbasetemp() / "mutated.json"
+    path.write_bytes(bytes(data) if dice.random() < 0.7 else gzip.compress(bytes(data))[: dice.randrange(20, 3000)])
+    report = kineto.read(path, Options(dice.choice([None, frozenset({"gpu_trace", "facts", "operators"})])))
+    for name in report.tables:
+        json.dumps(table(report, name), allow_nan=False)
+
+
+def test_hostile_nesting_and_numbers_are_damage_and_no_more(tmp_path):
+    for evil in ("[" * 100_000, '{"a":' * 100_000, "9" * 10_000):
+        report = read_text(tmp_path, '{"traceEvents": [' + evil)
+        assert any(p.severity == "error" for p in report.problems)
+
+
+def test_published_traces_hold():
+    folder = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "chrome-trace"
+    if not folder.is_dir():
+        pytest.skip("no corpus of published reports here")
+    for path in sorted(folder.iterdir()):
+        events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+        report = kineto.read(path, Options())
+        assert not report.problems
+        for name, categories in (
+            ("gpu_summary", ("kernel", "gpu_memcpy", "gpu_memset")),
+            ("api_summary", ("cuda_runtime", "cuda_driver")),
+        ):
+            durations = [e["dur"] for e in events if e["cat"] in categories]
+            assert sum(r["calls"] for r in table(report, name)) == len(durations)
+            assert sum(r["total_ns"] for r in table(report, name)) == pytest.approx(1000 * sum(durations))
+        assert sum(r["calls"] for r in table(report, "operators")) == sum(e["cat"] == "cpu_op" for e in events)
+        assert sum(fact(report, f"step_{c}_ns") for c in CATEGORIES) == pytest.approx(fact(report, "step_time_ns"))
