@@ -1,0 +1,36 @@
+"""What all tests share: the profilers and machines that some need, and by what name the others are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
+
+
+def pytest_configure() -> None:
+    """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched."""
+    nsys = os.environ.pop("NSW_NSYS", "") or shutil.which("nsys") or fetched_nsys()
+    if nsys:
+        os.environ["PATH"] = f"{Path(nsys).absolute().parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def fetched_nsys() -> str:
+    return subprocess.run([GET_NSYS, "--where"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips by name what needs something that this machine has not."""
+    missing = {"nsys": "no nsys: NSW_NSYS, PATH or tests/tools/get-nsys would give one", "gpu": "no NVIDIA GPU"}
+    if shutil.which("nsys"):
+        del missing["nsys"]
+    if Path("/dev/nvidiactl").exists():
+        del missing["gpu"]
+    for item in items:
+        for marker, why in missing.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=why))
