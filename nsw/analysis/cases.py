@@ -166,7 +166,7 @@ def _figures(runs: list[Any], found: Mapping[Any, list[Mapping[str, Any]]]) -> t
         for row in found.get(run.id, ()):
             key = (row["name"], run.pass_name)
             values.setdefault(key, []).append(row["value"])
-            about[key] = (row.get("unit"), run.pass_kind != "baseline")
+            about[key] = (row.get("unit"), run.pass_kind != "baseline")  # noqa: S105  no password
     return tuple(
         Figure(name, about[name, pass_name][0], pass_name, about[name, pass_name][1],
                statistics.median(seen), min(seen), max(seen), len(seen))

@@ -53,7 +53,8 @@ def compare(
         )
         result.append(
             Variant({k: v for k, v in case.params.items() if k != parameter}, case.params[parameter], case.id,
-                    mine.median if mine else None, mine.unit if mine else None, mine.runs if mine else 0, ratio, top, case.gpu_ns)
+                    mine.median if mine else None, mine.unit if mine else None, mine.runs if mine else 0,
+                    ratio, top, case.gpu_ns)
         )  # fmt: skip
     return result
 

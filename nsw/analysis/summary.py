@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.cases import CaseSummary, summarize_cases
@@ -11,7 +11,7 @@ from nsw.analysis.findings import Finding, findings
 from nsw.analysis.scaling import Scaling, scaling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 TABLES = ("gpu_summary", "api_summary", "communication", "functions", "figures", "facts")
 
@@ -45,6 +45,17 @@ class Summary:
     figure: str | None
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
+
+    def only(self, cases: Collection[str]) -> Summary:
+        """What concerns these cases; ratios stay those of the whole campaign."""
+        curve = self.curve and replace(self.curve, points=tuple(p for p in self.curve.points if p.case_id in cases))
+        return replace(
+            self,
+            cases=tuple(c for c in self.cases if c.id in cases),
+            curve=curve,
+            variants=tuple(v for v in self.variants if v.case_id in cases),
+            findings=tuple(f for f in self.findings if set(f.cases) & set(cases)),
+        )
 
 
 def summarize(

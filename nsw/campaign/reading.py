@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pyarrow as pa
-
     from nsw.campaign.folder import CampaignFolder
     from nsw.readers.model import Report
 
@@ -155,5 +153,5 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
         return []
     import pyarrow.parquet as pq
 
-    frame: pa.Table = pq.read_table(path)
-    return frame.to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found

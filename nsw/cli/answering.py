@@ -45,12 +45,12 @@ def _progress() -> Any:
     return advance
 
 
-def summary_of(folder: CampaignFolder, ledger: Ledger, cases: list[str] | None = None) -> Summary:
+def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
     from nsw.analysis.summary import TABLES, summarize
     from nsw.campaign.reading import load_rows
 
-    runs = [r for r in ledger.runs() if not cases or r.case_id in cases]
+    runs = ledger.runs()
     tables = {name: load_rows(folder, name) for name in TABLES}
     return summarize(
         folder.id,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_PROBLEM = ("run", "report", "severity", "message", "fix")
+
+
 def status(campaign: str | None, root: Path | None, everything: bool, format: str, output: Path | None) -> int:
     """Where a campaign stands."""
     from nsw.present import status_view
@@ -31,7 +34,7 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
         head = _head(folder, ledger, counts)
     if format == "json":
         emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r) for r in runs],
-                      "problems": [dict(zip(("run", "report", "severity", "message", "fix"), p, strict=True)) for p in problems]})  # fmt: skip
+                      "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
     elif format in {"csv", "parquet"}:
         rows = [{**r.params, **status_view.run_data(r)} for r in runs]
         columns = [
@@ -124,13 +127,14 @@ def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
     from nsw.present.status_view import headline
     from nsw.present.terminal import console, table
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for folder in folders.existing(folders.root(root)):
         try:
             with Ledger(folder.ledger, read_only=True) as ledger:
                 counts, created = ledger.counts(), float(ledger.meta("created") or 0)
-                rows.append({"campaign": folder.id, "site": ledger.meta("site"), "created": created, "runs": sum(counts.values()),
-                             "driven": folders.is_driven(folder), "counts": counts, "note": ledger.meta("note")})  # fmt: skip
+                rows.append({"campaign": folder.id, "site": ledger.meta("site"), "created": created,
+                             "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
+                             "note": ledger.meta("note")})  # fmt: skip
         except CampaignError as fault:
             rows.append({"campaign": folder.id, "problem": fault.message})
     if format == "json":
@@ -177,11 +181,12 @@ def summarize(
                 or f"tables: {', '.join((*summary_view.FLAT, *TABLES))}",
             )
         note = ledger.meta("note")
-        if table in TABLES and table not in summary_view.FLAT:
+        if table is not None and table in TABLES and table not in summary_view.FLAT:
             wanted = {r.id for r in ledger.runs() if not cases or r.case_id in cases}
             rows = [r for r in load_rows(folder, table) if r["run"] in wanted]
             return _print_rows(format, table, rows, output, note)
-        summary = answering.summary_of(folder, ledger, cases)
+        summary = answering.summary_of(folder, ledger)
+        summary = summary.only(cases) if cases else summary
         bad = answering.exit_code(ledger)
     if format == "json" and table is None:
         emit.as_json(emit.finite(summary_view.summary_data(summary)))

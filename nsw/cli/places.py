@@ -71,7 +71,7 @@ def facts(place: LoadedSite) -> SiteFacts:
         return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None)
     from nsw.schedulers.gpus import detect
 
-    tools, missing = _tools(dict(site.profilers))
+    tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
     return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(detect())), tools=tools, missing=missing)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -59,7 +60,7 @@ def _print_json(reports: Iterator[Report]) -> int:
         bad = bad or any(p.severity == "error" for p in report.problems)
         head = {
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
-            "problems": [{"severity": p.severity, "message": p.message, "line": p.line, "fix": p.fix} for p in report.problems],
+            "problems": [asdict(p) for p in report.problems],
         }  # fmt: skip
         write((", " if number else "") + json.dumps(head, ensure_ascii=False)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):

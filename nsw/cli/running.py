@@ -13,6 +13,7 @@ from nsw.campaign.ledger import Ledger, State
 from nsw.cli import answering, places
 from nsw.cli.planning import renderer
 from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +122,9 @@ def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
         UsageError: It does, and there is nobody to ask or the answer is no.
     """
     limit = place.site.confirm_above
-    if limit is None or yes:
+    # on this machine nobody else pays: only a limit that the site states is asked about
+    silent = place.site.scheduler == "local" and "confirm_above" not in place.site.model_fields_set
+    if yes or silent:
         return
     cost = made.node_hours if limit.unit == "node-hour" else made.gpu_hours
     if cost <= limit.number:
@@ -141,6 +144,7 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
 
     from nsw.campaign.drive import Driver
     from nsw.present.live import Watch
+    from nsw.schedulers.create import create
     from nsw.transport.local import LocalTransport
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
@@ -151,26 +155,12 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
         driver = Driver(
             folder,
             ledger,
-            _scheduler(site, scratch),
+            create(site, transport, scratch, folder.id, watch.say),
             transport,
             scratch,
             (lambda _runs: None) if quiet else watch.changed,
         )
         yield _Open(folder, ledger, driver, watch, transport, scratch)
-
-
-def _scheduler(site: dict[str, Any], scratch: str) -> Any:
-    from nsw.schedulers.gpus import detect
-    from nsw.schedulers.local import LocalScheduler
-
-    limits = site.get("limits") or {}
-    gpus = [] if site.get("replay") else detect()
-    return LocalScheduler(
-        Path(scratch),
-        parallel=limits.get("max_in_flight") or 1,
-        gpus=gpus,
-        share_gpus=bool(site.get("replay")),
-    )
 
 
 def _carry_out(folder: folders.CampaignFolder) -> int:
@@ -186,9 +176,9 @@ def _carry_out(folder: folders.CampaignFolder) -> int:
                 it.driver.run()
                 answering.read_reports(folder, it.ledger)
         except KeyboardInterrupt:
-            going = sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running"))
+            going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")
             print(
-                f"\nended; {going} run{'s' if going != 1 else ''} in flight go{'es' if going == 1 else ''} on by themselves."
+                f"\nended, with {going} in flight that nsw leaves alone:"
                 f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them.",
                 file=sys.stderr,
             )

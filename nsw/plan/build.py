@@ -103,7 +103,8 @@ class _Builder:
                 self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
                 continue
             made += [
-                Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit, done.reports, done.after)
+                Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
+                    done.reports, done.after)
                 for n, id_ in enumerate(ids, 1)
             ]  # fmt: skip
         return made
@@ -143,7 +144,7 @@ class _Builder:
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe = self._loaded.recipe
         return profiled(
-            one, program, how, self._facts, dict(self._place.site.profilers),
+            one, program, how, self._facts, {str(tool): path for tool, path in self._place.site.profilers.items()},
             inside=None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside",
             export_here=recipe.collect == "tables",
         )  # fmt: skip

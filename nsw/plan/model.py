@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one run needs, resolved. `gpus` counts all GPUs of the run, over all its nodes."""
+    """What one run needs, resolved. `gpus` counts all GPUs of the run and `tasks` its processes, over all its nodes."""
 
     nodes: int = 1
     gpus: int = 0
+    tasks: int = 1
     cpus_per_task: int | None = None
     memory_bytes: int | None = None
     time_s: int = 600

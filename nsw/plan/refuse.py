@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
-SCHEDULERS = frozenset({"local"})
+SCHEDULERS = frozenset({"local", "slurm"})
 TRANSPORTS = frozenset({"local"})
 
 
@@ -23,7 +23,7 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
     if site.scheduler not in SCHEDULERS:
         found.append(
             place.document.diagnostic(
-                ("sites", site.name, "scheduler"), f"scheduler {site.scheduler}: not yet; this version runs on `local`"
+                ("sites", site.name, "scheduler"), f"scheduler {site.scheduler}: not yet; this version knows local and slurm"
             )
         )
     if site.transport.kind not in TRANSPORTS:

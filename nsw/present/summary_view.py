@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, duration, number, percent, size, table
+from nsw.present.terminal import clean, duration, number, percent, plural, size, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,8 @@ def _show_variants(out: Console, summary: Summary) -> None:
 
 def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
     rows = [
-        (case.id, f.name, number(f.median, 2), f.unit, f"{number(f.least, 2)} .. {number(f.most, 2)}" if f.runs > 1 else "", f.runs,
+        (case.id, f.name, number(f.median, 2), f.unit,
+         f"{number(f.least, 2)} .. {number(f.most, 2)}" if f.runs > 1 else "", f.runs,
          f.pass_name + (" (profiled)" if f.profiled else ""))
         for case in cases for f in case.figures
     ]  # fmt: skip
@@ -121,7 +122,8 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     out.print(case.id + about, style="bold")
     for f in case.figures:
         out.print(
-            f"  {f.name} {number(f.median, 2)} {f.unit or ''} ({f.pass_name}{', profiled' if f.profiled else ''}; {f.runs} run{'s' if f.runs != 1 else ''})"
+            f"  {f.name} {number(f.median, 2)} {f.unit or ''}"
+            f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})"
         )
     portion = f"{100 * cover:g} %"
     _show_shares(out, f"GPU operations that take {portion} of GPU time", case.hotspots)
@@ -143,7 +145,8 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
 
 def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:
     if shares:
-        rows = [(s.short_name if s.kind != "function" else s.name, percent(s.share_pct), percent(s.cumulative_pct), duration(s.total_ns), s.calls,
+        rows = [(s.short_name if s.kind != "function" else s.name, percent(s.share_pct), percent(s.cumulative_pct),
+                 duration(s.total_ns), s.calls,
                  duration(s.total_ns / s.calls) if s.calls else "-") for s in shares]  # fmt: skip
         out.print(table(title, ("name", "share>", "together>", "time>", "calls>", "mean>"), rows, wide="name"))
 
@@ -164,13 +167,22 @@ def summary_data(summary: Summary) -> dict[str, Any]:
 
 
 def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
-    """One of the summary's tables as rows for CSV and Parquet: scaling, compare, hotspots, api, copies, figures, functions."""
-    if table_name == "scaling":
+    """One of the summary's tables (FLAT) as rows for CSV and Parquet."""
+    curve = summary.curve
+    if table_name == "scaling" and curve is not None:
+        rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
         return [
-            {**p.series, summary.curve.axis: p.at, "figure": summary.curve.figure, "unit": summary.curve.unit,
-             **{k: v for k, v in asdict(p).items() if k not in {"series", "at", "figure"}}, "value": p.figure}
-            for p in (summary.curve.points if summary.curve else ())
-        ]  # fmt: skip
+            {
+                **p.series,
+                curve.axis: p.at,
+                "case": p.case_id,
+                "figure": curve.figure,
+                "value": p.figure,
+                "unit": curve.unit,
+            }
+            | {name: getattr(p, name) for name in rest}
+            for p in curve.points
+        ]
     if table_name == "compare":
         return [{**v.series, **{k: x for k, x in asdict(v).items() if k != "series"}} for v in summary.variants]
     attribute = {

@@ -37,7 +37,7 @@ def clean(text: object) -> str:
 def table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None
 ) -> Table:
-    """A table; a column whose name ends in `>` is right-aligned, `wide` names the one that gives way when space is short."""
+    """A table; a column whose name ends in `>` is right-aligned, `wide` is the one that gives way for space."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -46,7 +46,9 @@ def table(
     for column in columns:
         name = column.rstrip(">")
         # rich takes space first from columns that may wrap; the texts themselves never do
-        made.add_column(name, justify="right" if column.endswith(">") else "left", no_wrap=name != wide, overflow="ellipsis")
+        made.add_column(
+            name, justify="right" if column.endswith(">") else "left", no_wrap=name != wide, overflow="ellipsis"
+        )
     for row in rows:
         made.add_row(*(Text("" if cell is None else clean(cell), overflow="ellipsis", no_wrap=True) for cell in row))
     return made

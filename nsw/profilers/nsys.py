@@ -9,6 +9,10 @@ ONE_PROCESS = False
 EXECUTABLE: str | None = "nsys"
 
 _REPORT = "timeline"
+_EXPORT = (
+    'for f in "$2"*.nsys-rep; do "$1" export --type=sqlite --force-overwrite=true '
+    '--output="${f%.nsys-rep}.sqlite" "$f" || exit; done'
+)
 _QUIET = (("--sample", "-s"), ("--cpuctxsw",))  # off unless the recipe's options say otherwise
 
 
@@ -34,10 +38,5 @@ def profile(request: Request) -> Profiled:
     )
     if not request.export_here:
         return Profiled(command, reports=(f"{_REPORT}*.nsys-rep", f"{_REPORT}*.qdstrm"))
-    export = (
-        "bash", "-c",
-        'for f in "$2"*.nsys-rep; do "$1" export --type=sqlite --force-overwrite=true '
-        '--output="${f%.nsys-rep}.sqlite" "$f" || exit; done',
-        "nsw", request.path, _REPORT,
-    )  # fmt: skip
+    export = ("bash", "-c", _EXPORT, "nsw", request.path, _REPORT)
     return Profiled(command, reports=(f"{_REPORT}*.sqlite",), after=(export,))

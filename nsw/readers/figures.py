@@ -8,9 +8,9 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-_PICKS = {
+_PICKS: dict[str, Callable[[list[float]], float]] = {
     "first": lambda v: v[0],
     "last": lambda v: v[-1],
     "sum": sum,

@@ -19,12 +19,22 @@ if TYPE_CHECKING:
 class LocalTransport:
     """Runs commands and moves files on this machine."""
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str | None = None) -> CommandResult:
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ) -> CommandResult:
         """Run one command; one that cannot be started has exit status 127."""
+        prefixes = tuple(without)
+        env = {k: v for k, v in os.environ.items() if k in keep or not k.startswith(prefixes)} if prefixes else None
         start = time.monotonic()
         try:
             done = subprocess.run(
-                argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, check=False
+                argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, env=env, check=False
             )
         except subprocess.TimeoutExpired as late:
             return CommandResult(
@@ -69,6 +79,15 @@ class LocalTransport:
         """The first bytes of a file."""
         try:
             with open(there, "rb") as file:  # noqa: PTH123  half the time of Path.open, on the hot path of a run
+                return file.read(limit)
+        except OSError:
+            return None
+
+    def tail(self, there: str, limit: int) -> bytes | None:
+        """The last bytes of a file."""
+        try:
+            with open(there, "rb") as file:  # noqa: PTH123  as above
+                file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
                 return file.read(limit)
         except OSError:
             return None

@@ -14,8 +14,24 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """A way to a site. Paths over there are text; here they are `Path`."""
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str | None = None) -> CommandResult:
-        """Run one command to its end or its timeout; never raises for what the command does."""
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ) -> CommandResult:
+        """Run one command to its end or its timeout; never raises for what the command does.
+
+        Args:
+            argv: Its words.
+            timeout: Seconds after which it is killed.
+            cwd: Where it runs.
+            without: Beginnings of names of environment variables that it must not see.
+            keep: Names among those that it may.
+        """
 
     def put(self, here: Path, there: str) -> None:
         """Copy a file or folder there, folders on the way included."""
@@ -25,6 +41,9 @@ class Transport(Protocol):
 
     def read(self, there: str, limit: int = 1 << 20) -> bytes | None:
         """The first bytes of a file; None when there is none."""
+
+    def tail(self, there: str, limit: int) -> bytes | None:
+        """The last bytes of a file; None when there is none."""
 
     def glob(self, folder: str, patterns: Sequence[str]) -> list[str]:
         """Names of files right in a folder that match shell patterns, sorted; no links that lead outside."""
