@@ -286,7 +286,8 @@ def large(seed, launches=200, *, decimal="."):
             *LAUNCH[5:],
         ]
         for j in range(rng.randint(1, 9)):
-            value = rng.choice(["n/a", "CachePreferNone", "", "1e-05", "-3", f"{rng.random():.2f}", f"{rng.randint(0, 10**9):,}",
+            value = rng.choice(["n/a", "CachePreferNone", "", "1e-05", "-3", f"{rng.random():.2f}",
+                                f"{rng.randint(0, 10**9):,}",
                                 f"{rng.random() * 1e6:,.2f}", "0", "0.00", "(!) nan", "12,34", "5 (1; 2)"])  # fmt: skip
             if decimal == ",":
                 value = value.translate(str.maketrans(",.", ".,"))
