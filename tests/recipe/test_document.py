@@ -48,6 +48,7 @@ def test_an_overlay_merges_maps_and_keeps_places():
     assert document.data["a"] == {"x": 9, "y": [2, 3]}
     assert document.data["d"] == 4
     assert lines(document, ("a", "x"), ("a", "y"), ("d",)) == [(8, 12), (1, 17), (9, 8)]
+    assert document.mark(("a", "x"), key=True).line == 8
 
 
 def test_an_overlay_replaces_lists():
