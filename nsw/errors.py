@@ -118,6 +118,14 @@ class UnreachableError(NswError):
     exit_code = Exit.UNREACHABLE
 
 
+class RefusedError(NswError):
+    """The scheduler will not take a job as it is; `key` is what of the recipe's resources asks too much, if known."""
+
+    def __init__(self, message: str, *, key: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """What one command did: its words, exit status and output."""

@@ -5,29 +5,33 @@ It can be ended at any moment; the ledger and the files of the runs are all that
 
 from __future__ import annotations
 
-import hashlib
+import json
+from collections import Counter
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
-from nsw.campaign.witness import Status, judge, parse_status
+from nsw.campaign.collect import KEPT_FILES, collect, read_tail, run_folder
+from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.campaign.submitting import submission_name, submissions
+from nsw.campaign.witness import Status, Verdict, judge, last_words, parse_status
+from nsw.errors import NswError, RefusedError, UnreachableError
 from nsw.schedulers.model import Answer, Phase, Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
 
-KEPT_FILES = ("stdout", "stderr", "status", "after.log")
+__all__ = ["KEPT_FILES", "Driver", "ask_to_cancel", "run_folder", "submission_name"]
+
 _CANCEL = "cancel"
-
-
-def run_folder(scratch: str, run: str, attempt: int) -> str:
-    """Where an attempt of a run stands on the site."""
-    return f"{scratch}/runs/{run}/attempt-{attempt}"
+_LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
+_NEVER = 2  # polls in a row that say so
+_SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 
 
 class Driver:
@@ -58,6 +62,9 @@ class Driver:
         self._scratch = scratch
         self._changed = changed
         self._open: dict[str, Submission] = {}
+        self._doubt: list[Submission] = []
+        self._seen: Counter[tuple[str, str]] = Counter()  # how often something must be seen before it is believed
+        self._calls_before = Counter(ledger.calls())
 
     def recover(self) -> int:
         """Adopt what an earlier nsw left: submissions with an id, and those in doubt that the scheduler knows.
@@ -69,34 +76,26 @@ class Driver:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
         scripts = _Scripts(self._folder)
-        self._open = {s.name: s for s in self._ledger.submissions("submitted", scripts)}
-        adopted = 0
-        for submission in self._ledger.submissions("intent", scripts):
-            native = self._scheduler.find(submission)
-            if native is not None:
-                self._ledger.submitted(submission.name, native)
-                adopted += 1
-            elif any(self._status(run) for run in self._runs_of(submission)):
-                # gone from the scheduler, yet it left its mark: it was submitted and has ended
-                self._ledger.submitted(submission.name, "ended")
-                adopted += 1
-            else:
-                self._ledger.withdraw(submission.name)
+        adopted = sum(self._settle(submission) for submission in self._ledger.submissions("intent", scripts))
         self._open = {s.name: s for s in self._ledger.submissions("submitted", scripts)}
         return adopted
 
     def run(self, wait_s: float = 0.5) -> None:
         """Until no run is planned or in flight."""
-        while self.step():
-            self._scheduler.wait(wait_s)
+        try:
+            while self.step():
+                self._scheduler.wait(wait_s)
+        finally:
+            self._save_calls()
 
     def step(self) -> bool:
         """One round: submit what there is room for, poll, judge. False when nothing is left to do."""
+        self._settle_doubts()
         self._submit()
         self._poll()
         if self._cancel_asked():
             self.cancel()
-        return bool(self._open) or self._ledger.has_planned()
+        return bool(self._open or self._doubt) or self._ledger.has_planned()
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs: all that are not over, or those named. What a cancelled task had finished stays."""
@@ -104,66 +103,141 @@ class Driver:
         chosen = None if runs is None else set(runs)
         rows = [r for r in self._ledger.runs("state IN ('planned','intent','submitted','queued','running')")
                 if chosen is None or r.id in chosen]  # fmt: skip
-        hit = {r.submission for r in rows if r.submission}
-        self._scheduler.cancel([s for s in self._open.values() if s.name in hit])
-        self._poll()
-        now_ended = {r.id for r in self._ledger.runs("state = 'done'")}
+        self._scheduler.cancel(self._holding(rows))
+        self._poll(at_once=True)
+        now_ended = {r.id for r in self._ledger.runs("state IN ('done', 'failed')")}
         self._ledger.update_runs(
             [r.id for r in rows if r.id not in now_ended],
             state=State.CANCELLED,
             reason="cancelled by nsw cancel",
         )
-        for submission in list(self._open.values()):
-            self._close_if_over(submission)
+        self._close_what_is_over()
         self._changed([r.id for r in rows])
 
     def _cancel_asked(self) -> bool:
         return (self._folder.path / _CANCEL).exists()
 
-    def _submit(self) -> None:
-        room = self._scheduler.room(list(self._open.values()))
-        if room <= 0:
-            return
-        for job, task, attempt, gpus in self._ledger.pending_tasks(room):
-            submission = Submission(
-                name=submission_name(self._folder.id, job, task, attempt),
-                job=job,
-                script=self._folder.script(job).absolute(),
-                attempt=attempt,
-                tasks=(task,),
-                gpus=gpus,
-            )
-            self._ledger.intend(submission)
-            native = self._scheduler.submit(submission)
-            if native is None:
-                self._ledger.withdraw(submission.name)
-                continue
-            self._ledger.submitted(submission.name, native)
-            self._open[submission.name] = replace(submission, native_id=native)
-            self._changed([r.id for r in self._runs_of(submission)])
+    def _holding(self, rows: Iterable[RunRow]) -> list[Submission]:
+        """The open submissions with only the tasks of these runs."""
+        tasks: dict[str, set[int]] = {}
+        for run in rows:
+            if run.submission in self._open:
+                tasks.setdefault(run.submission, set()).add(run.task)
+        return [replace(self._open[name], tasks=tuple(sorted(some))) for name, some in tasks.items()]
 
-    def _poll(self) -> None:
-        if not self._open:
+    # --- submitting -------------------------------------------------------------------------------------
+
+    def _submit(self) -> None:
+        if self._doubt:  # what became of the last submission is not known
             return
-        answers = self._scheduler.poll(list(self._open.values()))
-        changed: list[str] = []
+        try:
+            room = self._scheduler.room(list(self._open.values()))
+            if room <= 0:
+                return
+            pending = self._ledger.pending_tasks(room * self._runs_per_task)
+            most = self._scheduler.most_tasks() if pending else 1
+        except UnreachableError:  # it says so itself when that lasts
+            return
+        for submission in submissions(self._folder, pending, most):
+            if self._scheduler.room(list(self._open.values())) <= 0:
+                return
+            if not self._hand_over(submission) and self._scheduler.batches:
+                return
+
+    @cached_property
+    def _runs_per_task(self) -> int:
+        return self._ledger.runs_per_task() if self._scheduler.batches else 1
+
+    def _hand_over(self, submission: Submission) -> bool:
+        """Submit one; False when it was not taken."""
+        self._ledger.intend(submission)
+        try:
+            native = self._scheduler.submit(submission)
+        except RefusedError as fault:
+            self._refused(submission, fault)
+            return True
+        except UnreachableError:
+            self._doubt.append(submission)
+            return False
+        if native is None:
+            self._ledger.withdraw(submission.name)
+            return False
+        self._adopt(submission, native)
+        self._changed([r.id for r in self._runs_of(submission)])
+        return True
+
+    def _adopt(self, submission: Submission, native: str) -> None:
+        self._ledger.submitted(submission.name, native)
+        self._open[submission.name] = replace(submission, native_id=native)
+
+    def _refused(self, submission: Submission, fault: RefusedError) -> None:
+        """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
+        place = json.loads(self._ledger.meta("places") or "{}").get(fault.key or "")
+        asks = f"; resources.{fault.key}" + (f" at {place}" if place else "") if fault.key else ""
+        hint = f"; {fault.hint}" if fault.hint else ""
+        runs = [r.id for r in self._runs_of(submission)]
         with self._ledger.transaction():
-            for submission in list(self._open.values()):
+            self._ledger.update_runs(runs, state=State.FAILED, reason=f"{fault.message}{asks}{hint}")
+            self._ledger.finish_submission(submission.name)
+        self._changed(runs)
+
+    def _settle_doubts(self) -> None:
+        """Look up what is in doubt; while the scheduler cannot tell, it stays in doubt."""
+        while self._doubt:
+            try:
+                self._settle(self._doubt[0])
+            except UnreachableError:
+                return
+            self._doubt.pop(0)
+
+    def _settle(self, submission: Submission) -> bool:
+        """Find out whether a submission in doubt exists, and adopt or withdraw it."""
+        native = self._scheduler.find(submission)
+        if native is None and any(self._status(run) for run in self._runs_of(submission)):
+            native = "ended"  # gone from the scheduler, yet it left its mark: it was submitted and has ended
+        if native is None:
+            self._ledger.withdraw(submission.name)
+            return False
+        self._adopt(submission, native)
+        return True
+
+    # --- watching ---------------------------------------------------------------------------------------
+
+    def _poll(self, *, at_once: bool = False) -> None:
+        if not self._open or not (at_once or self._scheduler.due()):
+            return
+        flying = self._ledger.in_flight()
+        self._close_what_is_over(flying)
+        asked = self._holding(run for runs in flying.values() for run in runs)
+        answers = self._scheduler.poll(asked)
+        changed: list[str] = []
+        never: list[tuple[RunRow, Answer]] = []
+        with self._ledger.transaction():
+            for submission in asked:
                 told = answers.get(submission.name, {})
-                for run in self._runs_of(submission):
-                    if self._judge(run, told.get(run.task, Answer(Phase.UNKNOWN))):
+                for run in flying[submission.name]:
+                    answer = told.get(run.task, Answer(Phase.UNKNOWN))
+                    if answer.never:
+                        never.append((run, answer))
+                    else:
+                        self._seen.pop((run.id, "never"), None)
+                    if self._judge(run, answer):
                         changed.append(run.id)
-                self._close_if_over(submission)
+        changed += self._give_up(never)
+        self._close_what_is_over()
+        self._save_calls()
         if changed:
             self._changed(changed)
 
     def _judge(self, run: RunRow, answer: Answer) -> bool:
-        if run.state not in IN_FLIGHT:
+        # what waits has written nothing yet, or what it wrote was before it was put back into the queue
+        status = None if answer.phase is Phase.QUEUED else self._status(run)
+        if self._is_early(run, answer, status):
             return False
-        status = self._status(run)
         verdict = judge(answer, status)
         if verdict.ended:
-            self._collect(run)
+            collect(self._folder, self._transport, self._scratch, run)
+            verdict = self._with_last_words(run, verdict)
             self._ledger.update_runs([run.id], state=verdict.state, reason=verdict.reason, reading=Reading.COLLECTED,
                                      **_times(status))  # fmt: skip
             return True
@@ -172,31 +246,62 @@ class Driver:
         self._ledger.update_runs([run.id], state=verdict.state, reason=verdict.reason, **_times(status))
         return True
 
-    def _close_if_over(self, submission: Submission) -> None:
-        if not any(run.state in IN_FLIGHT for run in self._runs_of(submission)):
-            self._ledger.finish_submission(submission.name)
-            self._open.pop(submission.name, None)
+    def _with_last_words(self, run: RunRow, verdict: Verdict) -> Verdict:
+        """What the program said last belongs to why it failed."""
+        if verdict.state is not State.FAILED:
+            return verdict
+        words = last_words(read_tail(self._folder.reports / run.id / "stderr"))
+        return replace(verdict, reason=f"{verdict.reason}: {words}") if words else verdict
+
+    def _is_early(self, run: RunRow, answer: Answer, status: Status | None) -> bool:
+        """Whether to look once more before believing that a run of a batch job is over."""
+        if not self._scheduler.batches:
+            return False
+        if answer.phase is Phase.ENDED:
+            if not answer.clean or (status is not None and status.state in {"done", "failed"}):
+                return False
+            self._seen[run.id, "clean"] += 1  # its file may take a while to travel through a shared file system
+            return self._seen[run.id, "clean"] <= _LATE_FILE
+        # ended by a signal: the scheduler may be about to put the job back into the queue
+        signalled = status is not None and status.state == "failed" and status.exit_code in _SIGNALLED
+        return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
+
+    def _give_up(self, never: list[tuple[RunRow, Answer]]) -> list[str]:
+        """End tasks that wait for what will not come, once that was said twice in a row."""
+        sure = {}
+        for run, answer in never:
+            self._seen[run.id, "never"] += 1
+            if self._seen[run.id, "never"] >= _NEVER:
+                sure[run.id] = (run, answer)
+        if not sure:
+            return []
+        try:
+            self._scheduler.cancel(self._holding(run for run, _ in sure.values()))
+        except NswError:  # it is tried again after the next poll
+            return []
+        with self._ledger.transaction():
+            for run, answer in sure.values():
+                self._ledger.update_runs(
+                    [run.id], state=State.FAILED, reason=f"it would never have begun: {answer.reason}"
+                )
+        return list(sure)
+
+    def _close_what_is_over(self, flying: Mapping[str, object] | None = None) -> None:
+        still = self._ledger.submissions_in_flight() if flying is None else flying
+        for name in [n for n in self._open if n not in still]:
+            self._ledger.finish_submission(name)
+            del self._open[name]
+
+    def _save_calls(self) -> None:
+        calls = self._scheduler.calls()
+        if calls:
+            self._ledger.set_calls(self._calls_before + Counter(calls))
 
     def _runs_of(self, submission: Submission) -> list[RunRow]:
         return self._ledger.runs("submission = ?", (submission.name,))
 
     def _status(self, run: RunRow) -> Status | None:
         return parse_status(self._transport.read(f"{run_folder(self._scratch, run.id, run.attempt)}/status", 65536))
-
-    def _collect(self, run: RunRow) -> None:
-        """Bring a run's reports and its output; an earlier attempt's move aside."""
-        source = run_folder(self._scratch, run.id, run.attempt)
-        target = self._folder.reports / run.id
-        if run.attempt > 1:
-            _set_aside(target)
-        for name in self._transport.glob(source, (*run.reports, *KEPT_FILES)):
-            self._transport.get(f"{source}/{name}", target / name)
-
-
-def submission_name(campaign: str, job: str, task: int, attempt: int) -> str:
-    """The deterministic name under which tasks are submitted: the same tasks never get another."""
-    digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:16]
-    return f"nsw-{digest}"
 
 
 def ask_to_cancel(folder: CampaignFolder) -> None:
@@ -213,19 +318,6 @@ def _times(status: Status | None) -> dict[str, object]:
         "ended": status.ended,
         "exit_code": status.exit_code,
     }
-
-
-def _set_aside(target: Path) -> None:
-    old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
-    if not old:
-        return
-    number = 1
-    while (target / f"attempt-{number}").exists():
-        number += 1
-    aside = target / f"attempt-{number}"
-    aside.mkdir()
-    for file in old:
-        file.rename(aside / file.name)
 
 
 class _Scripts(dict[str, "Path"]):

@@ -153,6 +153,15 @@ class Ledger:
         """Write a fact of the campaign."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
+    def calls(self) -> dict[str, int]:
+        """How often each command of the scheduler was run for this campaign."""
+        found: dict[str, int] = json.loads(self.meta("calls") or "{}")
+        return found
+
+    def set_calls(self, calls: Mapping[str, int]) -> None:
+        """Write that down."""
+        self.set_meta("calls", json.dumps(calls))
+
     # --- runs -------------------------------------------------------------------------------------------
 
     def add_plan(self, plan: Plan) -> None:
@@ -194,6 +203,25 @@ class Ledger:
             " GROUP BY job, task ORDER BY min(seq)",
             (limit,),
         ).fetchall()
+
+    def runs_per_task(self) -> int:
+        """The most runs that one task holds."""
+        found = self._db.execute("SELECT max(n) FROM (SELECT count(*) n FROM runs GROUP BY job, task)").fetchone()[0]
+        return found or 1
+
+    def in_flight(self) -> dict[str, list[RunRow]]:
+        """Runs that are submitted and not over, by their submission."""
+        found: dict[str, list[RunRow]] = {}
+        for run in self.runs("state IN ('submitted', 'queued', 'running')"):
+            found.setdefault(run.submission or "", []).append(run)
+        return found
+
+    def submissions_in_flight(self) -> set[str]:
+        """Names of submissions with runs that are not over."""
+        found = self._db.execute(
+            "SELECT DISTINCT submission FROM runs WHERE state IN ('intent', 'submitted', 'queued', 'running')"
+        )
+        return {name for (name,) in found}
 
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from nsw.campaign.ledger import State
 from nsw.schedulers.model import Answer, Phase
 
+_LAST_WORDS = 200  # characters
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -51,7 +53,7 @@ def parse_status(content: bytes | None) -> Status | None:
 
 
 def judge(answer: Answer, status: Status | None) -> Verdict:
-    """Weigh both witnesses. A finished status file decides; else an absent task is gone only if the scheduler says so."""
+    """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
     if status is not None and status.state in {"done", "failed"}:
         return Verdict(State(status.state), status.reason, ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
@@ -69,6 +71,14 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
         {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
         answer.reason,
     )
+
+
+def last_words(stderr: bytes | None) -> str | None:
+    """The last line that a program wrote on stderr, shortened: most often it says why it failed."""
+    lines = [line.strip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
+    if not lines:
+        return None
+    return lines[-1] if len(lines[-1]) <= _LAST_WORDS else lines[-1][: _LAST_WORDS - 3] + "..."
 
 
 def _number(text: str | None) -> float | None:

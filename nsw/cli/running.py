@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
@@ -17,6 +16,7 @@ from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from nsw.campaign.drive import Driver
     from nsw.plan.model import Plan

@@ -23,7 +23,8 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
     if site.scheduler not in SCHEDULERS:
         found.append(
             place.document.diagnostic(
-                ("sites", site.name, "scheduler"), f"scheduler {site.scheduler}: not yet; this version knows local and slurm"
+                ("sites", site.name, "scheduler"),
+                f"scheduler {site.scheduler}: not yet; this version knows local and slurm",
             )
         )
     if site.transport.kind not in TRANSPORTS:

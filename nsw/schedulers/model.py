@@ -14,22 +14,29 @@ if TYPE_CHECKING:
 class Phase(StrEnum):
     """Where a task is, as far as its scheduler says. `GONE`: the scheduler knows nothing of it (any more).
 
-    `UNKNOWN`: it could not be asked; that is no statement about the task.
+    `UNKNOWN`: it could not be asked; that is no statement about the task. `LOST`: it could, again and again,
+    and nobody knows the task.
     """
 
     QUEUED = "queued"
     RUNNING = "running"
     ENDED = "ended"
     GONE = "gone"
+    LOST = "lost"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the scheduler says of one task, with its reason in words where it gives one."""
+    """What the scheduler says of one task, with its reason in words where it gives one.
+
+    `never`: it waits for what will not come. `clean`: it ended without a fault of its own.
+    """
 
     phase: Phase
     reason: str | None = None
+    never: bool = False
+    clean: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,19 @@ class Scheduler(Protocol):
     batches: bool  # takes many tasks in one submission and queues them itself
     shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
 
+    def most_tasks(self) -> int:
+        """How many tasks one submission may hold; also how far apart the first and the last may be."""
+
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be submitted now."""
 
     def submit(self, submission: Submission) -> str | None:
-        """Hand it over; the scheduler's id, or None when there is no room for it after all."""
+        """Hand it over; the scheduler's id, or None when there is no room for it after all.
+
+        Raises:
+            RefusedError: It will never take this one.
+            UnreachableError: It could not be told whether it was taken; `find` must be asked.
+        """
 
     def find(self, submission: Submission) -> str | None:
         """The id of a submission whose outcome is in doubt, by its name; None when there is none.
@@ -67,11 +82,17 @@ class Scheduler(Protocol):
             UnreachableError: It could not be told.
         """
 
+    def due(self) -> bool:
+        """Whether it is time to ask again; a scheduler that costs nothing to ask always says yes."""
+
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """An answer for each task of each submission, by its name."""
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """End what is queued or running of these."""
+        """End what is queued or running of these, of each only the tasks that it names."""
 
     def wait(self, seconds: float) -> None:
         """Return when something may have changed, at the latest after so many seconds."""
+
+    def calls(self) -> dict[str, int]:
+        """How often each command of the scheduler was run by this process."""

@@ -48,9 +48,19 @@ def render_job(
         campaign=campaign,
         scratch=scratch,
         version=__version__,
+        directives=_directives(scheduler, job, scratch),
         tools=sorted((tools or {}).items()),
     )
     return text.rstrip("\n") + "\n"
+
+
+def _directives(scheduler: str, job: Job, scratch: str) -> list[str]:
+    """The scheduler's own lines at the head of the script."""
+    if scheduler == "slurm":
+        from nsw.scripts.slurm import directives
+
+        return directives(job, scratch)
+    return []
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,311 @@
+"""Slurm: the commands to ask it with, and what its answers mean. Pure: argument lists out, text in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.slurm_words import FULL, NOT_SENT, REASON_FAMILIES, REASONS, REFUSALS, STATES, TRANSIENT, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.schedulers.model import Submission
+
+# variables that would change what the commands do or print; SLURM_CONF says which cluster and stays
+CLEARED = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
+KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
+
+_UNIT = "\x1f"  # no state, reason or name of nsw's holds it
+_SQUEUE_FIELDS = ("%A", "%F", "%K", "%T", "%j", "%r")
+_SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList")
+_LONGEST_LIST = 500  # ids on one command line
+_INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A submission as Slurm knows it: its job id and, of an array, which task its index 0 is.
+
+    Written as `123` or, of an array, `123/0`.
+    """
+
+    job: int
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.job) if self.offset is None else f"{self.job}/{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Native | None:
+        """Read it back; None when it is none (a submission that had ended before it was found)."""
+        match = re.fullmatch(r"(\d+)(?:/(\d+))?", text or "")
+        return match and cls(int(match[1]), None if match[2] is None else int(match[2]))
+
+    def task(self, index: int | None, tasks: Sequence[int]) -> int:
+        """The task of an array index; of a single job its only one."""
+        return tasks[0] if self.offset is None or index is None else index + self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One job or array task in the words of squeue or sacct; `index` is None for a job that is no array."""
+
+    job: int
+    index: int | None
+    name: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a cluster is set to."""
+
+    version: str = ""
+    max_array_size: int = 1001
+    min_job_age_s: int = 300
+    accounting: bool = True
+
+
+def submit_command(submission: Submission, *, log: str, comment: str, throttle: int | None = None) -> list[str]:
+    """The sbatch of a submission: an array when it holds several tasks; what it needs stands in the script.
+
+    Args:
+        submission: What to submit.
+        log: File for what the job script prints, without its ending; `%` in it stands for itself.
+        comment: Comes back from squeue and sacct.
+        throttle: How many tasks may run at the same time.
+    """
+    first = submission.tasks[0]
+    base = log.replace("%", "%%")
+    words = ["sbatch", "--parsable", f"--job-name={submission.name}", f"--comment={comment}", "--open-mode=append"]
+    if len(submission.tasks) == 1:
+        return [*words, f"--output={base}.log", str(submission.script), str(submission.attempt), str(first)]
+    limit = f"%{throttle}" if throttle is not None and throttle < len(submission.tasks) else ""
+    return [
+        *words,
+        f"--array={ranges(t - first for t in submission.tasks)}{limit}",
+        f"--output={base}.%a.log",
+        str(submission.script),
+        str(submission.attempt),
+        str(first),
+    ]
+
+
+def native_of(submission: Submission, job: int) -> Native:
+    """How a submission with this job id is written down."""
+    return Native(job, submission.tasks[0] if len(submission.tasks) > 1 else None)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-3,7` of rising numbers."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def parse_ranges(text: str) -> list[int]:
+    """The numbers of `0-3,7`, `0-6:2` or `0-3,7%2`; what Slurm cut short (`...`) is left out."""
+    found: list[int] = []
+    for part in text.partition("%")[0].split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+        if match:
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            found += range(first, last + 1, max(1, step))
+    return found
+
+
+def parse_submitted(stdout: str) -> int | None:
+    """The job id that `sbatch --parsable` printed (`123` or `123;cluster`), among whatever a site's wrapper says."""
+    for line in reversed(stdout.splitlines()):
+        match = re.fullmatch(r"(?:Submitted batch job )?(\d+)(?:;\S+)?", line.strip())
+        if match:
+            return int(match[1])
+    return None
+
+
+def test_command(script: str) -> list[str]:
+    """Ask whether and when a script could run, without submitting it."""
+    return ["sbatch", "--test-only", script, "1", "0"]
+
+
+def parse_test(result: CommandResult) -> str | None:
+    """`2026-01-01T00:00:00 ... in partition gpu` of `sbatch --test-only`; None when it was refused."""
+    match = re.search(r"Job \d+ to start at (.*)", result.stderr + result.stdout)
+    return match[1].strip() if result.returncode == 0 and match else None
+
+
+def is_full(result: CommandResult) -> bool:
+    """Refused only because enough is in the queue already."""
+    return any(text in result.stderr for text in FULL)
+
+
+def not_sent(result: CommandResult) -> bool:
+    """The command certainly did not reach the controller."""
+    return result.returncode == 127 or any(text in result.stderr for text in NOT_SENT)
+
+
+def transient(result: CommandResult) -> bool:
+    """A fault of the moment, which says nothing of the job."""
+    return result.timed_out or any(text in result.stderr for text in TRANSIENT)
+
+
+def refusal(result: CommandResult) -> tuple[str, str | None, str | None]:
+    """Why sbatch refused: its sentence, the key of `resources` that asks for it, what to do."""
+    lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in result.stderr.splitlines() if line.strip()]
+    lines = [line.removeprefix("Batch job submission failed: ") for line in lines if not line.startswith('Try "')]
+    said = "; ".join(dict.fromkeys(lines)) or f"exit status {result.returncode}, without a word"
+    for known in REFUSALS:
+        if known.text.lower() in said.lower():
+            return said, known.key, known.hint
+    return said, None, None
+
+
+def queue_command(names: Sequence[str] = ()) -> list[str]:
+    """One squeue for everything; of certain jobs only where they are few."""
+    some = [f"--name={','.join(names)}"] if 0 < len(names) <= _LONGEST_LIST else []
+    return ["squeue", "--me", "-h", "-r", "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
+
+
+def parse_queue(stdout: str) -> list[Line]:
+    """The lines of `queue_command`; what is no such line is left out."""
+    found: list[Line] = []
+    for text in stdout.splitlines():
+        fields = text.split(_UNIT)
+        if len(fields) != len(_SQUEUE_FIELDS) or not fields[1].isdigit():
+            continue
+        _, base, index, state, name, reason = fields
+        told = answer(state, reason)
+        indices = [None] if index == "N/A" else parse_ranges(index.strip("[]"))
+        found += [Line(int(base), i, name, told) for i in indices]
+    return found
+
+
+def history_command(jobs: Sequence[int]) -> list[str]:
+    """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
+    return [*_SACCT, "-j", ",".join(str(j) for j in jobs[:_LONGEST_LIST])]
+
+
+def history_by_name_command(name: str, minutes: int) -> list[str]:
+    """The sacct of a name: a relative start, since clocks and time zones differ and the default is midnight."""
+    return [*_SACCT, f"--name={name}", "-S", f"now-{max(1, minutes)}minutes"]
+
+
+_SACCT = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
+
+
+def parse_history(stdout: str) -> list[Line]:
+    """The lines of the sacct commands, less what sbatch refused (it uses an id and shows up as failed)."""
+    found: list[Line] = []
+    for text in stdout.splitlines():
+        fields = text.split(_UNIT)
+        match = _INDEX.match(fields[0])
+        if len(fields) != len(_SACCT_FIELDS) or match is None:
+            continue
+        _, name, state, code, nodes = fields
+        if state == "FAILED" and code == "1:0" and nodes == "None assigned":
+            continue
+        told = answer(state, _exit_words(code) if state.startswith("FAILED") else "")
+        indices = _indices(match)
+        found += [Line(int(match["base"]), i, name, told) for i in indices]
+    return found
+
+
+def _indices(match: re.Match[str]) -> Sequence[int | None]:
+    if match["ranges"] is not None:
+        return parse_ranges(match["ranges"])
+    return [None if match["index"] is None else int(match["index"])]
+
+
+def _exit_words(code: str) -> str:
+    status, _, sign = code.partition(":")
+    if code == "0:53":
+        return "JobLaunchFailure"
+    if sign not in {"", "0"}:
+        return f"signal {sign}"
+    return f"exit status {status}"
+
+
+def answer(state: str, reason: str) -> Answer:
+    """What a state and a reason mean together. An unknown state is no statement."""
+    word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
+    phase, ended = STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
+    why = reason_of(reason)
+    if phase is Phase.ENDED:
+        more = why.sentence if why and reason not in {"NonZeroExitCode", "None", ""} else ""
+        said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
+        return Answer(phase, said, clean=word == "COMPLETED")
+    if phase is Phase.QUEUED and word == "PENDING":
+        if why is None:
+            return Answer(phase)
+        return Answer(phase, f"{why.sentence} ({reason})" if why.sentence else None, never=why.never)
+    return Answer(phase, ended)
+
+
+def reason_of(text: str) -> Reason | None:
+    """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`)."""
+    bare = text.strip("() ")
+    known = REASONS.get(bare) or REASONS.get(bare.split(",")[0].split(":")[0].strip())
+    if known is not None:
+        return known
+    for beginning, family in REASON_FAMILIES:
+        if bare.startswith(beginning):
+            return family
+    return Reason(bare) if bare else None
+
+
+def facts_command() -> list[str]:
+    """What the cluster is set to."""
+    return ["scontrol", "show", "config"]
+
+
+def parse_facts(stdout: str) -> Facts:
+    """The settings that matter here; what is not said is taken as Slurm's default."""
+    said = dict(re.findall(r"^(\w+)\s*= (.*)$", stdout, re.MULTILINE))
+
+    def number(key: str, default: int) -> int:
+        match = re.match(r"\d+", said.get(key, ""))
+        return int(match[0]) if match else default
+
+    storage = said.get("AccountingStorageType", "").strip()
+    return Facts(
+        version=said.get("SLURM_VERSION", "").strip(),
+        max_array_size=number("MaxArraySize", 1001),
+        min_job_age_s=number("MinJobAge", 300),
+        accounting=storage not in {"", "(null)", "accounting_storage/none"},
+    )
+
+
+def cancel_command(submissions: Sequence[Submission]) -> list[str] | None:
+    """One scancel for all of these; of an array only the tasks that are named. None: there is nothing to cancel."""
+    words: list[str] = []
+    for submission in submissions:
+        native = Native.parse(submission.native_id)
+        if native is None:
+            continue
+        if native.offset is None:
+            words.append(str(native.job))
+        else:
+            offset = native.offset
+            words.append(f"{native.job}_[{ranges(t - offset for t in submission.tasks)}]")
+    return ["scancel", *words] if words else None
+
+
+def throttle_command(native: Native, limit: int) -> list[str]:
+    """Change how many tasks of an array may run at the same time."""
+    return ["scontrol", "update", f"JobId={native.job}", f"ArrayTaskThrottle={limit}"]
+
+
+def memory_words(log: str) -> str | None:
+    """The line of a job's output that tells of too much memory: without cgroups the state does not say so."""
+    match = re.search(
+        r"^.*(?:exceeded memory limit|oom-kill event|Out Of Memory|oom_kill).*$", log, re.MULTILINE | re.IGNORECASE
+    )
+    return match and re.sub(r"^slurmstepd: (error: )?", "", match[0]).strip()

@@ -1,0 +1,91 @@
+"""The one way in which a scheduler's commands are run: with a timeout, counted, again after faults of the moment."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.transport.model import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a command is tried and how long is waited in between (seconds, doubling, with jitter)."""
+
+    tries: int = 1
+    first_s: float = 1.0
+    most_s: float = 30.0
+
+    def pause(self, tried: int, random: float) -> float:
+        """Seconds to wait after so many tries; `random` is in 0..1."""
+        return min(self.most_s, self.first_s * 2.0 ** (tried - 1)) * (0.5 + random)
+
+
+ONCE = Retry()
+PATIENT = Retry(tries=4)
+
+
+class Runner:
+    """Runs commands over a transport.
+
+    Args:
+        transport: The way to the site.
+        transient: Tells of a result whether it is a fault of the moment.
+        without: Beginnings of names of environment variables that no command may see.
+        keep: Names among those that it may.
+        sleep: Waits; tests hand in their own, as for `draw`, which gives numbers in 0..1.
+        draw: Randomness of the pauses.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        transient: Callable[[CommandResult], bool],
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        sleep: Callable[[float], object] = time.sleep,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._transport = transport
+        self._transient = transient
+        self._without = tuple(without)
+        self._keep = tuple(keep)
+        self._sleep = sleep
+        self._draw = draw
+        self.calls: Counter[str] = Counter()
+
+    def run(self, argv: Sequence[str], *, timeout: float, retry: Retry = ONCE) -> CommandResult:
+        """Run a command; after a fault of the moment again, as often as `retry` says.
+
+        Returns:
+            What it did at last, good or bad.
+        """
+        tried = 0
+        while True:
+            self.calls[argv[0]] += 1
+            result = self._transport.run(argv, timeout=timeout, without=self._without, keep=self._keep)
+            tried += 1
+            if tried >= retry.tries or not self._transient(result):
+                return result
+            self._sleep(retry.pause(tried, self._draw()))
+
+    def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
+        """As `run`, for a command that must succeed.
+
+        Raises:
+            CommandError: It did not; the error holds all that it said.
+        """
+        result = self.run(argv, timeout=timeout, retry=retry)
+        if result.returncode != 0 or result.timed_out:
+            raise CommandError(result, what=what)
+        return result
