@@ -1,0 +1,139 @@
+"""The demo's answers equal the README beside the recordings, and plain SQL over them."""
+
+import json
+import re
+import sqlite3
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import nsw.demo
+from nsw.demo import extract, recordings
+
+CASES = [(g, b) for g in (1, 2, 4) for b in (8, 16, 32, 128)]
+
+
+def readme_figures() -> dict[tuple[int, int], float]:
+    """images/s by GPUs and batch, from the table in the recordings' README."""
+    text = (Path(nsw.demo.__file__).parent / "recordings" / "alexnet-4xH200" / "README.md").read_text()
+    rows = re.findall(r"^\| (\d) GPUs? \|([^\n]*)\|$", text, re.MULTILINE)
+    return {
+        (int(gpus), batch): float(cell)
+        for gpus, cells in rows
+        for batch, cell in zip((8, 16, 32, 128), cells.split("|"), strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def summary(demo):
+    done = demo.nsw("summarize", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def cases(summary):
+    return {(c["params"]["gpus"], c["params"]["batch"]): c for c in summary["cases"]}
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    """An open database for each case, straight from the recordings."""
+    folder = tmp_path_factory.mktemp("recordings")
+    found = {}
+    for recording in recordings():
+        path = next(p for p in extract(recording, folder) if p.suffix == ".sqlite")
+        found[recording.params["gpus"], recording.params["batch"]] = sqlite3.connect(path)
+    yield found
+    for database in found.values():
+        database.close()
+
+
+def test_the_scaling_table_is_the_readme_beside_the_recordings(summary):
+    figures = readme_figures()
+    assert len(figures) == 12
+    points = {(p["at"], p["series"]["batch"]): p for p in summary["scaling"]["points"]}
+    assert {key: p["figure"] for key, p in points.items()} == figures
+    for (gpus, batch), p in points.items():
+        speedup = figures[gpus, batch] / figures[1, batch]
+        assert p["speedup"] == pytest.approx(speedup, rel=1e-12)
+        assert p["efficiency_pct"] == pytest.approx(100 * speedup / gpus, rel=1e-12)
+        assert p["profiled"] is True
+
+
+def test_every_case_of_the_recipe_is_answered(cases):
+    assert sorted(cases) == sorted(CASES)
+
+
+def operations(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Time and calls of each kernel, copy kind and set, in SQL and nothing else."""
+    kernels = db.execute(
+        "SELECT s.value, sum(k.end - k.start), count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+        " JOIN StringIds s ON s.id = k.demangledName GROUP BY k.demangledName"
+    )
+    found = {name: (ns, calls) for name, ns, calls in kernels}
+    names = {1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]", 8: "[CUDA memcpy Device-to-Device]"}
+    for kind, ns, calls in db.execute(
+        "SELECT copyKind, sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY GROUP BY copyKind"
+    ):
+        found[names[kind]] = (ns, calls)
+    ns, calls = db.execute("SELECT sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMSET").fetchone()
+    if calls:
+        found["[CUDA memset]"] = (ns, calls)
+    return found
+
+
+def covering(found: dict[str, tuple[int, int]], cover: float = 0.9) -> dict[str, tuple[int, int]]:
+    """The largest that together take `cover` of the whole."""
+    whole, running, chosen = sum(ns for ns, _ in found.values()), 0, {}
+    for name, (ns, calls) in sorted(found.items(), key=lambda item: -item[1][0]):
+        if running >= cover * whole:
+            break
+        running += ns
+        chosen[name] = (ns, calls)
+    return chosen
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_hotspots_are_those_of_plain_sql(case, cases, databases):
+    found = operations(databases[case])
+    assert {h["name"]: (h["total_ns"], h["calls"]) for h in cases[case]["hotspots"]} == covering(found)
+    whole = sum(ns for ns, _ in found.values())
+    assert cases[case]["gpu_ns"] == whole
+    for h in cases[case]["hotspots"]:
+        assert h["share_pct"] == pytest.approx(100 * h["total_ns"] / whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_share_of_communication_is_that_of_plain_sql(case, cases, databases):
+    found = operations(databases[case])
+    nccl = sum(ns for name, (ns, _) in found.items() if name.startswith("nccl"))
+    whole = sum(ns for ns, _ in found.values())
+    assert cases[case]["communication_pct"] == pytest.approx(100 * nccl / whole, rel=1e-12)
+    assert (nccl > 0) == (case[0] > 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_api_calls_are_those_of_plain_sql(case, cases, databases):
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for name, ns, calls in databases[case].execute(
+        "SELECT s.value, sum(r.end - r.start), count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r"
+        " JOIN StringIds s ON s.id = r.nameId GROUP BY r.nameId"
+    ):
+        short = re.sub(r"_v\d+$", "", name)
+        found[short][0] += ns
+        found[short][1] += calls
+    expected = covering({name: (ns, calls) for name, (ns, calls) in found.items()})
+    assert {a["name"]: (a["total_ns"], a["calls"]) for a in cases[case]["api"]} == expected
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_copies_have_the_bytes_and_bandwidth_of_plain_sql(case, cases, databases):
+    rows = databases[case].execute(
+        "SELECT sum(bytes), sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY GROUP BY copyKind"
+    )
+    copies = [c for c in cases[case]["copies"] if c["name"].startswith("[CUDA memcpy")]
+    assert sorted((c["total_bytes"], c["total_ns"], c["calls"]) for c in copies) == sorted(rows)
+    for c in copies:
+        assert c["bytes_per_s"] == pytest.approx(c["total_bytes"] / c["total_ns"] * 1e9, rel=1e-12)

@@ -1,0 +1,92 @@
+"""What the demo prints and writes: always that it was recorded, and never more than was recorded."""
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+RECORDED = ("2026-11-21", "4 NVIDIA H200", "nothing was measured here")
+
+
+def says_recorded(text: str) -> bool:
+    flat = " ".join(text.split())
+    return all(words in flat for words in RECORDED)
+
+
+def test_the_demo_runs_to_its_end(demo):
+    assert demo.returncode == 0, demo.stderr
+    assert "12 runs: 12 done" in demo.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["summarize"], ["summarize", "--json"], ["summarize", "--table", "gpu_summary"], ["status"], ["status", "--json"],
+     ["ls", "--json"], ["plan", "alexnet_scaling", "--site", "demo"], ["render", "alexnet_scaling", "--site", "demo"],
+     ["plan", "alexnet_scaling", "--site", "demo", "--json"]],
+)  # fmt: skip
+def test_every_command_on_the_demo_says_that_it_was_recorded(demo, command):
+    assert says_recorded(demo.nsw(*command).stdout)
+
+
+def test_the_answer_and_the_plan_say_so_too(demo):
+    assert says_recorded(demo.stdout)
+    assert says_recorded(demo.stderr)
+
+
+def test_every_file_that_it_writes_says_so(demo):
+    assert says_recorded((demo.folder / "recipe.lock.yaml").read_text())
+    for script in (demo.folder / "scripts").iterdir():
+        assert says_recorded(script.read_text())
+    tables = list((demo.folder / "tables").glob("*.parquet"))
+    assert {"gpu_summary", "api_summary", "figures"} <= {t.stem for t in tables}
+    for table in tables:
+        assert says_recorded(pq.read_schema(table).metadata[b"nsw_note"].decode())
+
+
+def test_the_pass_that_was_not_recorded_is_absent_with_its_reason(demo):
+    assert "not here: pass baseline: was not recorded" in demo.stdout
+    plan = json.loads(demo.nsw("plan", "alexnet_scaling", "--site", "demo", "--json").stdout)
+    assert [(a["what"], len(a["run_ids"])) for a in plan["absent"]] == [("pass baseline", 12)]
+    assert {r["pass"] for r in plan["runs"]} == {"timeline"}
+
+
+def test_each_row_of_a_table_leads_back_to_its_report(demo):
+    rows = pq.read_table(demo.folder / "tables" / "gpu_summary.parquet").to_pylist()
+    for row in rows:
+        assert (demo.folder / row["report"]).is_file()
+        assert row["run"] in row["report"]
+
+
+def test_the_scaling_table_as_csv(demo):
+    rows = list(csv.DictReader(io.StringIO(demo.nsw("summarize", "-f", "csv").stdout)))
+    assert len(rows) == 12
+    first = next(r for r in rows if r["gpus"] == "4.0" and r["batch"] == "128")
+    assert (first["value"], first["unit"], first["figure"]) == ("50110.1", "images/s", "images_per_sec")
+
+
+def test_the_scaling_table_as_parquet(demo, tmp_path):
+    file = tmp_path / "scaling.parquet"
+    assert demo.nsw("summarize", "-f", "parquet", "-o", str(file)).returncode == 0
+    table = pq.read_table(file)
+    assert table.num_rows == 12
+    assert says_recorded(table.schema.metadata[b"nsw_note"].decode())
+
+
+def test_one_case_keeps_the_ratios_of_the_whole_campaign(demo):
+    one = json.loads(demo.nsw("summarize", "--json", "--case", "gpus-4_batch-8").stdout)
+    assert [c["id"] for c in one["cases"]] == ["gpus-4_batch-8"]
+    (point,) = one["scaling"]["points"]
+    assert point["speedup"] == pytest.approx(6790.5 / 2543.0)
+
+
+def test_a_misspelt_case_or_table_gets_the_nearest(demo):
+    wrong = demo.nsw("summarize", "--case", "gpus-4_batch-9")
+    assert (wrong.returncode, "did you mean 'gpus-4_batch-8'?" in wrong.stderr) == (2, True)
+    wrong = demo.nsw("summarize", "--table", "gpu_sumary")
+    assert (wrong.returncode, "did you mean 'gpu_summary'?" in wrong.stderr) == (2, True)
+
+
+def test_no_colour_codes_reach_a_pipe(demo):
+    assert "\x1b" not in demo.stdout + demo.stderr
