@@ -139,17 +139,6 @@ def report_name(titles: tuple[str, ...], headers: list[str]) -> str:
     return "a table of " + ", ".join(headers[:4])
 
 
-def gpu_kind(name: str, category: str = "") -> str:
-    """The schema's kind of a GPU row: kernel, memcpy, memset or um."""
-    if name.startswith("[CUDA memset"):
-        return "memset"
-    if name.startswith(("[CUDA memcpy", "[CUDA Unified Memory memcpy")):
-        return "memcpy"
-    if name.startswith(("[Unified Memory", "[CUDA Unified Memory")):
-        return "um"
-    return "memcpy" if category == "MEMORY_OPER" else "kernel"
-
-
 def openacc_kind(name: str) -> str:
     """compute, data or other."""
     if name.startswith(("Compute Construct", "Enqueue Launch")):

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys_stats_columns import Marks, column
-from nsw.readers.nsys_stats_kinds import gpu_kind, nvtx_style, openacc_kind, title_unit
+from nsw.readers.nsys_stats_kinds import nvtx_style, openacc_kind, title_unit
+from nsw.readers.nvprof_state import gpu_kind
 from nsw.readers.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.tables.names import short_name
 
@@ -142,7 +143,7 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
         if category == "CUDA_API":
             api.append({"name": name} | _statistics(cells))
         else:
-            gpu.append(named(name) | {"kind": gpu_kind(name, category)} | _statistics(cells))
+            gpu.append(named(name) | _statistics(cells))
     if api and gpu:
         for row in (*api, *gpu):
             row.pop("time_pct", None)

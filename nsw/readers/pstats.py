@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from nsw.tables import Row
 
 # a dict (of any flag) whose first key is a tuple of three: (file, line, function)
-_START = re.compile(
-    rb"[\x7b\xfb](?:[\x28\xa8]\x03\0\0\0|[\x29\xa9]\x03)[aAzZustr\xe1\xc1\xfa\xda\xf5\xf3\xf4]"
-)
+_START = re.compile(rb"[\x7b\xfb](?:[\x28\xa8]\x03\0\0\0|[\x29\xa9]\x03)[aAzZustr\xe1\xc1\xfa\xda\xf5\xf3\xf4]")
 _SAMPLED = re.compile(rb"[\x7b\xfb][\x29\xa9]\x01[zZ\xfa\xda]\x0b__sampled__")
 _EMPTY = (b"{0", b"\xfb0")
 _MAX_BYTES = 1 << 29  # some hundred times the largest real ones; it is decoded in memory
@@ -128,9 +126,7 @@ def _no_calls(functions: list[Row], report: Report) -> None:
 
 def _facts(functions: list[Row]) -> list[Row]:
     """What `pstats` prints above its table: calls, primitive calls, seconds."""
-    facts: list[tuple[str, Any, str | None]] = [
-        ("total_time_s", sum(row["self_s"] for row in functions), "s")
-    ]
+    facts: list[tuple[str, Any, str | None]] = [("total_time_s", sum(row["self_s"] for row in functions), "s")]
     if functions[0]["calls"] is not None:
         facts.append(("function_calls", sum(row["calls"] for row in functions), None))
         facts.append(("primitive_calls", sum(row["primitive_calls"] for row in functions), None))

@@ -101,9 +101,7 @@ class Decoder:
     def _take(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._data):
-            raise MarshalError(
-                f"the file ends within a value that began before byte {self._at}", len(self._data)
-            )
+            raise MarshalError(f"the file ends within a value that began before byte {self._at}", len(self._data))
         taken = self._data[self._at : end]
         self._at = end
         return taken

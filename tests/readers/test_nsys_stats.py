@@ -116,9 +116,7 @@ def test_how_far_a_number_was_rounded_is_known(tmp_path):
 
 def test_the_words_and_units_of_2019(tmp_path):
     report = read_text(tmp_path, OLD)
-    assert [
-        pick(r, "name", "total_ns", "calls", "avg_ns", "max_ns") for r in table(report, "api_summary")
-    ] == [
+    assert [pick(r, "name", "total_ns", "calls", "avg_ns", "max_ns") for r in table(report, "api_summary")] == [
         ("cudaMalloc", 213337778, 20, 10666888.9, 211241494),
         ("cudaMemcpy", 19563000, 20, 978150.0, 6697711),
     ]
@@ -201,16 +199,12 @@ def test_rows_of_ranks_that_srun_labelled_are_told_apart(tmp_path):
 
 
 def test_a_prefix_before_each_line_is_no_part_of_the_table(tmp_path):
-    report = read_text(
-        tmp_path, "".join(f"2024-01-01T10:00:00 node1 | {line}\n" for line in NEW.splitlines())
-    )
+    report = read_text(tmp_path, "".join(f"2024-01-01T10:00:00 node1 | {line}\n" for line in NEW.splitlines()))
     assert [r["total_ns"] for r in table(report, "gpu_summary")] == [3000, 1000, 992, 8]
 
 
 def test_numbers_cut_to_their_column_are_absent_and_said(tmp_path):
-    report = read_text(
-        tmp_path, NEW.replace("    1,000          1   1,000.0", "    1,00…          1   1,000.0")
-    )
+    report = read_text(tmp_path, NEW.replace("    1,000          1   1,000.0", "    1,00…          1   1,000.0"))
     row = table(report, "gpu_summary")[1]
     assert pick(row, "total_ns", "calls", "avg_ns") == (None, 1, 1000.0)
     assert "cut numbers" in report.problems[0].message
@@ -224,12 +218,8 @@ def test_what_nsys_skipped_is_said(tmp_path):
 
 
 def test_tables_without_a_place_are_named(tmp_path):
-    text = (
-        '"Start (ns)","End (ns)","Duration (ns)","Event","Pid","Tid","Tag","Rank"\n1,2,1,MPI_Send,1,1,0,0\n'
-    )
-    report = read_text(
-        tmp_path, OLD + "\nProcessing [r.sqlite] with [/x/reports/mpi_event_trace.py]...\n" + text
-    )
+    text = '"Start (ns)","End (ns)","Duration (ns)","Event","Pid","Tid","Tag","Rank"\n1,2,1,MPI_Send,1,1,0,0\n'
+    report = read_text(tmp_path, OLD + "\nProcessing [r.sqlite] with [/x/reports/mpi_event_trace.py]...\n" + text)
     assert any("mpi_event_trace" in p.message for p in report.problems)
 
 
@@ -250,9 +240,7 @@ def test_shares_of_api_and_gpu_together_are_not_given_as_shares_of_either(tmp_pa
     assert [pick(r, "name", "time_pct", "total_ns") for r in table(report, "api_summary")] == [
         ("cudaMalloc", None, 4000)
     ]
-    assert [pick(r, "name", "time_pct", "total_ns") for r in table(report, "gpu_summary")] == [
-        ("axpy", None, 1000)
-    ]
+    assert [pick(r, "name", "time_pct", "total_ns") for r in table(report, "gpu_summary")] == [("axpy", None, 1000)]
 
 
 def test_names_over_several_lines_and_with_quotes_stay_whole(tmp_path):
@@ -264,9 +252,7 @@ def test_names_over_several_lines_and_with_quotes_stay_whole(tmp_path):
 
 
 def test_a_quote_that_is_never_closed_costs_its_row_only(tmp_path):
-    csv = (
-        'Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Name\n100.0,1,1,1.0,1,1,"broken\n\n\n'
-    )
+    csv = 'Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Name\n100.0,1,1,1.0,1,1,"broken\n\n\n'
     report = read_text(tmp_path, csv + "\n" * 200 + NEW)
     assert len(table(report, "gpu_summary")) >= 4
 
@@ -452,9 +438,7 @@ def test_nsys_traces_are_the_events_of_its_database(form, database, tmp_path):
     assert {pick(r, "src_memory", "dst_memory", "grid_x") for r in copied} == {("pageable", "device", None)}
     for row, (_, _, size) in zip(copied, copies, strict=True):
         assert row["bytes"] == pytest.approx(size, abs=row["bytes_pm"])
-    assert [pick(r, "duration_ns", "tid", "pid", "return_value") for r in api] == [
-        (n, 78, 77, 0) for _, n in calls
-    ]
+    assert [pick(r, "duration_ns", "tid", "pid", "return_value") for r in api] == [(n, 78, 77, 0) for _, n in calls]
 
 
 @pytest.mark.nsys

@@ -90,9 +90,7 @@ def test_a_profile_of_another_python_is_read(python, tmp_path):
     path = tmp_path / "out.prof"
     if (interpreter := runs(python)) is None:
         pytest.skip(f"no {python} here")
-    subprocess.run(
-        [interpreter, "-m", "cProfile", "-o", str(path), str(program)], capture_output=True, check=True
-    )
+    subprocess.run([interpreter, "-m", "cProfile", "-o", str(path), str(program)], capture_output=True, check=True)
     report = read(path)
     assert pstats.sniff(Sample(path)) == 100
     assert not report.problems
