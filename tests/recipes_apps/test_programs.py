@@ -1,0 +1,116 @@
+"""The programs that the shipped recipes profile: they run, and print what the recipes look for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.recipe.load import load_recipe
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+APPS = RECIPES / "apps"
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+
+
+def figure(recipe: str, name: str, printed: str) -> float:
+    """The figure as the recipe would find it."""
+    pattern = load_recipe(RECIPES / recipe, "local").recipe.app.figures[name].regex
+    found = re.findall(pattern, printed)
+    assert len(found) == 1, printed
+    return float(found[0])
+
+
+def run(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [str(word) for word in words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **env}, timeout=300
+    )
+
+
+@pytest.mark.parametrize("variant", ["python", "rows", "numpy"])
+def test_the_quickstart_prints_its_figure(variant: str):
+    result = run(sys.executable, APPS / "quickstart.py", "--size", 48, "--variant", variant, "--seconds", 0.01)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"variant={variant} size=48 ")
+    assert figure("cpu_quickstart.yaml", "gflops", result.stdout) > 0
+
+
+def test_the_quickstart_refuses_a_wrong_product():
+    code = "import numpy, quickstart as q; q.check(lambda a, b: a * b, *numpy.ones((2, 8, 8)))"
+    result = run(sys.executable, "-c", code, PYTHONPATH=str(APPS))
+    assert result.returncode == 1
+    assert result.stderr == "error: wrong result\n"
+
+
+@needs_nvcc
+def test_matmul_compiles_and_knows_its_variants(tmp_path: Path):
+    shutil.copytree(APPS / "matmul", tmp_path / "matmul", ignore=lambda *_: ["matmul"])
+    built = run("make", "-C", tmp_path / "matmul")
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "warning" not in built.stderr
+    program = tmp_path / "matmul" / "matmul"
+    for words in (["--size", "100"], ["--variant", "fastest"], ["--size"], ["--help", "me"]):
+        refused = run(program, *words)
+        assert refused.returncode == 2
+        assert "naive coalesced tiled blocked" in refused.stderr
+
+
+@needs_nvcc
+@pytest.mark.gpu
+@pytest.mark.parametrize("variant", ["naive", "coalesced", "tiled", "blocked"])
+def test_matmul_is_right_on_a_gpu(variant: str, tmp_path: Path):
+    shutil.copytree(APPS / "matmul", tmp_path / "matmul", ignore=lambda *_: ["matmul"])
+    assert run("make", "-C", tmp_path / "matmul").returncode == 0
+    result = run(tmp_path / "matmul" / "matmul", "--variant", variant, "--size", "256")
+    assert result.returncode == 0, result.stderr
+    assert figure("kernel_optimisation.yaml", "gflops", result.stdout) > 0
+
+
+@needs_torch
+@pytest.mark.parametrize("arch", ["mlp", "lenet", "alexnet", "vgg16", "resnet50"])
+def test_every_network_trains(arch: str):
+    result = run(sys.executable, APPS / "train.py", "-a", arch, "-b", 2, "--steps", 2, "--warmup", 1)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"arch={arch} gpus=1 batch=2 ")
+    assert figure("alexnet_scaling.yaml", "images_per_sec", result.stdout) > 0
+
+
+@needs_torch
+@pytest.mark.parametrize(("arch", "millions"), [("alexnet", 61.10), ("vgg16", 138.36), ("resnet50", 25.56)])
+def test_a_network_has_the_published_number_of_parameters(arch: str, millions: float):
+    code = f"import train; print(sum(p.numel() for p in train.NETWORKS[{arch!r}]().parameters()))"
+    result = run(sys.executable, "-c", code, PYTHONPATH=str(APPS))
+    assert round(int(result.stdout) / 1e6, 2) == millions
+
+
+@needs_torch
+def test_two_processes_train_together():
+    words = ["--nproc_per_node=2", "--master_port=0", APPS / "train.py", "-a", "lenet", "-b", 2, "--steps", 4]
+    result = run(sys.executable, "-m", "torch.distributed.run", *words, CUDA_VISIBLE_DEVICES="")
+    assert result.returncode == 0, result.stderr
+    assert re.findall(r"gpus=(\d) batch=(\d)", result.stdout) == [("2", "2")]
+
+
+@needs_torch
+def test_the_profile_is_printed_and_traced(tmp_path: Path):
+    words = ["-a", "lenet", "-b", 2, "--steps", 2, "--warmup", 1, "--profile", "torch", "--amp"]
+    result = run(sys.executable, APPS / "train.py", *words, cwd=tmp_path)
+    assert "Self CPU time total" in result.stdout
+    assert json.loads((tmp_path / "torch-trace-0.json").read_text())["traceEvents"]
+
+
+@needs_torch
+def test_a_clock_that_would_never_start_is_refused():
+    result = run(sys.executable, APPS / "train.py", "--steps", 3)
+    assert result.returncode == 2
+    assert "--steps must be more than --warmup" in result.stderr
