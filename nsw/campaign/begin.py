@@ -56,6 +56,7 @@ def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> N
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
         "scratch": scratch, "created": str(time.time()), "build": json.dumps(plan.build) if plan.build else "",
     }  # fmt: skip
+    facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
     if plan.note:
         facts["note"] = plan.note
     part = folder.ledger.with_suffix(".part")

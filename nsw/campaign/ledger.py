@@ -292,6 +292,11 @@ class Ledger:
         """All tasks of it have ended."""
         self._db.execute("UPDATE submissions SET state = 'ended' WHERE name = ?", (name,))
 
+    def native_id(self, name: str) -> str | None:
+        """The scheduler's id of a submission."""
+        row = self._db.execute("SELECT native_id FROM submissions WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
     def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         found = self._db.execute(

@@ -55,14 +55,17 @@ def parse_status(content: bytes | None) -> Status | None:
 def judge(answer: Answer, status: Status | None) -> Verdict:
     """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
     if status is not None and status.state in {"done", "failed"}:
-        return Verdict(State(status.state), status.reason, ended=True)
+        more = answer.reason if status.state == "failed" and answer.phase is Phase.ENDED else None
+        return Verdict(State(status.state), "; ".join(filter(None, (status.reason, more))) or None, ended=True)
+    if answer.phase is Phase.LOST:
+        return Verdict(State.LOST, answer.reason, ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
         why = f" ({answer.reason})" if answer.reason else ""
         if status is None:
             return Verdict(State.FAILED, f"its job ended before this run began{why}", ended=True)
         return Verdict(
             State.FAILED,
-            f"its job ended in the middle of this run{why}: killed, or the machine went down",
+            f"its job ended in the middle of this run{why or ': killed, or the machine went down'}",
             ended=True,
         )
     if status is not None:

@@ -101,7 +101,7 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
 
 def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     """Print what the campaign shows, briefly; 1 when something failed."""
-    from nsw.present.status_view import headline, show_problems
+    from nsw.present.status_view import calls_line, headline, show_problems
     from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 
@@ -111,6 +111,8 @@ def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     show_problems(out, ledger.problems())
     err = console(sys.stderr)
     err.print(headline(ledger.counts()))
+    if calls := calls_line(ledger.calls()):
+        err.print(calls)
     err.print(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}", soft_wrap=True)
     return exit_code(ledger)
 

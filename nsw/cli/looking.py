@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign.drive import run_folder
+from nsw.campaign.collect import run_folder
 from nsw.campaign.ledger import Ledger, RunRow
 from nsw.cli import answering
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -60,17 +60,19 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "site": ledger.meta("site"), "note": ledger.meta("note"),
-            "driven": driven, "absent": ledger.absent(), "next": steps}  # fmt: skip
+            "driven": driven, "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls()}  # fmt: skip
 
 
 def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     """The end of a run's output."""
     from nsw.present.terminal import console
+    from nsw.schedulers.slurm import log_name
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
         row = _one_run(run, ledger)
         scratch = ledger.meta("scratch") or ""
+        native = ledger.native_id(row.submission) if row.submission else None
     from pathlib import Path
 
     out = console()
@@ -86,7 +88,7 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     for name in ("stdout", "stderr"):
         _show_end(out, home / name, name, lines)
     if row.submission:
-        _show_end(out, Path(scratch) / "jobs" / f"{row.submission}.log", "job script", lines)
+        _show_end(out, Path(scratch) / "jobs" / f"{log_name(row.submission, native, row.task)}", "job script", lines)
     return Exit.GOOD
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import Diagnostic, InputError, NswError
 from nsw.plan import refuse
 from nsw.plan.jobs import pack
-from nsw.plan.launchers import Launch
-from nsw.plan.model import Absent, Plan, Run
+from nsw.plan.launchers import STARTS_TASKS, Launch
+from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, resources
 from nsw.profilers import Profiled
@@ -18,11 +18,17 @@ from nsw.scripts.quoting import words
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nsw.errors import Mark
     from nsw.plan.facts import SiteFacts
     from nsw.plan.model import Resources
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite
+
+
+# what a scheduler may refuse
+ASKED = ("nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres",
+         "reservation", "constraint", "extra")  # fmt: skip
 
 
 def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Plan:
@@ -57,7 +63,24 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         build=None if facts.replay else builder.build(),
+        marks=_marks(loaded, place),
     )
+
+
+def _marks(loaded: LoadedRecipe, place: LoadedSite) -> dict[str, Mark]:
+    """Where the recipe asks for what, or the site: a scheduler's refusal is said with the place."""
+    name = place.site.name
+    places: list[tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]] = [
+        (place, ("sites", name)),
+        (loaded, ("resources",)),
+        (loaded, ("sites", name, "resources")),
+    ]
+    return {
+        key: mark
+        for document, path in ((where.document, path) for where, path in places)
+        for key in ASKED
+        if document.node((*path, key)) is not None and (mark := document.mark((*path, key)))
+    }
 
 
 class _Builder:
@@ -93,11 +116,13 @@ class _Builder:
                 self._loaded.document.diagnostic(("app",), f"case {case.id}: {fault.message}", hint=fault.hint)
             )
             return []
+        needs = replace(needs, tasks=how.processes if how.kind in STARTS_TASKS else needs.nodes)
         self._check_gpus(needs)
         made: list[Run] = []
         for one in recipe.passes:
             limit = needs if one.time is None else replace(needs, time_s=self._seconds(one.time, values))
             ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
+            self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
             tool, done = self._profiled(one, case, program, how)
             if done.impossible is not None:
                 self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
@@ -148,6 +173,21 @@ class _Builder:
             inside=None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside",
             export_here=recipe.collect == "tables",
         )  # fmt: skip
+
+    def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
+        limits = self._place.site.limits
+        needed = limit.time_s * limits.runs_per_job + AROUND_S
+        if limits.max_walltime is None or needed <= limits.max_walltime:
+            return
+        several = f" for {limits.runs_per_job} runs of {limit.time_s} s in one job" if limits.runs_per_job > 1 else ""
+        name = self._place.site.name
+        self.faults.append(
+            self._loaded.document.diagnostic(
+                where,
+                f"a job would need {needed} s{several}, but site {name} allows {limits.max_walltime} s",
+                hint=f"a job needs {AROUND_S} s beside its runs; the limit is the site's limits.max_walltime",
+            )
+        )
 
     def _check_gpus(self, needs: Resources) -> None:
         has = self._facts.gpus_per_node

@@ -23,6 +23,7 @@ class Launch:
 
 # processes -> words; the count's flag differs, the rest is the same
 _COUNT = {"srun": "-n", "mpirun": "-np", "mpiexec": "-n", "aprun": "-n", "jsrun": "-n"}
+STARTS_TASKS = frozenset({*_COUNT, "custom"})  # through the scheduler, which must know their number beforehand
 RANK_VARIABLE = {
     "srun": "SLURM_PROCID",
     "mpirun": "OMPI_COMM_WORLD_RANK",

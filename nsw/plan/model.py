@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from nsw.errors import Mark
 
 
+AROUND_S = 60  # seconds of a job for what is around its runs
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What one run needs, resolved. `gpus` counts all GPUs of the run and `tasks` its processes, over all its nodes."""
@@ -68,7 +71,7 @@ class Job:
     @property
     def walltime_s(self) -> int:
         """Longest that one task may take: its runs' limits and a minute for what is around them."""
-        return max(sum(run.resources.time_s for run in task) for task in self.tasks) + 60
+        return max(sum(run.resources.time_s for run in task) for task in self.tasks) + AROUND_S
 
 
 @dataclass(frozen=True, slots=True)

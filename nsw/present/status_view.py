@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.present.terminal import clean, plural, seconds, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -24,6 +24,11 @@ def headline(counts: dict[str, int]) -> str:
     """`24 runs: 20 done, 1 running, 3 failed`."""
     total = sum(counts.values())
     return f"{plural(total, 'run')}: " + ", ".join(f"{counts[s]} {s}" for s in _ORDER if counts.get(s))
+
+
+def calls_line(calls: Mapping[str, int]) -> str:
+    """`scheduler calls: 1 sbatch, 5 squeue`; nothing when there were none."""
+    return "scheduler calls: " + ", ".join(f"{n} {name}" for name, n in sorted(calls.items())) if calls else ""
 
 
 def show_status(
@@ -43,6 +48,8 @@ def show_status(
     if head.get("note"):
         out.print(head["note"], style="yellow")
     out.print(headline(counts))
+    if line := calls_line(head.get("scheduler_calls") or {}):
+        out.print(line)
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
     chosen = runs if everything else [r for r in runs if r.state not in {"done", "planned"}]

@@ -311,9 +311,7 @@ class BatchScheduler:
                         told[submission.name][task] = replace(answer, reason=f"out of memory: {more}")
 
     def _log_of(self, submission: Submission, task: int) -> str:
-        native = Native.parse(submission.native_id)
-        index = "" if native is None or native.offset is None else f".{task - native.offset}"
-        return f"{self._log(submission)}{index}.log"
+        return f"{self._jobs}/{slurm.log_name(submission.name, submission.native_id, task)}"
 
 
 def _sorted_out(lines: Iterable[slurm.Line], submissions: Iterable[Submission]) -> dict[str, dict[int, Answer]]:

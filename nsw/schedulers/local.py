@@ -214,7 +214,7 @@ def _start_time(pid: int) -> str | None:
 def _session(leader: int) -> list[int]:
     """The living processes of a session."""
     members = []
-    for entry in os.listdir("/proc"):
+    for entry in (e.name for e in os.scandir("/proc")):
         if entry.isdigit():
             fields = _stat(entry)
             if fields and fields[0] not in "ZX" and fields[3] == str(leader):

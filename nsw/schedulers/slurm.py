@@ -100,6 +100,12 @@ def native_of(submission: Submission, job: int) -> Native:
     return Native(job, submission.tasks[0] if len(submission.tasks) > 1 else None)
 
 
+def log_name(submission: str, native: str | None, task: int) -> str:
+    """The file, in the folder of jobs, with what the job script of a task printed."""
+    known = Native.parse(native)
+    return f"{submission}.log" if known is None or known.offset is None else f"{submission}.{task - known.offset}.log"
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """`0-3,7` of rising numbers."""
     parts: list[list[int]] = []
