@@ -28,19 +28,20 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def measured(command, repeat):
-    """The shortest wall time in s and the largest resident set in MiB."""
-    best, most = float("inf"), 0
+    """The shortest wall and CPU time in s and the largest resident set in MiB."""
+    best, cpu, most = float("inf"), float("inf"), 0
     for _ in range(repeat):
         started = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT)
         _, status, usage = os.wait4(process.pid, 0)
         best = min(best, time.perf_counter() - started)
+        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
         most = max(most, usage.ru_maxrss >> 10)
         if status:
             sys.exit(f"{command}: status {status}\n{process.stderr.read().decode()}")
         process.stderr.close()
         process.returncode = 0
-    return best, most
+    return best, cpu, most
 
 
 def ways(database):
@@ -62,15 +63,15 @@ def main():
 
     versions = f"numpy {np.__version__}, pyarrow {pa.__version__}, adbc {adbc_driver_sqlite.__version__}"
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}")
-    print(f"{'kernels':>10} {'ranges':>7}  {'way':<20} {'s':>6} {'MiB':>5}  load")
+    print(f"{'kernels':>10} {'ranges':>7}  {'way':<20} {'s':>6} {'CPU s':>6} {'MiB':>5}  load")
     with tempfile.TemporaryDirectory() as folder:
         for launches in options.launches:
             for ranges in (0, options.ranges):
                 database = make(Path(folder) / f"{launches}-{ranges}.sqlite", launches=launches, ranges=ranges)
                 for name, command in ways(database):
-                    seconds, memory = measured(command, options.repeat)
-                    load = os.getloadavg()[0]
-                    print(f"{launches:>10} {ranges:>7}  {name:<20} {seconds:>6.2f} {memory:>5}  {load:.1f}", flush=True)
+                    seconds, cpu, memory = measured(command, options.repeat)
+                    figures = f"{seconds:>6.2f} {cpu:>6.2f} {memory:>5}  {os.getloadavg()[0]:.1f}"
+                    print(f"{launches:>10} {ranges:>7}  {name:<20} {figures}", flush=True)
                 database.unlink()
 
 
