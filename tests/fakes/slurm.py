@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Stands in for sbatch, squeue, sacct, scontrol and scancel; keeps its state in the folder NSW_FAKE_SLURM.
+
+It refuses every option that it does not know, so that a command which changes is noticed, and it really runs the
+scripts, one task after the other. Faults come from the test: `faults/COMMAND` holds JSON lines, of which each call
+takes the first: {"rc": 1, "stderr": "...", "sleep": 0, "after": false}; `after` does the work before it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(os.environ.get("NSW_FAKE_SLURM", "/nonexistent"))
+LIVE = ("PENDING", "RUNNING", "COMPLETING")
+FORBIDDEN = ("SBATCH_", "SQUEUE_", "SACCT_", "SLURM_")
+DEFAULTS = {"max_array": 1001, "accounting": True, "partitions": ["gpu", "short"], "gpus": 8, "min_job_age": 300}
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self) -> None:
+        super().__init__(prog="", allow_abbrev=False, add_help=False)
+
+    def error(self, message: str) -> NoReturn:
+        fail(f"{sys.argv[1]}: error: {message}", 255)
+
+
+def fail(text: str, code: int = 1) -> NoReturn:
+    print(text, file=sys.stderr)
+    sys.exit(code)
+
+
+def setting(name: str) -> Any:
+    file = ROOT / "settings.json"
+    return (json.loads(file.read_text()) if file.exists() else {}).get(name, DEFAULTS[name])
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    ROOT.mkdir(parents=True, exist_ok=True)
+    with (ROOT / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def write(path: Path, data: object) -> None:
+    part = path.with_suffix(f".part{os.getpid()}")
+    part.write_text(json.dumps(data))
+    part.replace(path)
+
+
+def next_fault(command: str) -> dict[str, Any]:
+    file = ROOT / "faults" / command
+    with locked():
+        lines = file.read_text().splitlines() if file.exists() else []
+        if not lines:
+            return {}
+        file.write_text("".join(line + "\n" for line in lines[1:]))
+    return json.loads(lines[0])
+
+
+def jobs() -> Iterator[tuple[dict[str, Any], Path]]:
+    for folder in sorted((ROOT / "jobs").glob("*"), key=lambda p: int(p.name)):
+        if (folder / "job.json").exists():
+            yield json.loads((folder / "job.json").read_text()), folder
+
+
+def tasks(folder: Path) -> list[tuple[int, dict[str, Any], Path]]:
+    """Index (-1: no array), what is known, the file."""
+    found = [(int(p.stem), json.loads(p.read_text()), p) for p in folder.glob("*.json") if p.stem != "job"]
+    return sorted(found, key=lambda t: t[0])
+
+
+def numbers(text: str) -> list[int]:
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+# --- sbatch ---------------------------------------------------------------------------------------------
+
+
+def sbatch_parser() -> Parser:
+    parser = Parser()
+    for option in ("--job-name", "--comment", "--output", "--array", "--time", "--nodes", "--ntasks", "--mem",
+                   "--cpus-per-task", "--gres", "--gpus-per-node", "--gpus", "--partition", "--account", "--qos",
+                   "--constraint", "--reservation", "--open-mode", "--dependency"):  # fmt: skip
+        parser.add_argument(option)
+    for flag in ("--parsable", "--test-only", "--exclusive"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    return parser
+
+
+def directives(script: Path) -> list[str]:
+    import shlex
+
+    lines = script.read_text().splitlines()
+    return [word for line in lines if line.startswith("#SBATCH ") for word in shlex.split(line[8:])]
+
+
+def sbatch(argv: list[str]) -> None:
+    asked = sbatch_parser().parse_args(argv)
+    script = Path(asked.words[0])
+    if not script.exists():
+        fail(f"sbatch: error: Unable to open file {script}")
+    asked = sbatch_parser().parse_args([*directives(script), *argv])
+    check(asked)
+    if asked.test_only:
+        print("sbatch: Job 1 to start at 2030-01-01T00:00:00 using 1 processors on nodes n1 in partition gpu", file=sys.stderr)
+        return
+    indices, _, throttle = (asked.array or "-1").partition("%") if asked.array else ("", "", "")
+    wanted = numbers(indices) if indices else [-1]
+    with locked():
+        counter = ROOT / "counter"
+        job = int(counter.read_text()) + 1 if counter.exists() else 1
+        counter.write_text(str(job))
+        folder = ROOT / "jobs" / str(job)
+        folder.mkdir(parents=True)
+        for index in wanted:
+            write(folder / f"{index}.json", {"state": "PENDING", "reason": "Priority", "exit": "0:0"})
+        write(folder / "job.json", {"id": job, "name": asked.job_name, "comment": asked.comment, "output": asked.output,
+                                    "throttle": throttle, "words": asked.words, "squeue": True, "sacct": True})  # fmt: skip
+    if not (ROOT / "hold").exists():
+        subprocess.Popen([sys.executable, __file__, "_run", str(job)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    print(job)
+
+
+def check(asked: argparse.Namespace) -> None:
+    if asked.partition is not None and asked.partition not in setting("partitions"):
+        print(f"sbatch: error: invalid partition specified: {asked.partition}", file=sys.stderr)
+        fail("sbatch: error: Batch job submission failed: Invalid partition name specified")
+    if int(asked.gpus_per_node or 0) > setting("gpus"):
+        fail("sbatch: error: Batch job submission failed: Requested node configuration is not available")
+    if asked.array and max(numbers(asked.array.partition("%")[0])) >= setting("max_array"):
+        fail("sbatch: error: Batch job submission failed: Invalid job array specification")
+
+
+def _run(argv: list[str]) -> None:
+    """The node: runs the tasks of a job one after the other."""
+    folder = ROOT / "jobs" / argv[0]
+    job = json.loads((folder / "job.json").read_text())
+    for index, _, file in tasks(folder):
+        with locked():
+            if json.loads(file.read_text())["state"] != "PENDING":
+                continue
+            write(file, {"state": "RUNNING", "reason": "None", "exit": "0:0"})
+        code = run_task(job, index)
+        with locked():
+            if json.loads(file.read_text())["state"] == "RUNNING":
+                state = "COMPLETED" if code == 0 else "FAILED"
+                write(file, {"state": state, "reason": "None" if code == 0 else "NonZeroExitCode", "exit": f"{code}:0"})
+
+
+def run_task(job: dict[str, Any], index: int) -> int:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"SLURM_JOB_ID": str(job["id"])}
+    if index >= 0:
+        env |= {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_JOB_ID": str(job["id"])}
+    output = job["output"].replace("%a", str(index)).replace("%j", str(job["id"])).replace("%x", job["name"])
+    with Path(output.replace("%%", "%")).open("a") as log:
+        return subprocess.run(["bash", *job["words"]], env=env, stdout=log, stderr=log, check=False).returncode
+
+
+# --- asking ---------------------------------------------------------------------------------------------
+
+
+def squeue(argv: list[str]) -> None:
+    parser = Parser()
+    for flag in ("--me", "-h", "-r"):
+        parser.add_argument(flag, action="store_true", required=True)
+    parser.add_argument("-t", choices=["all"], required=True)
+    parser.add_argument("--name")
+    parser.add_argument("-o", required=True)
+    asked = parser.parse_args(argv)
+    names = asked.name.split(",") if asked.name else None
+    for job, folder in jobs():
+        if not job["squeue"] or (names is not None and job["name"] not in names):
+            continue
+        for index, task, _ in tasks(folder):
+            values = {"%A": job["id"], "%F": job["id"], "%K": "N/A" if index < 0 else index, "%T": task["state"],
+                      "%j": job["name"], "%r": task["reason"], "%k": job["comment"]}  # fmt: skip
+            print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
+
+
+def sacct(argv: list[str]) -> None:
+    if not setting("accounting"):
+        fail("Slurm accounting storage is disabled")
+    parser = Parser()
+    for flag in ("-P", "-n", "-X"):
+        parser.add_argument(flag, action="store_true", required=True)
+    for option in ("--delimiter", "-o", "-j", "--name", "-S"):
+        parser.add_argument(option)
+    asked = parser.parse_args(argv)
+    if asked.S is not None and not re.fullmatch(r"now-\d+minutes", asked.S):
+        fail(f"sacct: error: Invalid time specification (pos=0): {asked.S}")
+    wanted = None if asked.j is None else [int(j) for j in asked.j.split(",")]
+    for job, folder in jobs():
+        if not job["sacct"] or (wanted is not None and job["id"] not in wanted) or asked.name not in {None, job["name"]}:
+            continue
+        for index, task, _ in tasks(folder):
+            values = {"JobID": f"{job['id']}" if index < 0 else f"{job['id']}_{index}", "JobName": job["name"],
+                      "State": task["state"], "ExitCode": task["exit"], "NodeList": "n1"}  # fmt: skip
+            print(asked.delimiter.join(values[field] for field in asked.o.split(",")))
+
+
+def scontrol(argv: list[str]) -> None:
+    if argv == ["show", "config"]:
+        storage = "accounting_storage/slurmdbd" if setting("accounting") else "accounting_storage/none"
+        print(f"AccountingStorageType   = {storage}\nMaxArraySize            = {setting('max_array')}")
+        print(f"MinJobAge               = {setting('min_job_age')} sec\nSLURM_VERSION           = 22.05.8")
+        return
+    match = re.fullmatch(r"update JobId=(\d+) ArrayTaskThrottle=(\d+)", " ".join(argv))
+    if match is None:
+        fail(f"invalid entity: {argv}")
+    file = ROOT / "jobs" / match[1] / "job.json"
+    with locked():
+        write(file, json.loads(file.read_text()) | {"throttle": match[2]})
+
+
+def scancel(argv: list[str]) -> None:
+    for word in argv:
+        match = re.fullmatch(r"(\d+)(?:_\[([\d,-]+)\])?", word)
+        if match is None:
+            fail(f"scancel: error: Invalid job id {word}")
+        wanted = numbers(match[2]) if match[2] else None
+        folder = ROOT / "jobs" / match[1]
+        with locked():
+            for index, task, file in tasks(folder) if folder.is_dir() else []:
+                if task["state"] in LIVE and (wanted is None or index in wanted):
+                    write(file, {"state": "CANCELLED", "reason": "None", "exit": "0:0"})
+
+
+def main() -> None:
+    command, argv = sys.argv[1], sys.argv[2:]
+    if command == "_run":
+        _run(argv)
+        return
+    leaked = [name for name in os.environ if name.startswith(FORBIDDEN) and name != "SLURM_CONF"]
+    if leaked:
+        fail(f"{command}: the environment holds {', '.join(leaked)}", 99)
+    fault = next_fault(command)
+    time.sleep(fault.get("sleep", 0))
+    if not fault or fault.get("after"):
+        stdout = sys.stdout
+        if fault:
+            sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends
+        {"sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol, "scancel": scancel}[command](argv)
+        sys.stdout = stdout
+    if fault:
+        fail(fault.get("stderr", ""), fault.get("rc", 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Slurms to test against: the fake commands, and a real cluster with somebody who is not root."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.schedulers.batch import BatchScheduler, Limits
+from nsw.schedulers.model import Answer, Phase, Submission
+from nsw.transport.local import LocalTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pytest
+
+    from nsw.errors import CommandResult
+
+CLUSTER = Path(__file__).parent / "cluster" / "cluster.py"
+FAKES = Path(__file__).parents[1] / "fakes" / "bin"
+USER = "nswtest"
+PORTS = {"accounted": 27110, "bare": 27120}
+DEADLINE_S = 60
+
+
+def missing() -> str | None:
+    """Why no real Slurm can be started here."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg-query") is None:
+        return "no Debian or Ubuntu, whose Slurm packages the test cluster is made of"
+    if os.geteuid() == 0:
+        return None
+    if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+        return None
+    return "neither root nor sudo without a password, which slurmd needs"
+
+
+def script(folder: Path, body: str, *, head: str = "") -> Path:
+    """A job script; `head` holds directives."""
+    file = folder / f"job-{time.monotonic_ns()}.sh"
+    file.write_text(f"#!/bin/bash\n{head}\n{body}\n")
+    file.chmod(0o755)
+    return file
+
+
+class _Place:
+    work: Path
+
+    def transport(self) -> LocalTransport:
+        return LocalTransport()
+
+    def scheduler(self, **more: object) -> BatchScheduler:
+        limits = more.pop("limits", Limits())
+        return BatchScheduler(self.transport(), str(self.work), "campaign-1", limits, **more)  # type: ignore[arg-type]
+
+
+class Fake(_Place):
+    """Fake commands with their state in `state`."""
+
+    def __init__(self, work: Path, patch: pytest.MonkeyPatch) -> None:
+        self.work = work
+        self.state = work / "fake-slurm"
+        self.state.mkdir()
+        patch.setenv("NSW_FAKE_SLURM", str(self.state))
+        patch.setenv("NSW_FAKE_PYTHON", sys.executable)
+        patch.setenv("PATH", f"{FAKES}{os.pathsep}{os.environ['PATH']}")
+
+    def settings(self, **values: object) -> None:
+        (self.state / "settings.json").write_text(json.dumps(values))
+
+    def hold(self) -> None:
+        """Jobs wait until `set` says otherwise."""
+        (self.state / "hold").touch()
+
+    def fault(self, command: str, **how: object) -> None:
+        """The next call of a command goes wrong."""
+        folder = self.state / "faults"
+        folder.mkdir(exist_ok=True)
+        with (folder / command).open("a") as file:
+            file.write(json.dumps(how) + "\n")
+
+    def jobs(self) -> list[dict[str, object]]:
+        return [json.loads(p.read_text()) for p in sorted(self.state.glob("jobs/*/job.json"))]
+
+    def set(self, job: int, index: int, state: str, reason: str = "None", exit: str = "0:0") -> None:
+        file = self.state / "jobs" / str(job) / f"{index}.json"
+        file.write_text(json.dumps({"state": state, "reason": reason, "exit": exit}))
+
+    def forget(self, job: int, *, squeue: bool = True, sacct: bool = True, name: str | None = None) -> None:
+        """Whether squeue and sacct still know it; under a new name its id was used again."""
+        file = self.state / "jobs" / str(job) / "job.json"
+        old = json.loads(file.read_text())
+        file.write_text(json.dumps(old | {"squeue": squeue, "sacct": sacct, "name": name or old["name"]}))
+
+
+@dataclass(frozen=True)
+class Real(_Place):
+    """A real Slurm; commands run as `user`."""
+
+    conf: Path
+    user: str
+    accounting: bool
+    work: Path = Path("/nonexistent")
+
+    def transport(self) -> LocalTransport:
+        return _AsUser(self)
+
+    def argv(self, words: Sequence[str]) -> list[str]:
+        """The words as run by the submitting user; root lends it the right to read this checkout, and no more."""
+        if os.geteuid() != 0:
+            return list(words)
+        may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--init-groups", *may_read, *words]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return os.environ | {"SLURM_CONF": str(self.conf), "HOME": str(self.work), "COLUMNS": "160"}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.argv(words), env=self.env, capture_output=True, text=True, check=False, cwd=self.work)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.argv(words), env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                cwd=self.work)  # fmt: skip
+
+    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-m", "nsw", *words)
+
+    @contextmanager
+    def in_folder(self) -> Iterator[Real]:
+        """With a folder that the user owns."""
+        work = Path(tempfile.mkdtemp(prefix="nsw-slurm-work-", dir="/tmp"))
+        if os.geteuid() == 0:
+            shutil.chown(work, self.user)
+        work.chmod(0o755)
+        try:
+            yield replace(self, work=work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+class _AsUser(LocalTransport):
+    def __init__(self, place: Real) -> None:
+        self._place = place
+
+    def run(self, argv: Sequence[str], **how: object) -> CommandResult:  # type: ignore[override]
+        words = ["env", f"SLURM_CONF={self._place.conf}", *argv]
+        return super().run(self._place.argv(words), **how)  # type: ignore[arg-type]
+
+
+@contextmanager
+def shared_cluster(name: str, *, accounting: bool) -> Iterator[Real]:
+    """A cluster that all processes of all sessions share; the last to leave stops it (NSW_KEEP_SLURM=1: it stays)."""
+    user = USER if os.geteuid() == 0 else getpass.getuser()
+    root = Path(tempfile.gettempdir()) / f"nsw-slurm-{name}-{os.getuid()}"
+    words = [*([] if os.geteuid() == 0 else ["sudo", "-n"]), sys.executable, str(CLUSTER)]
+    common = [str(root), "--user", user, "--port", str(PORTS[name]), *(["--accounting"] if accounting else [])]
+    with root.with_suffix(".lock").open("w") as lock, root.with_suffix(".users").open("w") as users:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run([*words, "up", *common], capture_output=True, text=True, check=False)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert done.returncode == 0, done.stdout + done.stderr
+        try:
+            yield Real(root / "etc" / "slurm.conf", user, accounting)
+        finally:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_UN)
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            else:
+                if not os.environ.get("NSW_KEEP_SLURM"):
+                    subprocess.run([*words, "down", *common], capture_output=True, check=False)
+
+
+def submit(scheduler: BatchScheduler, submission: Submission) -> Submission:
+    """Submit, and the submission with its id."""
+    native = scheduler.submit(submission)
+    assert native is not None
+    return replace(submission, native_id=native)
+
+
+def polled(
+    scheduler: BatchScheduler, submission: Submission, until: Callable[[dict[int, Answer]], bool]
+) -> dict[int, Answer]:
+    """Poll until the answers are as wanted."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        answers = scheduler.poll([submission])[submission.name]
+        if until(answers):
+            return answers
+        assert time.monotonic() < deadline, f"still {answers}"
+        time.sleep(0.1)
+
+
+def all_ended(answers: dict[int, Answer]) -> bool:
+    """Every task is over."""
+    return all(a.phase is Phase.ENDED for a in answers.values())

@@ -1,0 +1,163 @@
+"""Whole campaigns on a real Slurm, as a user who is not root: `nsw run`, killed and resumed, nothing lost or twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .places import Real
+
+pytestmark = pytest.mark.slurm
+
+SITES = """
+nsw: 1
+sites:
+  mycluster:
+    scheduler: slurm
+    python: /usr/bin/python3
+    limits: {max_in_flight: 16, max_array: MOST}
+"""
+RECIPE = """
+nsw: 1
+name: many
+app:
+  command: bash -c 'echo {{ n }} >> WORK/ran; BODY'
+matrix:
+  n: {range: [1, COUNT]}
+passes: [baseline: {}]
+resources: {gpus: 1, time: 1m, memory: 50M}
+"""
+
+
+@pytest.fixture(params=["accounted", "unaccounted"])
+def cluster(request) -> Iterator[Real]:
+    with request.getfixturevalue(request.param).in_folder() as place:
+        yield place
+
+
+def recipe(place: Real, count: int, body: str = "true", most: int = 1000, extra: str = "") -> tuple[str, ...]:
+    """Files for a campaign of `count` runs; the words that choose them."""
+    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
+    (place.work / "recipe.yaml").write_text(text + extra)
+    (place.work / "sites.yaml").write_text(SITES.replace("MOST", str(most)))
+    return ("recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+
+
+def ran(place: Real) -> list[int]:
+    """Which programs ran, each as often as it did."""
+    file = place.work / "ran"
+    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
+
+
+def campaign(place: Real) -> Path:
+    (found,) = (place.work / "campaigns").iterdir()
+    return found
+
+
+def states(place: Real) -> dict[str, int]:
+    with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
+        return ledger.counts()
+
+
+def test_twenty_runs_are_done_once_in_one_array(cluster):
+    done = cluster.nsw("run", *recipe(cluster, 20))
+    assert done.returncode == 0, done.stderr
+    assert states(cluster) == {"done": 20}
+    assert ran(cluster) == list(range(1, 21))
+    calls = json.loads(cluster.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
+    assert calls["sbatch"] == 1
+    assert "scheduler calls: 1 sbatch, 1 scontrol" in done.stderr
+
+
+def test_more_runs_than_an_array_may_hold_are_split(cluster):
+    assert cluster.nsw("run", *recipe(cluster, 25, most=10)).returncode == 0
+    assert ran(cluster) == list(range(1, 26))
+
+
+def test_a_failed_run_is_told_from_the_others_and_done_again(cluster):
+    words = recipe(cluster, 4, body=f"[ {{{{ n }}}} != 3 ] || [ -e {cluster.work}/mended ]")
+    assert cluster.nsw("run", *words).returncode == 1
+    assert states(cluster) == {"done": 3, "failed": 1}
+    (cluster.work / "mended").touch()
+    assert cluster.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
+    assert states(cluster) == {"done": 4}
+    assert ran(cluster) == [1, 2, 3, 3, 4]
+
+
+def test_what_the_partition_can_not_give_is_refused_with_the_line_that_asks(cluster):
+    done = cluster.nsw("run", *recipe(cluster, 2, extra="sites: {mycluster: {resources: {partition: nope}}}\n"))
+    assert done.returncode == 1
+    assert "invalid partition specified: nope; Invalid partition name specified; resources.partition at recipe.yaml:10" in (
+        " ".join(done.stdout.split())
+    )
+
+
+def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
+    with accounted.in_folder() as place:
+        body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 60"
+        process = place.start(*nsw_words("run", *recipe(place, 1, body=body)))
+        wait_until(lambda: (place.work / "second").exists())
+        job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
+        as_root(place, "scontrol", "requeue", job)
+        # Slurm lets it wait two minutes; its user may not shorten that before it is back in the queue
+        wait_until(lambda: place.run("squeue", "--me", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
+        as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now")
+        assert process.wait(timeout=120) == 0
+        assert states(place) == {"done": 1}
+        names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
+        assert names == ["attempt-1", "attempt-1.before-restart-1"]
+
+
+def test_killed_while_submitting_and_watching_each_run_is_done_once(cluster):
+    """Single jobs, so that there is much to submit: nsw is killed again and again, and resumed."""
+    count, draw = 40, random.Random(20)
+    words = nsw_words("run", *recipe(cluster, count, most=1))
+    for _ in range(5):
+        process = cluster.start(*words)
+        wait_until(lambda p=process: p.poll() is not None or submitting(cluster))
+        time.sleep(draw.uniform(0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if (cluster.work / "campaigns").exists() and list((cluster.work / "campaigns").glob("*/campaign.db")):
+            words = nsw_words("resume", "--root", "campaigns")
+    done = cluster.run(*nsw_words("resume", "--root", "campaigns"))
+    assert done.returncode == 0, done.stderr
+    assert states(cluster) == {"done": count}
+    assert ran(cluster) == list(range(1, count + 1))
+    names = cluster.run("squeue", "--me", "-h", "-t", "all", "-o", "%j %k").stdout.splitlines()
+    ours = [line.split()[0] for line in names if line.endswith(f"nsw:{campaign(cluster).name}")]
+    assert len(ours) == len(set(ours)) == count
+
+
+def nsw_words(*words: str) -> tuple[str, ...]:
+    import sys
+
+    return (sys.executable, "-m", "nsw", *words)
+
+
+def submitting(place: Real) -> bool:
+    return bool(list((place.work / "campaigns").glob("*/scratch/jobs")))
+
+
+def as_root(place: Real, *words: str) -> None:
+    import subprocess
+
+    subprocess.run(words, env=place.env, check=False, capture_output=True)
+
+
+def wait_until(holds, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

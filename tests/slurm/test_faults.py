@@ -1,0 +1,218 @@
+"""What a real Slurm does not do on demand: commands that fail, lag, forget; jobs that wait for what will not come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.errors import UnreachableError
+from nsw.schedulers.batch import Limits
+from nsw.schedulers.model import Phase, Submission
+
+from .places import script, submit
+
+TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def scheduler(fake, clock, said):
+    return fake.scheduler(clock=clock, sleep=clock.sleep, draw=lambda: 0.5, say=said.append)
+
+
+def one(fake, tasks=(0,)):
+    return Submission("nsw-0123456789abcdef", "j1", script(fake.work, "true"), 1, tasks)
+
+
+def phases(scheduler, sent):
+    return {task: answer.phase for task, answer in scheduler.poll([sent])[sent.name].items()}
+
+
+def test_a_submission_that_was_taken_without_an_id_is_found_by_its_name(fake, scheduler):
+    fake.hold()
+    fake.fault("sbatch", stderr=TIMED_OUT, after=True)
+    with pytest.raises(UnreachableError, match="Socket timed out"):
+        scheduler.submit(one(fake, (0, 1)))
+    assert scheduler.find(one(fake, (0, 1))) == "1/0"
+
+
+def test_a_submission_is_never_sent_twice_by_itself(fake, scheduler):
+    fake.fault("sbatch", stderr=TIMED_OUT)
+    with pytest.raises(UnreachableError):
+        scheduler.submit(one(fake))
+    assert scheduler.calls()["sbatch"] == 1
+    assert scheduler.find(one(fake)) is None
+
+
+def test_a_failed_squeue_says_nothing_of_the_jobs(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.fault("squeue", stderr=DOWN)
+    assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
+    assert phases(scheduler, sent) == {0: Phase.QUEUED}
+
+
+def test_after_ten_minutes_without_an_answer_one_calm_line_is_said(fake, scheduler, clock, said):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    for _ in range(30):
+        fake.fault("squeue", stderr=DOWN)
+        scheduler.poll([sent])
+        clock.now += 60
+    assert len(said) == 1
+    assert "does not mean that jobs have failed" in said[0]
+    assert "connect failure" in said[0]
+
+
+def test_a_job_that_squeue_forgot_is_asked_of_sacct(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.set(1, -1, "TIMEOUT")
+    fake.forget(1, squeue=False)
+    answer = scheduler.poll([sent])[sent.name][0]
+    assert answer.phase is Phase.ENDED
+    assert "time limit" in answer.reason
+
+
+def test_a_job_is_lost_only_after_three_polls_without_a_trace(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
+    assert [phases(scheduler, sent)[0] for _ in range(3)] == [Phase.UNKNOWN, Phase.UNKNOWN, Phase.LOST]
+
+
+def test_a_trace_in_between_starts_the_count_again(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
+    phases(scheduler, sent)
+    phases(scheduler, sent)
+    fake.forget(1)
+    assert phases(scheduler, sent) == {0: Phase.QUEUED}
+    fake.forget(1, squeue=False, sacct=False)
+    assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
+
+
+def test_a_failed_sacct_is_no_absence(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
+    for _ in range(5):
+        fake.fault("sacct", stderr="sacct: error: Problem talking to the database: Connection refused")
+        assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
+
+
+def test_without_accounting_absence_from_squeue_counts_alone(fake, scheduler):
+    fake.settings(accounting=False)
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False)
+    assert [phases(scheduler, sent)[0] for _ in range(3)][-1] is Phase.LOST
+    assert "sacct" not in scheduler.calls()
+
+
+def test_an_id_that_was_used_again_for_another_job_is_not_ours(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.set(1, -1, "COMPLETED")
+    fake.forget(1, name="somebody-elses")
+    assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("reason", "never"),
+    [
+        ("Priority", False), ("JobArrayTaskLimit", False), ("QOSMaxJobsPerUserLimit", False), ("JobHeldUser", False),
+        ("DependencyNeverSatisfied", True), ("PartitionTimeLimit", True), ("launch failed requeued held", True),
+        ("AssocGrpCPUMinutesLimit", True), ("BadConstraints", True),
+    ],
+)  # fmt: skip
+def test_reasons_that_mean_never_are_told_from_those_that_pass(fake, scheduler, reason, never):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.set(1, -1, "PENDING", reason)
+    answer = scheduler.poll([sent])[sent.name][0]
+    assert (answer.phase, answer.never) == (Phase.QUEUED, never)
+    assert reason in answer.reason
+
+
+def test_too_much_memory_without_cgroups_is_read_from_the_jobs_output(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake, (0, 1)))
+    (fake.work / "jobs" / f"{sent.name}.1.log").write_text(
+        "slurmstepd: error: Job 1 exceeded memory limit (300000 > 204800), being killed\n"
+    )
+    fake.set(1, 1, "FAILED", exit="0:9")
+    assert scheduler.poll([sent])[sent.name][1].reason.startswith("out of memory: Job 1 exceeded memory limit")
+
+
+def test_a_full_queue_makes_arrays_smaller_and_then_waits(fake, scheduler, clock, said):
+    full = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size)"
+    fake.fault("sbatch", stderr=full)
+    assert scheduler.submit(one(fake, tuple(range(10)))) is None
+    assert scheduler.most_tasks() == 5
+    fake.fault("sbatch", stderr=full)
+    assert scheduler.submit(one(fake)) is None
+    assert scheduler.room([]) == 0
+    assert "takes no more" in said[0]
+    clock.now += 61
+    assert scheduler.room([]) > 0
+
+
+def test_an_array_is_never_larger_than_the_cluster_takes(fake, scheduler):
+    fake.settings(max_array=11)
+    assert scheduler.most_tasks() == 10
+
+
+def test_two_arrays_share_what_may_run_at_the_same_time(fake, clock):
+    fake.hold()
+    scheduler = fake.scheduler(limits=Limits(in_flight=8), clock=clock, sleep=clock.sleep)
+    first = submit(scheduler, one(fake, tuple(range(20))))
+    second = submit(scheduler, replace(one(fake, tuple(range(20))), name="nsw-second"))
+    scheduler.poll([first, second])
+    assert [job["throttle"] for job in fake.jobs()] == ["4", "4"]
+    scheduler.poll([replace(second, tasks=(18, 19))])
+    assert [job["throttle"] for job in fake.jobs()] == ["4", "8"]
+
+
+def test_the_interval_doubles_to_a_minute_while_nothing_changes_and_starts_again_on_change(fake, scheduler, clock):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    waits = []
+    for _ in range(8):
+        start = clock.now
+        while not scheduler.due():
+            scheduler.wait(0.5)
+        waits.append(round(clock.now - start))
+        scheduler.poll([sent])
+    assert waits == [0, 2, 4, 8, 16, 32, 60, 60]
+    fake.set(1, -1, "RUNNING")
+    scheduler.poll([sent])
+    start = clock.now
+    while not scheduler.due():
+        scheduler.wait(0.5)
+    assert round(clock.now - start) == 2
