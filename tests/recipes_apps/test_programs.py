@@ -33,7 +33,7 @@ def figure(recipe: str, name: str, printed: str) -> float:
 def run(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     command = [str(word) for word in words]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **env}, timeout=300
+        command, capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **env}, timeout=120
     )
 
 
@@ -95,7 +95,7 @@ def test_a_network_has_the_published_number_of_parameters(arch: str, millions: f
 
 @needs_torch
 def test_two_processes_train_together():
-    words = ["--nproc_per_node=2", "--master_port=0", APPS / "train.py", "-a", "lenet", "-b", 2, "--steps", 4]
+    words = ["--standalone", "--nproc_per_node=2", APPS / "train.py", "-a", "lenet", "-b", 2, "--steps", 4]
     result = run(sys.executable, "-m", "torch.distributed.run", *words, CUDA_VISIBLE_DEVICES="")
     assert result.returncode == 0, result.stderr
     assert re.findall(r"gpus=(\d) batch=(\d)", result.stdout) == [("2", "2")]
