@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import RunRow
     from nsw.transport.model import Transport
 
-KEPT_FILES = ("stdout", "stderr", "status", "after.log")
+KEPT_FILES = ("stdout", "stderr", "claim", "status", "after.log")
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT_FILES", "Driver", "ask_to_cancel", "run_folder", "submission_name"]
 
 _CANCEL = "cancel"
+_STATUS_BYTES = 65536
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER = 2  # polls in a row that say so
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
@@ -63,6 +64,7 @@ class Driver:
         self._changed = changed
         self._open: dict[str, Submission] = {}
         self._doubt: list[Submission] = []
+        self._late: list[tuple[str, str]] = []
         self._seen: Counter[tuple[str, str]] = Counter()  # how often something must be seen before it is believed
         self._calls_before = Counter(ledger.calls())
 
@@ -77,6 +79,7 @@ class Driver:
         """
         scripts = _Scripts(self._folder)
         adopted = sum(self._settle(submission) for submission in self._ledger.submissions("intent", scripts))
+        self._write_late()
         self._open = {s.name: s for s in self._ledger.submissions("submitted", scripts)}
         return adopted
 
@@ -86,13 +89,19 @@ class Driver:
             while self.step():
                 self._scheduler.wait(wait_s)
         finally:
-            self._save_calls()
+            with self._ledger.transaction():
+                self._write_late()
+                self._save_calls()
 
     def step(self) -> bool:
-        """One round: submit what there is room for, poll, judge. False when nothing is left to do."""
+        """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
         self._settle_doubts()
-        self._submit()
-        self._poll()
+        if self._scheduler.shares_machine:
+            chosen = self._poll_and_intend()
+        else:
+            self._poll()
+            chosen = self._next_submissions()
+        self._submit(chosen)
         if self._cancel_asked():
             self.cancel()
         return bool(self._open or self._doubt) or self._ledger.has_planned()
@@ -100,14 +109,15 @@ class Driver:
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs: all that are not over, or those named. What a cancelled task had finished stays."""
         (self._folder.path / _CANCEL).unlink(missing_ok=True)
+        self._poll(at_once=True)  # what has ended by itself keeps its own reason
         chosen = None if runs is None else set(runs)
         rows = [r for r in self._ledger.runs("state IN ('planned','intent','submitted','queued','running')")
                 if chosen is None or r.id in chosen]  # fmt: skip
         self._scheduler.cancel(self._holding(rows))
         self._poll(at_once=True)
-        now_ended = {r.id for r in self._ledger.runs("state IN ('done', 'failed')")}
+        done = {r.id for r in self._ledger.runs("state = 'done'")}
         self._ledger.update_runs(
-            [r.id for r in rows if r.id not in now_ended],
+            [r.id for r in rows if r.id not in done],
             state=State.CANCELLED,
             reason="cancelled by nsw cancel",
         )
@@ -127,19 +137,41 @@ class Driver:
 
     # --- submitting -------------------------------------------------------------------------------------
 
-    def _submit(self) -> None:
+    def _poll_and_intend(self) -> list[Submission]:
+        """Judge what ended and write down what comes next, synced to disk once: that is most of a run's cost here."""
+        with self._ledger.transaction():
+            self._write_late()
+            self._poll()
+            chosen = self._next_submissions()
+            for submission in chosen:
+                self._ledger.intend(submission)
+        folders = [run_folder(self._scratch, run.id, run.attempt) for chose in chosen for run in self._runs_of(chose)]
+        self._transport.make_folders(folders)  # cheaper here than by a process in the job
+        return chosen
+
+    def _write_late(self) -> None:
+        """Ids of this machine's processes: a lock tells as much of each, so they are not synced one by one."""
+        for name, native in self._late:
+            self._ledger.submitted(name, native)
+        self._late.clear()
+
+    def _next_submissions(self) -> list[Submission]:
+        """What there is room for."""
         if self._doubt:  # what became of the last submission is not known
-            return
+            return []
         try:
             room = self._scheduler.room(list(self._open.values()))
             if room <= 0:
-                return
+                return []
             pending = self._ledger.pending_tasks(room * self._runs_per_task)
             most = self._scheduler.most_tasks() if pending else 1
         except UnreachableError:  # it says so itself when that lasts
-            return
-        for submission in submissions(self._folder, pending, most):
-            if self._scheduler.room(list(self._open.values())) <= 0:
+            return []
+        return list(submissions(self._folder, pending, most))
+
+    def _submit(self, chosen: Sequence[Submission]) -> None:
+        for submission in chosen:
+            if self._scheduler.batches and self._scheduler.room(list(self._open.values())) <= 0:
                 return
             if not self._hand_over(submission) and self._scheduler.batches:
                 return
@@ -150,7 +182,8 @@ class Driver:
 
     def _hand_over(self, submission: Submission) -> bool:
         """Submit one; False when it was not taken."""
-        self._ledger.intend(submission)
+        if not self._scheduler.shares_machine:
+            self._ledger.intend(submission)
         try:
             native = self._scheduler.submit(submission)
         except RefusedError as fault:
@@ -163,11 +196,15 @@ class Driver:
             self._ledger.withdraw(submission.name)
             return False
         self._adopt(submission, native)
-        self._changed([r.id for r in self._runs_of(submission)])
+        if not self._scheduler.shares_machine:
+            self._changed([r.id for r in self._runs_of(submission)])
         return True
 
     def _adopt(self, submission: Submission, native: str) -> None:
-        self._ledger.submitted(submission.name, native)
+        if self._scheduler.shares_machine:
+            self._late.append((submission.name, native))
+        else:
+            self._ledger.submitted(submission.name, native)
         self._open[submission.name] = replace(submission, native_id=native)
 
     def _refused(self, submission: Submission, fault: RefusedError) -> None:
@@ -224,9 +261,9 @@ class Driver:
                         self._seen.pop((run.id, "never"), None)
                     if self._judge(run, answer):
                         changed.append(run.id)
+            self._close_what_is_over()
+            self._save_calls()
         changed += self._give_up(never)
-        self._close_what_is_over()
-        self._save_calls()
         if changed:
             self._changed(changed)
 
@@ -285,6 +322,7 @@ class Driver:
                 self._ledger.update_runs(
                     [run.id], state=State.FAILED, reason=f"it would never have begun: {answer.reason}"
                 )
+            self._close_what_is_over()
         return list(sure)
 
     def _close_what_is_over(self, flying: Mapping[str, object] | None = None) -> None:
@@ -302,7 +340,9 @@ class Driver:
         return self._ledger.runs("submission = ?", (submission.name,))
 
     def _status(self, run: RunRow) -> Status | None:
-        return parse_status(self._transport.read(f"{run_folder(self._scratch, run.id, run.attempt)}/status", 65536))
+        folder = run_folder(self._scratch, run.id, run.attempt)
+        ended = self._transport.read(f"{folder}/status", _STATUS_BYTES)
+        return parse_status(ended or self._transport.read(f"{folder}/claim", _STATUS_BYTES))
 
 
 def ask_to_cancel(folder: CampaignFolder) -> None:

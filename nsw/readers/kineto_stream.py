@@ -46,7 +46,7 @@ class EventStream:
         self.header: dict[str, Any] = {}
         self._path = path
         self._report = report
-        self._scan = json.JSONDecoder(strict=False).scan_once
+        self._scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]  # undocumented, in every CPython
         self._window = ""
         self._chunks: Iterator[bytes] = iter(())
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")

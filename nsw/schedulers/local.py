@@ -52,6 +52,7 @@ class LocalScheduler:
         self._share = share_gpus
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._pidfds: dict[str, int] = {}
+        self._ended = False  # something that a poll saw: there may be room now
 
     def most_tasks(self) -> int:
         """One: every task is a process of its own."""
@@ -135,14 +136,19 @@ class LocalScheduler:
                 return
 
     def wait(self, seconds: float) -> None:
-        """Until a task ends or the time is over."""
+        """Until a task ends or the time is over; not at all when one ended that the last poll saw."""
+        if self._ended:
+            self._ended = False
+            return
         if not self._pidfds:
             time.sleep(seconds)
             return
         waiter = select.poll()
-        for descriptor in self._pidfds.values():
+        names = {descriptor: name for name, descriptor in self._pidfds.items()}
+        for descriptor in names:
             waiter.register(descriptor, select.POLLIN)
-        waiter.poll(seconds * 1000)
+        for descriptor, _ in waiter.poll(seconds * 1000):
+            self._reap(names[descriptor])
 
     def _lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
@@ -168,6 +174,7 @@ class LocalScheduler:
             elif self._held(submission):
                 return True
         self._forget(submission.name)
+        self._ended = True
         return False
 
     def _held(self, submission: Submission) -> bool:
@@ -184,6 +191,13 @@ class LocalScheduler:
     def _watch(self, name: str, pid: int) -> None:
         with contextlib.suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
             self._pidfds[name] = os.pidfd_open(pid)
+
+    def _reap(self, name: str) -> None:
+        """Let a process go that has ended."""
+        child = self._children.get(name)
+        if child is not None:
+            child.poll()
+        self._forget(name)
 
     def _forget(self, name: str) -> None:
         self._children.pop(name, None)

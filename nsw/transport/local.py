@@ -55,6 +55,11 @@ class LocalTransport:
             seconds=time.monotonic() - start,
         )
 
+    def make_folders(self, there: Sequence[str]) -> None:
+        """Make folders."""
+        for folder in there:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103  on the hot path of a run
+
     def put(self, here: Path, there: str) -> None:
         """Copy a file or folder."""
         target = Path(there)

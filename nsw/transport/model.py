@@ -33,6 +33,9 @@ class Transport(Protocol):
             keep: Names among those that it may.
         """
 
+    def make_folders(self, there: Sequence[str]) -> None:
+        """Make folders, with those on the way; existing ones are left alone."""
+
     def put(self, here: Path, there: str) -> None:
         """Copy a file or folder there, folders on the way included."""
 

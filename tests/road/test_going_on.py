@@ -1,0 +1,169 @@
+"""Campaigns that are interrupted, killed, cancelled, retried: nothing is lost, nothing finished is repeated."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+HEAD = "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1m}\n"
+
+
+def counting(road, repeats: int, seconds: float = 0.05) -> str:
+    """A recipe whose every execution leaves a line in a file of the road's folder."""
+    return (
+        HEAD + f"repeats: {repeats}\n"
+        f"app: {{command: \"echo $PWD >> '{road.home}/done.txt'; sleep {seconds}\"}}\n"
+    )  # fmt: skip
+
+
+def executions(road) -> list[str]:
+    file = road.home / "done.txt"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def wait_until(condition, limit: float = 60.0) -> None:
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, "the awaited condition did not come true"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_any_moment_and_resumed_each_run_is_done_exactly_once(road, seed):
+    dice = random.Random(seed)
+    recipe = road.recipe(counting(road, 12, 0.03))
+    nsw = road.start("run", str(recipe), "--site", "here")
+    wait_until(lambda: road.root.exists() and any(road.root.glob("*/campaign.db")))
+    for _ in range(3):
+        enough = len(executions(road)) + dice.randrange(1, 4)
+        wait_until(lambda enough=enough: len(executions(road)) >= enough or nsw.poll() is not None)
+        time.sleep(dice.random() * 0.02)  # the moment is the point of this test
+        nsw.kill()
+        nsw.communicate()
+        nsw = road.start("resume")
+    _, err = nsw.communicate(timeout=60)
+    assert nsw.returncode == 0, err
+    assert {r["state"] for r in road.runs().values()} == {"done"}
+    assert len(executions(road)) == 12
+    assert len(set(executions(road))) == 12
+
+
+def test_ctrl_c_ends_nsw_with_130_and_leaves_what_runs_alone(road):
+    nsw = road.start("run", str(road.recipe(counting(road, 4, 1))), "--site", "here")
+    wait_until(lambda: len(executions(road)) >= 2)
+    nsw.send_signal(signal.SIGINT)
+    _, err = nsw.communicate(timeout=30)
+    assert nsw.returncode == 130
+    assert "nsw resume" in err
+    assert road.nsw("resume").returncode == 0
+    assert len(executions(road)) == 4
+
+
+def test_a_second_nsw_on_a_campaign_is_refused_and_names_the_first(road):
+    nsw = road.start("run", str(road.recipe(counting(road, 2, 1))), "--site", "here")
+    wait_until(lambda: len(executions(road)) >= 1)
+    second = road.nsw("resume")
+    assert second.returncode == 2
+    assert f"is driven by process {nsw.pid} on" in second.stderr
+    assert road.status()["driven"] is True
+    assert nsw.wait(timeout=30) == 0
+    nsw.communicate()
+    assert len(executions(road)) == 2
+
+
+def test_a_run_that_is_killed_is_failed_with_the_reason_and_retry_does_it_again(road):
+    text = (
+        HEAD + f"app: {{command: \"echo x >> '{road.home}/done.txt'; [ -e '{road.home}/ok' ] || kill -9 $PPID $$\"}}\n"
+    )
+    done = road.run(text)
+    assert done.returncode == 1
+    (run,) = road.runs().values()
+    assert run["state"] == "failed"
+    (road.home / "ok").touch()
+    assert road.nsw("retry").returncode == 0
+    (run,) = road.runs().values()
+    assert (run["state"], run["attempt"], len(executions(road))) == ("done", 2, 2)
+
+
+def test_a_job_that_dies_without_a_word_is_failed_and_not_waited_for(road):
+    nsw = road.start("run", str(road.recipe(counting(road, 1, 600))), "--site", "here")
+    wait_until(lambda: len(executions(road)) == 1)
+    claim = next(road.root.glob("*/scratch/runs/*/attempt-1/claim"))
+    job = int(next(line for line in claim.read_text().splitlines() if line.startswith("job_id=")).split("=")[1])
+    os.killpg(job, signal.SIGKILL)
+    nsw.communicate(timeout=30)
+    assert nsw.returncode == 1
+    (run,) = road.runs().values()
+    assert run["state"] == "failed"
+    assert "its job ended in the middle of this run" in run["reason"]
+
+
+def test_cancel_ends_what_runs_with_its_children_and_keeps_what_is_done(road):
+    text = counting(road, 3, 600).replace("sleep 600", "[ -e first ] || sleep 600 & wait")
+    nsw = road.start("run", str(road.recipe(text)), "--site", "one")
+    wait_until(lambda: len(executions(road)) == 1)
+    done = road.nsw("cancel")
+    assert done.returncode == 0
+    nsw.communicate(timeout=30)
+    assert nsw.returncode == 1
+    assert {r["state"] for r in road.runs().values()} == {"cancelled"}
+    assert len(executions(road)) == 1
+    wait_until(lambda: not alive_in(road.home))
+
+
+def alive_in(folder) -> list[str]:
+    """Processes whose working directory is below the folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd").startswith(f"{folder}/campaigns"):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def test_cancel_of_a_campaign_that_nobody_drives(road):
+    nsw = road.start("run", str(road.recipe(counting(road, 3, 600))), "--site", "one")
+    wait_until(lambda: len(executions(road)) == 1)
+    nsw.kill()
+    nsw.communicate()
+    assert road.nsw("cancel").returncode == 0
+    assert {r["state"] for r in road.runs().values()} == {"cancelled"}
+    wait_until(lambda: not alive_in(road.home))
+
+
+def test_retry_with_nothing_to_retry_says_so(road):
+    road.run(HEAD + "app: {command: 'true'}\n")
+    done = road.nsw("retry")
+    assert done.returncode == 0
+    assert "nothing to retry" in done.stderr
+
+
+def test_retry_of_a_run_that_did_not_fail_or_is_not_there_is_refused(road):
+    road.run(HEAD + "app: {command: 'true'}\nmatrix: {n: [1]}\n")
+    assert "did not fail" in road.nsw("retry", "n-1.baseline.r1").stderr
+    assert "did you mean 'n-1.baseline.r1'?" in road.nsw("retry", "n-1.baselin.r1").stderr
+
+
+def test_reports_are_read_again_when_reading_was_cut_short(road):
+    road.run(HEAD + "app: {command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
+    ledger = road.campaign / "campaign.db"
+    import sqlite3
+
+    with sqlite3.connect(ledger) as db:
+        db.execute("UPDATE runs SET reading = 'collected'")
+    db.close()
+    assert road.nsw("resume").returncode == 0
+    rows = __import__("json").loads(road.nsw("summarize", "--table", "figures", "--json").stdout)["rows"]
+    assert len(rows) == 1
+
+
+def test_an_earlier_attempts_output_is_kept_aside(road):
+    road.run(HEAD + f"app: {{command: \"echo out; [ -e '{road.home}/ok' ]\"}}\n")
+    (road.home / "ok").touch()
+    road.nsw("retry")
+    kept = sorted(p.relative_to(road.campaign / "reports").parts[1:] for p in road.campaign.glob("reports/**/stdout"))
+    assert kept == [("attempt-1", "stdout"), ("stdout",)]

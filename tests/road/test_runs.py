@@ -1,0 +1,177 @@
+"""Runs on this machine: what they do, how they end, what a user is told of it."""
+
+import json
+
+import pytest
+
+HEAD = "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1m}\n"
+
+
+def test_a_campaign_runs_to_its_end_and_its_figures_are_in_the_answer(road):
+    done = road.run(
+        HEAD + "app: {command: 'echo speed={{ n }}00', figures: {speed: {regex: 'speed=(\\d+)', unit: m/s}}}\n"
+        "matrix: {n: [1, 2, 3]}\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3 runs: 3 done" in done.stderr
+    shown = json.loads(road.nsw("summarize", "--json").stdout)
+    assert [c["figures"][0]["median"] for c in shown["cases"]] == [100.0, 200.0, 300.0]
+
+
+def test_a_failing_run_does_not_stop_its_neighbours_and_says_what_the_program_said_last(road):
+    done = road.run(
+        HEAD
+        + "app: {command: 'if [ {{ n }} = 2 ]; then echo no luck >&2; exit 7; fi; echo fine'}\nmatrix: {n: [1, 2, 3]}\n"
+    )
+    assert done.returncode == 1
+    runs = road.runs()
+    assert [r["state"] for r in runs.values()] == ["done", "failed", "done"]
+    assert runs["n-2.baseline.r1"]["exit_code"] == 7
+    assert runs["n-2.baseline.r1"]["reason"] == "exit status 7: no luck"
+    assert "1 run failed and not in these numbers, such as n-2.baseline.r1: exit status 7: no luck" in done.stdout
+
+
+def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_next_goes_on(road):
+    done = road.run(
+        "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1s}\n"
+        "app: {command: 'if [ {{ n }} = 1 ]; then sleep 600 & sleep 600; fi; echo fine'}\nmatrix: {n: [1, 2]}\n",
+        site="one",
+    )
+    assert done.returncode == 1
+    runs = road.runs()
+    assert runs["n-1.baseline.r1"]["reason"].startswith("over its time limit of 1 s")
+    assert runs["n-2.baseline.r1"]["state"] == "done"
+    assert 1 <= runs["n-1.baseline.r1"]["seconds"] < 20
+
+
+def test_a_program_that_is_not_there_is_said_so(road):
+    assert road.run(HEAD + "app: {command: ./no-such-program}\n").returncode == 1
+    assert "command not found" in next(iter(road.runs().values()))["reason"]
+
+
+def test_a_set_up_line_that_fails_fails_the_runs_with_the_line(road):
+    done = road.run(HEAD + "app: {command: 'true', setup: ['export A=1', 'source /no/such/file', 'export B=2']}\n")
+    assert done.returncode == 1
+    assert next(iter(road.runs().values()))["reason"] == "set-up failed: source /no/such/file"
+
+
+def test_set_up_and_environment_reach_the_program(road):
+    road.run(
+        HEAD
+        + "app: {command: 'echo $A-$B-$C', setup: ['export A=one'], env: {B: '{{ n }}', C: 'a b;c'}}\nmatrix: {n: [2]}\n"
+    )
+    assert road.output("n-2.baseline.r1") == "one-2-a b;c\n"
+
+
+NASTY = [
+    "a b",
+    "'",
+    '"',
+    "; touch pwned",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "two\nlines",
+    "é漢🙂",
+    "-rf",
+    "$HOME",
+    "\\",
+]
+
+
+def test_no_parameter_breaks_out_of_its_argument_on_the_whole_road(road):
+    values = ", ".join(json.dumps(v, ensure_ascii=False) for v in NASTY)
+    done = road.run(
+        HEAD + "app: {command: [printf, '%s', '{{ v }}'], env: {V: '{{ v }}'}}\nmatrix: {v: [" + values + "]}\n"
+    )
+    assert done.returncode == 0, done.stderr
+    runs = road.status()["runs"]
+    assert [r["params"]["v"] for r in runs] == NASTY
+    assert [road.output(r["id"]) for r in runs] == NASTY
+    assert not list(road.home.rglob("pwned"))
+
+
+def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
+    (road.home / "app").mkdir()
+    (road.home / "app" / "prog.sh").write_text("cat data.txt; echo mine > out.txt")
+    (road.home / "app" / "data.txt").write_text("data\n")
+    done = road.run(HEAD + "app: {command: bash prog.sh, files: [app/prog.sh, app/data.txt]}\nrepeats: 2\n")
+    assert done.returncode == 0, done.stderr
+    assert [road.output(r) for r in road.runs()] == ["data\n", "data\n"]
+
+
+def test_a_figure_that_is_not_printed_is_absent_with_a_warning_and_not_zero(road):
+    done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
+    assert done.returncode == 0
+    assert "figure f was not found in the program's output" in done.stdout
+    assert json.loads(road.nsw("summarize", "--json").stdout)["cases"][0]["figures"] == []
+
+
+def test_the_build_step_is_done_once_and_its_product_is_beside_the_program(road):
+    (road.home / "make.sh").write_text("echo built >> log; echo 'echo hello' > prog.sh")
+    done = road.run(
+        HEAD + "app: {command: bash prog.sh, files: [make.sh], build: {command: bash make.sh}}\nrepeats: 3\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert {road.output(r) for r in road.runs()} == {"hello\n"}
+    assert (road.campaign / "scratch" / "app" / "log").read_text() == "built\n"
+
+
+def test_a_build_step_that_fails_ends_the_campaign_with_what_it_printed(road):
+    (road.home / "make.sh").write_text("echo 'prog.cu(3): error: expected a ;' >&2; exit 2")
+    done = road.run(HEAD + "app: {command: 'true', files: [make.sh], build: {command: bash make.sh}}\n")
+    assert done.returncode == 2
+    assert "the build step failed with exit status 2: bash make.sh" in done.stderr
+    assert "  | prog.cu(3): error: expected a ;" in done.stderr
+
+
+def test_a_host_pass_is_profiled_and_its_functions_are_in_the_answer(road):
+    (road.home / "prog.py").write_text("def busy():\n    return sum(range(2000000))\nbusy()\n")
+    done = road.run(
+        HEAD.replace("[baseline]", "[baseline, host: {tool: cprofile}]")
+        + "app: {command: '{{ site.python }} prog.py', files: [prog.py]}\n"
+    )
+    assert done.returncode == 0, done.stderr
+    (case,) = json.loads(road.nsw("summarize", "--json").stdout)["cases"]
+    assert any("sum" in f["name"] for f in case["functions"])
+
+
+def test_a_host_pass_of_what_is_no_python_is_absent_with_the_reason(road):
+    done = road.run(HEAD.replace("[baseline]", "[baseline, host: {tool: cprofile}]") + "app: {command: ls -l}\n")
+    assert done.returncode == 0, done.stderr
+    assert "not here: pass host: cProfile profiles Python programs; the command starts with 'ls'" in done.stdout
+
+
+def test_provenance_is_written_once_a_job_and_host(road):
+    road.run(HEAD + "app: {command: 'true'}\nrepeats: 4\n")
+    (place,) = (road.campaign / "scratch" / "provenance").iterdir()
+    facts = dict(line.split("=", 1) for line in (place / "host").read_text().splitlines())
+    assert facts["kernel"].startswith("Linux")
+    assert int(facts["cpus"]) > 0
+
+
+@pytest.mark.nsys
+def test_a_timeline_by_a_real_nsys_is_collected_and_read(road):
+    (road.home / "prog.py").write_text("import time\nfor _ in range(50): time.sleep(0.001)\n")
+    done = road.run(
+        HEAD.replace("[baseline]", "[timeline: {tool: nsys, trace: [osrt, nvtx]}]")
+        + "app: {command: '{{ site.python }} prog.py', files: [prog.py]}\n"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = json.loads(road.nsw("summarize", "--table", "osrt_summary", "--json").stdout)
+    assert any("nanosleep" in r["name"] or "select" in r["name"] for r in shown["rows"])
+    assert all(r["run"] == "case.timeline.r1" or r["run"].endswith("timeline.r1") for r in shown["rows"])
+
+
+def test_a_pass_whose_profiler_is_missing_is_absent_and_the_others_are_done(road):
+    road.environment["PATH"] = "/usr/bin:/bin"
+    done = road.run(HEAD.replace("[baseline]", "[baseline, timeline: {tool: nvprof}]") + "app: {command: 'true'}\n")
+    assert done.returncode == 0, done.stderr
+    assert "not here: pass timeline: nvprof is not on PATH" in done.stdout
+
+
+def test_a_recipe_of_which_nothing_can_be_done_is_refused(road):
+    road.environment["PATH"] = "/usr/bin:/bin"
+    done = road.run(HEAD.replace("[baseline]", "[timeline: {tool: nvprof}]") + "app: {command: 'true'}\n")
+    assert done.returncode == 2
+    assert "nothing of this recipe can be done on site here" in done.stderr
+    assert not road.root.exists()
