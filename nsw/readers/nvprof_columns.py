@@ -1,7 +1,8 @@
 """A trace table under construction: a list per column, packed into Arrow as it grows.
 
 A trace has a row for every call of a program that ran for hours; as Python dicts it would need some 2 KiB a
-row. Names, of which there are few, are kept once (dictionary arrays).
+row. But its rows repeat in all but their times (the same kernel with the same grid on the same GPU), so what
+repeats is kept once in each chunk, and the strings once in the table (dictionary arrays).
 """
 
 from __future__ import annotations
@@ -13,53 +14,66 @@ from nsw.tables.names import short_name
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from nsw.tables import TableData
 
-_CHUNK = 65536  # rows packed at a time
+_CHUNK = 32768  # rows packed at a time
 _FEW = 4096  # rows that may stay dicts: no need to import pyarrow for them
 
 
 class Columns:
-    """The columns of one trace table that the report can fill; rows are tuples in their order, the name last."""
+    """The columns of one trace table that the report can fill.
 
-    def __init__(self, table: str, columns: tuple[str, ...]) -> None:
+    A row is two tuples: the values of the columns that rows share, the name as last of them, and those of the
+    columns of its own, which are numbers.
+    """
+
+    def __init__(self, table: str, shared: tuple[str, ...], own: tuple[str, ...]) -> None:
         types = {c.name: c.type for c in TABLES[table].columns}
-        self._types = {name: types[name] for name in columns}
         self._has_short_names = "short_name" in types
-        self.order = (*columns, "name")
+        self._types = {name: types[name] for name in (*shared, "name", *own)}
+        self._shared = (*shared, "name")
+        self._own = own
+        self._codes: dict[tuple[Any, ...], int] = {}  # of the shared parts of this chunk
         self._rows: list[tuple[Any, ...]] = []
-        self._packed: list[list[pa.Array]] = []
-        self._codes: dict[str, int] = {}
+        self._packed: list[dict[str, pa.Array]] = []
+        self._words: dict[str, dict[str | None, int]] = {n: {} for n in self._types if self._types[n] == "string"}
 
-    def append(self, row: tuple[Any, ...]) -> None:
-        """One row: a value for each column of `order`, None where there is none."""
-        self._rows.append(row)
+    def append(self, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
+        """One row; None where there is no value."""
+        codes = self._codes
+        self._rows.append((codes.setdefault(shared, len(codes)), *own))
         if len(self._rows) >= _CHUNK:
             self._pack()
 
     def __len__(self) -> int:
-        return len(self._rows) + sum(len(chunk[-1]) for chunk in self._packed)
+        return len(self._rows) + sum(len(chunk["name"]) for chunk in self._packed)
 
     def _pack(self) -> None:
         import pyarrow as pa
 
         if not self._rows:
             return
-        columns = list(zip(*self._rows, strict=True))
-        arrays: list[pa.Array] = []
-        for kind, values in zip(self._types.values(), columns, strict=False):
-            if all(v is None for v in values):
-                arrays.append(pa.nulls(len(values)))
-            elif kind == "string":
-                arrays.append(pa.array(values, pa.string()).dictionary_encode())
-            else:
-                arrays.append(pa.array(values, pa.int64() if kind == "int64" else pa.float64()))
-        codes = self._codes
-        arrays.append(pa.array([codes.setdefault(n, len(codes)) for n in columns[-1]], pa.int32()))
-        self._packed.append(arrays)
-        self._rows = []
+        codes, *own = zip(*self._rows, strict=True)
+        which = pa.array(codes, pa.int32())
+        parts = zip(*self._codes, strict=True)
+        chunk = {name: self._array(name, values).take(which) for name, values in zip(self._shared, parts, strict=True)}
+        for name, values in zip(self._own, own, strict=True):
+            chunk[name] = self._array(name, values)
+        self._packed.append(chunk)
+        self._rows, self._codes = [], {}
+
+    def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array:
+        """The values; of strings their codes in the whole table."""
+        import pyarrow as pa
+
+        if self._types[name] != "string":
+            return pa.array(values, pa.int64() if self._types[name] == "int64" else pa.float64())
+        words = self._words[name]
+        return pa.array([None if v is None else words.setdefault(v, len(words)) for v in values], pa.int32())
 
     def finish(self) -> TableData:
         """The table: dicts when it is small, Arrow when it is large."""
@@ -69,36 +83,43 @@ class Columns:
         return self._as_arrow()
 
     def _as_dicts(self) -> list[dict[str, Any]]:
-        rows = [{k: v for k, v in zip(self.order, row, strict=True) if v is not None} for row in self._rows]
+        parts = list(self._codes)
+        names = (*self._shared, *self._own)
+        printed = [(*parts[code], *own) for code, *own in self._rows]
+        rows = [{k: v for k, v in zip(names, row, strict=True) if v is not None} for row in printed]
         clear = demangle_all(row["name"] for row in rows)
         for row in rows:
-            printed = row["name"]
-            row["name"] = clear[printed]
+            name = row["name"]
+            row["name"] = clear[name]
             if self._has_short_names:
-                row["short_name"] = short_name(clear[printed])
-                row["mangled_name"] = printed if clear[printed] != printed else None
+                row["short_name"] = short_name(clear[name])
+                row["mangled_name"] = name if clear[name] != name else None
         return rows
 
     def _as_arrow(self) -> pa.Table:
         import pyarrow as pa
 
-        wanted = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
         columns: dict[str, pa.ChunkedArray] = {}
-        for index, (name, kind) in enumerate(self._types.items()):
-            chunks = [chunk[index].cast(wanted[kind]) for chunk in self._packed]
-            column = pa.chunked_array(chunks, wanted[kind])
-            if column.null_count < len(column):
-                columns[name] = column.dictionary_encode() if kind == "string" else column
-        codes = [chunk[-1] for chunk in self._packed]
-        for name, values in self._names().items():
-            dictionary = pa.array(values, pa.string())
-            columns[name] = pa.chunked_array([pa.DictionaryArray.from_arrays(c, dictionary) for c in codes])
+        for name in self._types:
+            chunks = [chunk.pop(name) for chunk in self._packed]
+            if name == "name":
+                columns |= {n: _coded(chunks, values) for n, values in self._names().items()}
+            elif any(chunk.null_count < len(chunk) for chunk in chunks):
+                columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
         return pa.table(columns)
 
     def _names(self) -> dict[str, list[str | None]]:
-        clear = demangle_all(self._codes)
-        names: dict[str, list[str | None]] = {"name": [clear[n] for n in self._codes]}
+        printed = [n for n in self._words["name"] if n is not None]
+        clear = demangle_all(printed)
+        names: dict[str, list[str | None]] = {"name": [clear[n] for n in printed]}
         if self._has_short_names:
-            names["short_name"] = [short_name(clear[n]) for n in self._codes]
-            names["mangled_name"] = [n if clear[n] != n else None for n in self._codes]
+            names["short_name"] = [short_name(clear[n]) for n in printed]
+            names["mangled_name"] = [n if clear[n] != n else None for n in printed]
         return names
+
+
+def _coded(codes: list[pa.Array], words: Iterable[str | None]) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    dictionary = pa.array(words, pa.string())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(c, dictionary) for c in codes])

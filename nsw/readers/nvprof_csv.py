@@ -14,7 +14,7 @@ from nsw.readers.nvprof_memory import add_memory_row, misplaced_count, size_of
 from nsw.readers.nvprof_metrics import add_metric
 from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
-from nsw.readers.nvprof_trace import TraceColumns
+from nsw.readers.nvprof_trace_columns import TraceColumns
 from nsw.readers.quantities import TIME_UNITS, duration, percent, size_factor, whole
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class CsvTable:
         # where a name with commas of its own may spread over several cells
         self._flexible = next((self._names_at[t] for t in ("Name", "Kernel") if t in self._names_at), len(titles) - 1)
         self._units: list[str] = [""] * len(titles)
-        self._add: Callable[[int, Sequence[str]], bool] | None = None
-        self.number = number
+        self._add: Callable[[Sequence[str]], bool] | None = None
+        self.number = self._number = number
         self.rows = 0
 
     def take(self, number: int, text: str) -> bool:
@@ -84,12 +84,13 @@ class CsvTable:
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
         if not self.rows and self._take_units(cells):
             return True
+        self._number = number
         fitted = self._fit(cells)
         if fitted is None:
             return self._fault(number, cells)
         if self._add is None:
             self._add = self._adder()
-        if not self._add(number, fitted):
+        if not self._add(fitted):
             return self._fault(number, cells)
         self.rows += 1
         return True
@@ -121,7 +122,7 @@ class CsvTable:
         at = self._flexible
         return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
 
-    def _adder(self) -> Callable[[int, Sequence[str]], bool]:
+    def _adder(self) -> Callable[[Sequence[str]], bool]:
         if self._kind == "trace":
             return TraceColumns(self._sink, self._stream, self._titles, self._units).add
         return {"summary": self._add_summary, "metrics": self._add_metric, "memory": self._add_memory}[self._kind]
@@ -134,7 +135,7 @@ class CsvTable:
         at = self._names_at.get(title)
         return (self._units[at] or None) if at is not None else None
 
-    def _add_summary(self, number: int, cells: Sequence[str]) -> bool:
+    def _add_summary(self, cells: Sequence[str]) -> bool:
         name = self._cell(cells, "Name")
         host = self._cell(cells, "Calls") or self._cell(cells, "Calls (host)")
         calls = calls_of(host, self._cell(cells, "Calls (device)"))
@@ -147,10 +148,10 @@ class CsvTable:
         elif self._stream.section is None:
             self._stream.section = "gpu"
         row = statistics(pct, times[0], calls, times[1], times[2], times[3])
-        add_summary_row(self._sink, self._stream, number, row, name)
+        add_summary_row(self._sink, self._stream, self._number, row, name)
         return True
 
-    def _add_metric(self, _number: int, cells: Sequence[str]) -> bool:
+    def _add_metric(self, cells: Sequence[str]) -> bool:
         kernel = self._cell(cells, "Kernel")
         metric = self._cell(cells, "Metric Name") or self._cell(cells, "Event Name")
         calls = whole(self._cell(cells, "Invocations"))
@@ -163,7 +164,7 @@ class CsvTable:
         )
         return True
 
-    def _add_memory(self, _number: int, cells: Sequence[str]) -> bool:
+    def _add_memory(self, cells: Sequence[str]) -> bool:
         name = cells[-1].strip()
         if not name or name in self._titles:
             return False

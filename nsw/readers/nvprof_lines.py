@@ -7,17 +7,16 @@ services a timestamp, a terminal colours, a web page entities, Markdown pipes. A
 from __future__ import annotations
 
 import html
-import io
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
-from nsw.readers.model import Sample
+from nsw.readers.line_blocks import line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LONGEST = 1 << 18  # characters of a line; a longer one is given in pieces
+Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
@@ -33,37 +32,37 @@ _PREFIX = re.compile(
     )""",
     re.VERBOSE,
 )
-_PREFIX_STARTS = frozenset("[0123456789>")
+_DIGITS = frozenset("0123456789")
+_PREFIX_STARTS = _DIGITS | frozenset("[>")
+_WRAPPED = _PREFIX_STARTS | {"|"}  # a prefix of digits has a colon among its first fourteen characters
+_MARKS = "\x00\x08\x1b\r&\u00a0"
 _RULE = re.compile(r"[\s|:+-]*\Z")
-
-
-class Line(NamedTuple):
-    """One line: its number from 1, the rank that wrote it where the line says so, and the text."""
-
-    number: int
-    rank: int | None
-    text: str
 
 
 def read_lines(path: Path) -> Iterator[Line]:
     """Every line of the file, cleaned; memory does not grow with the file."""
-    encoding = Sample(path).encoding
-    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding, errors="replace", newline="\n") as file:
-        number = 0
-        started = False  # in the middle of a line that is longer than LONGEST
-        for piece in iter(lambda: file.readline(LONGEST), ""):
-            number += not started
-            started = not piece.endswith("\n")
-            text = piece.rstrip("\r\n")
-            if "\r" in text:  # a progress bar draws over itself; what nvprof wrote may come after it
-                for drawn in text.split("\r"):
-                    yield clean(number, drawn)
+    for first, block in line_blocks(path):
+        if any(mark in block for mark in _MARKS) or ("<" in block and _TAG.search(block)):
+            yield from _marked(first, block)
+            continue
+        for number, text in enumerate(block.split("\n"), first):
+            head = text.lstrip()[:14]
+            if head[:1] in _WRAPPED and head and (":" in head or head[0] not in _DIGITS):
+                yield number, *_unwrapped(text)
             else:
-                yield clean(number, text)
+                yield number, None, text
 
 
-def clean(number: int, text: str) -> Line:
-    """One line without colours, entities, pipes and prefixes."""
+def _marked(first: int, block: str) -> Iterator[Line]:
+    """The lines of a block that has colours, entities, tags or progress bars in it."""
+    for number, text in enumerate(block.split("\n"), first):
+        # a progress bar draws over itself; what nvprof wrote may come after it
+        for drawn in text.rstrip("\r").split("\r"):
+            yield number, *clean(drawn)
+
+
+def clean(text: str) -> tuple[int | None, str]:
+    """One line without colours, entities, pipes and prefixes, and the rank that its prefix names."""
     if "\x1b" in text or "\x08" in text or "\x00" in text:
         text = _ANSI.sub("", text)
     if "&" in text and _ENTITY.search(text):
@@ -72,6 +71,10 @@ def clean(number: int, text: str) -> Line:
         text = text.replace("\u00a0", " ")
     if "<" in text and "|" not in text:
         text = _TAG.sub("", text)
+    return _unwrapped(text)
+
+
+def _unwrapped(text: str) -> tuple[int | None, str]:
     rank = None
     head = text.lstrip()[:1]
     if head in _PREFIX_STARTS and head:
@@ -79,7 +82,7 @@ def clean(number: int, text: str) -> Line:
         head = text.lstrip()[:1]
     if head == "|" and text.count("|") >= 3:
         text = _from_pipes(text)
-    return Line(number, rank, text)
+    return rank, text
 
 
 def _without_prefixes(text: str) -> tuple[int | None, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.nvprof_summary import TIME, exact_to_a_ns
+from nsw.readers.nvprof_summary import TIME
+from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import Quantity, duration, size, whole
 
 if TYPE_CHECKING:

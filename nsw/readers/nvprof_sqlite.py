@@ -265,7 +265,7 @@ class _Database:
         self._report.tables["nvtx_summary"] = _with_shares(rows)
 
     def _gpu_trace(self) -> None:
-        columns = Columns("gpu_trace", TRACE_COLUMNS)
+        columns = Columns("gpu_trace", _SHARED, _OWN)
         parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
         sql = " UNION ALL ".join(p for p in parts if p)
         if not sql:
@@ -286,10 +286,10 @@ class _Database:
             speed = size * 1e9 / took if size is not None and took else None
             columns.append(
                 (
-                    0, device, self._strings.get(names.get(device, -1)), kind,
-                    start - (first or 0) if valid else None, took, context, stream, correlation, *dimensions,
-                    size, speed, MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
-                )
+                    0, device, self._strings.get(names.get(device, -1)), kind, context, stream, *dimensions,
+                    MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
+                ),
+                (start - (first or 0) if valid else None, took, correlation, size, speed),
             )  # fmt: skip
         self._report.tables["gpu_trace"] = columns.finish()
 
@@ -298,7 +298,7 @@ class _Database:
 
     def _api_trace(self) -> None:
         columns = Columns(
-            "api_trace", ("block", "pid", "start_ns", "duration_ns", "tid", "correlation", "return_value")
+            "api_trace", ("block", "pid", "tid", "return_value"), ("start_ns", "duration_ns", "correlation")
         )
         needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
         parts = [
@@ -313,7 +313,7 @@ class _Database:
         for api, cbid, start, end, pid, tid, correlation, code in self._rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
             first = start if first is None else first
             took = end - start if end >= start else None
-            columns.append((0, pid, start - first, took, tid, correlation, code, api_name(api, cbid)))
+            columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
         self._report.tables["api_trace"] = columns.finish()
 
     def _say_what_is_left_out(self) -> None:
@@ -324,11 +324,12 @@ class _Database:
                     self._report.warn(f"not read: {count} {what}")
 
 
-TRACE_COLUMNS = (
-    *("block", "device", "device_name", "kind", "start_ns", "duration_ns", "context", "stream", "correlation"),
+_SHARED = (
+    *("block", "device", "device_name", "kind", "context", "stream"),
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"),
-    *("static_smem_bytes", "dynamic_smem_bytes", "bytes", "bytes_per_s", "src_memory", "dst_memory"),
+    *("static_smem_bytes", "dynamic_smem_bytes", "src_memory", "dst_memory"),
 )
+_OWN = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")
 
 
 def _merge(several: list[dict[str, Any]]) -> dict[str, Any]:

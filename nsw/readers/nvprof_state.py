@@ -84,9 +84,9 @@ class Sink:
         """One row of a small table."""
         self.rows.setdefault(table, []).append(row)
 
-    def trace(self, table: str, columns: tuple[str, ...]) -> Columns:
-        """A table that may be as long as the program ran; the name is its last column, after `columns`."""
-        return self.traces.setdefault(table, Columns(table, columns))
+    def trace(self, table: str, shared: tuple[str, ...], own: tuple[str, ...]) -> Columns:
+        """A table that may be as long as the program ran; its columns as `Columns` takes them."""
+        return self.traces.setdefault(table, Columns(table, shared, own))
 
     def fault(self, what: str, number: int, fix: str | None = None) -> None:
         """An error of the file at a line; of many alike the first few are shown."""

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nvprof_state import gpu_kind
+from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import Quantity, duration, percent, whole
 
 if TYPE_CHECKING:
@@ -59,11 +60,6 @@ def statistics(
     if avg is not None:
         row["avg_ns"], row["avg_ns_pm"] = avg.value, max(avg.pm or 0.0, 1.0)
     return row
-
-
-def exact_to_a_ns(pm: float | None) -> float | None:
-    """None for a half-width that a clock of whole ns cannot have."""
-    return None if pm is None or pm <= 0.5 else pm
 
 
 class SummaryTable:

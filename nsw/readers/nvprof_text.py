@@ -17,7 +17,6 @@ from nsw.readers.nvprof_state import Sink, Stream
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.nvprof_lines import Line
     from nsw.readers.nvprof_state import RowTaker
 
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
@@ -41,6 +40,13 @@ _SECTIONS = {
     "api calls": "api",
     "gpu activities": "gpu",
 }
+# How all lines begin that `_Reading` follows: most lines of a job's output do not.
+_TELLS = re.compile(
+    r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
+    |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
+    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _TELLING = (
     "NVPROF is profiling",
     "PGPROF is profiling",
@@ -57,7 +63,7 @@ def sniff(sample: Sample) -> int:
         return 0
     if sample.contains(*_TELLING):
         return 90
-    lines = [clean(0, line).text for line in sample.text.splitlines()[:4000]]
+    lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
     if any(_is_header(line) for line in lines):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
@@ -81,8 +87,8 @@ def read(path: Path, options: Options) -> Report:
     """Read all processes and runs of one file."""
     report = Report(str(path), tool="nvprof", format="nvprof-text")
     reading = _Reading(Sink(report))
-    for line in read_lines(path):
-        reading.take(line)
+    for number, rank, text in read_lines(path):
+        reading.take(number, rank, text)
     reading.finish()
     if options.tables is not None:
         report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
@@ -95,18 +101,16 @@ class _Reading:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._streams: dict[int | None, Stream] = {}
-        self._last_line = 0
 
-    def take(self, line: Line) -> None:
+    def take(self, number: int, rank: int | None, text: str) -> None:
         """One line: a row, or what it says of the next ones."""
-        stream = self._streams.get(line.rank)
+        stream = self._streams.get(rank)
         if stream is None:
-            stream = self._streams[line.rank] = Stream(line.rank)
-        self._last_line = line.number
-        if stream.table is not None and stream.table.take(line.number, line.text):
+            stream = self._streams[rank] = Stream(rank)
+        if stream.table is not None and stream.table.take(number, text):
             return
-        if line.text and not line.text.isspace():
-            self._follow(stream, line.number, line.text)
+        if _TELLS.match(text):
+            self._follow(stream, number, text)
 
     def _follow(self, stream: Stream, number: int, text: str) -> None:
         said = _SAID.match(text)

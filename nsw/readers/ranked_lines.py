@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from nsw.readers.model import Sample
+from nsw.readers.line_blocks import line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 Line: TypeAlias = tuple[int, str]
 Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
 
-_LONGEST = 1 << 20  # characters of a line; the rest of a longer one is taken as the next
 _LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
 _HELD = 4_000_000  # labelled lines that are sorted by rank in memory
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -24,19 +23,14 @@ _LABEL = re.compile(r"^(?: *(\d{1,5}): ?|\[(?:\d+,)?(\d{1,5})\](?:<std\w+>)?:? ?
 
 
 def text_lines(path: Path) -> Iterator[Line]:
-    """Numbered lines, from 1."""
-    encoding = Sample(path).encoding
-    with path.open(encoding=encoding, errors="replace", newline="\n") as file:
-        for number in itertools.count(1):
-            text = file.readline(_LONGEST)
-            if not text:
-                return
-            text = text.rstrip("\r\n")
-            if "\r" in text:  # what a progress bar overwrote
-                text = text.rsplit("\r", 1)[1]
-            if "\x1b" in text:
-                text = _COLOUR.sub("", text)
-            yield number, text
+    """Numbered lines, from 1; a line of many megabytes comes in pieces with one number."""
+    for first, block in line_blocks(path):
+        if "\r" not in block and "\x1b" not in block:
+            yield from enumerate(block.split("\n"), first)
+            continue
+        for number, text in enumerate(block.split("\n"), first):
+            drawn = text.rstrip("\r").rpartition("\r")[2]  # what a progress bar overwrote
+            yield number, _COLOUR.sub("", drawn) if "\x1b" in drawn else drawn
 
 
 def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:

@@ -340,7 +340,7 @@ def test_a_long_trace_becomes_arrow_with_the_same_rows(load):
 
 
 def _numbers(text):
-    text = clean(0, text.replace("\0", "")).text.replace("\r", "\n") + "\n" + text  # nvprof_lines takes colours out
+    text = clean(text.replace("\0", ""))[1].replace("\r", "\n") + "\n" + text  # nvprof_lines takes colours out
     tokens = re.findall(r"\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?|\.\d+", text)
     tokens += re.findall(r"\d{1,3}(?:,\d{3})+(?:\.\d*)?", text)
     return {float(t.replace(",", "")) for t in tokens if len(t) < 60}

@@ -1,0 +1,215 @@
+"""The cells of nvprof's traces -> rows of gpu_trace, api_trace and metrics; the same for text and CSV."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.nvprof_metrics import metric_value
+from nsw.readers.nvprof_state import gpu_kind, split_device
+from nsw.readers.nvprof_times import whole_ns
+from nsw.readers.quantities import rate, size, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.readers.nvprof_state import Sink, Stream
+
+_REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
+_GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
+_CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
+_CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
+_NVTX = ("[Range start]", "[Range end]", "[Marker]")
+_METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
+_VERSION = re.compile(r"_v\d{3,5}\Z")
+
+# Title -> the column it feeds; text and CSV, all versions.
+KNOWN: Final = {
+    "Start": "start",
+    "Duration": "duration",
+    "Grid Size": "grid",
+    "Block Size": "block",
+    "Grid X": "grid_x",
+    "Grid Y": "grid_y",
+    "Grid Z": "grid_z",
+    "Block X": "block_x",
+    "Block Y": "block_y",
+    "Block Z": "block_z",
+    "Regs*": "registers",
+    "Regs": "registers",
+    "Registers Per Thread": "registers",
+    "SSMem*": "static_smem",
+    "SSMem": "static_smem",
+    "Static SMem": "static_smem",
+    "DSMem*": "dynamic_smem",
+    "DSMem": "dynamic_smem",
+    "Dynamic SMem": "dynamic_smem",
+    "Size": "bytes",
+    "Throughput": "bytes_per_s",
+    "SrcMemType": "src_memory",
+    "DstMemType": "dst_memory",
+    "Device": "device",
+    "Context": "context",
+    "Stream": "stream",
+    "Name": "name",
+    "Kernel": "name",
+    "Correlation_ID": "correlation",
+    "Unified Memory": "unified",
+    "ID": "",
+    "Parent ID": "",
+    "Parent Block": "",
+    "Virtual Address": "",
+    "Secondary Address": "",
+    "Src Dev": "",
+    "Src Ctx": "",
+    "Dst Dev": "",
+    "Dst Ctx": "",
+}
+_DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_OWN = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
+_API_COLUMNS = ("block", "rank", "pid")
+_GPU_COLUMNS = (
+    *("block", "rank", "pid", "device", "device_name", "kind", "context", "stream", *_DIMENSIONS, "registers"),
+    *("static_smem_bytes", "static_smem_bytes_pm", "dynamic_smem_bytes", "dynamic_smem_bytes_pm"),
+    *("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm", "src_memory", "dst_memory"),
+)
+_NOTHING: Final = (None, None)
+
+
+class TraceColumns:
+    """Turns the cells of a row, as many as there are titles, into rows of the tables.
+
+    Rows differ in their times and ids and are else mostly like others: the rest is read once.
+    """
+
+    def __init__(self, sink: Sink, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
+        self._sink = sink
+        self._stream = stream
+        self._at: dict[str, int] = {}
+        self._metrics: list[tuple[int, str]] = []
+        for index, title in enumerate(titles):
+            column = KNOWN.get(title)
+            if column is None and _METRIC.match(title):
+                self._metrics.append((index, title))
+            elif column:
+                self._at.setdefault(column, index)
+        self.width = len(titles)
+        self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
+        self._start_at, self._duration_at = self._at.get("start"), self._at.get("duration")
+        self._name_at, self._correlation_at = self._at.get("name", -1), self._at.get("correlation")
+        own = {"start", "duration", "correlation", "name"}
+        columns = [c for c in self._at if c not in own]
+        self._places = {column: place for place, column in enumerate(columns)}
+        self._rest = _getter([self._at[c] for c in columns])
+        self._operation = lru_cache(_REMEMBERED)(self._read_operation)
+        has_times = self._start_at is not None
+        self._gpu = sink.trace("gpu_trace", _GPU_COLUMNS, _OWN) if has_times else None
+        self._api = sink.trace("api_trace", _API_COLUMNS, _OWN) if has_times else None
+
+    def add(self, cells: Sequence[str]) -> bool:
+        """One row; whether its cells are what the titles say."""
+        name = cells[self._name_at].strip() if self._name_at >= 0 else ""
+        start = self._time(cells, self._start_at)
+        if not name or (start[0] is None and self._start_at is not None):
+            return False
+        if name.startswith(_NVTX):
+            return True  # a range begins or ends: no work of the GPU, and no table of single ranges
+        correlation = None if self._correlation_at is None else whole(cells[self._correlation_at].strip())
+        call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
+        if call is not None:
+            self._add_call(cells, call, start, correlation)
+            return True
+        if name.endswith("]") and (found := _CORRELATION.match(name)):
+            name, correlation = found[1], int(found[2])
+        if self._gpu is not None:
+            stream = self._stream
+            origin = (stream.block or 0, stream.rank, stream.pid)
+            own = (*start, *self._time(cells, self._duration_at), correlation)
+            self._gpu.append((*origin, *self._operation(name, self._rest(cells))), own)
+        if self._metrics:
+            self._add_metrics(cells, name, correlation)
+        return True
+
+    def _cell(self, cells: Sequence[str], column: str) -> str:
+        at = self._at.get(column)
+        return "" if at is None else cells[at].strip()
+
+    def _time(self, cells: Sequence[str], at: int | None) -> tuple[int | None, float | None]:
+        return _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
+
+    def _add_call(
+        self,
+        cells: Sequence[str],
+        call: re.Match[str],
+        start: tuple[int | None, float | None],
+        correlation: int | None,
+    ) -> None:
+        if self._api is None:
+            return
+        if correlation is None and call[2] and (found := _CORRELATION.match(call[2])):
+            correlation = int(found[2])
+        stream = self._stream
+        own = (*start, *self._time(cells, self._duration_at), correlation)
+        self._api.append((stream.block or 0, stream.rank, stream.pid, _VERSION.sub("", call[1])), own)
+
+    def _read_operation(self, name: str, rest: tuple[str, ...]) -> tuple[Any, ...]:
+        """What rows with these cells share, from the device on."""
+        cells = {column: rest[place].strip() for column, place in self._places.items()}
+        get = cells.get
+        device_name, device = split_device(get("device", ""))
+        moved = self._size(cells, "bytes")
+        if "Memcpy" in name and get("unified"):  # of other events it is an address, a count
+            moved = self._size(cells, "unified")
+        return (
+            device, device_name, gpu_kind(name), whole(get("context", "")), whole(get("stream", "")),
+            *_dimensions(cells), whole(get("registers", "")),
+            *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"), *moved,
+            *self._size(cells, "bytes_per_s", rate), memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
+        )  # fmt: skip
+
+    def _size(
+        self, cells: dict[str, str], column: str, read: Callable[..., tuple[float, float | None] | None] = size
+    ) -> tuple[float | None, float | None]:
+        cell = cells.get(column, "")
+        return _NOTHING if cell in {"", "-"} else read(cell, self._units[self._at[column]], base=1024) or _NOTHING
+
+    def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
+        device_name, device = split_device(self._cell(cells, "device"))
+        for at, metric in self._metrics:
+            if cells[at].strip() in {"", "-"}:
+                continue
+            value = metric_value(cells[at] + ((self._units[at] or "") if cells[at].strip()[-1:].isdigit() else ""))
+            row: dict[str, Any] = {
+                **self._stream.origin(),
+                "device": device,
+                "device_name": device_name,
+                "launch_id": correlation,
+                "kernel": name,
+                "metric": metric,
+                "unit": value.unit,
+                "text": value.text if value.quantity is None else None,
+            }
+            if value.quantity is not None:
+                row["value"], row["value_pm"] = value.quantity
+            self._sink.add("metrics", row)
+
+
+def _getter(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """The cells at these places as a tuple."""
+    if len(places) < 2:
+        return lambda cells: tuple(cells[p] for p in places)
+    return itemgetter(*places)
+
+
+def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
+    if "grid" not in cells and "block" not in cells:
+        return tuple(whole(cells.get(d, "")) for d in _DIMENSIONS)
+    found = [_GRID.match(cells.get(which, "")) for which in ("grid", "block")]
+    return tuple(n for f in found for n in (map(int, f.groups()) if f else (None, None, None)))
+
+
+def memory(text: str) -> str | None:
+    """Pageable -> pageable; "-" -> None."""
+    return text.lower() if text not in {"", "-"} else None
