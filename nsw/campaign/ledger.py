@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Plan
 
 VERSION = 1
+_SOME = 500  # values in one statement; SQLite's own limit was once 999
 
 
 class State(StrEnum):
@@ -185,6 +186,14 @@ class Ledger:
         """Runs in the plan's order; `where` is SQL of nsw's own, never of a user's."""
         query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
         return [_run(row) for row in self._db.execute(query, parameters)]
+
+    def runs_named(self, ids: Sequence[str]) -> list[RunRow]:
+        """The runs of these ids, in the plan's order."""
+        found: list[RunRow] = []
+        for at in range(0, len(ids), _SOME):
+            some = ids[at : at + _SOME]
+            found += self.runs(f"id IN ({','.join('?' * len(some))})", some)
+        return found
 
     def absent(self) -> list[tuple[str, str, int]]:
         """What was asked and could not be done here: what, why, how many runs."""

@@ -194,7 +194,7 @@ def summarize(
         str | None,
         typer.Option(
             "--table",
-            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, or one of the reports'.",
+            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, or one of reports'.",
             show_default=False,
         ),
     ] = None,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.drive import Driver
+    from nsw.campaign.log import Log
     from nsw.plan.model import Plan
     from nsw.present.live import Watch
     from nsw.site.load import LoadedSite
@@ -33,6 +34,7 @@ class _Open:
     ledger: Ledger
     driver: Driver
     watch: Watch
+    log: Log
     transport: Transport
     scratch: str
 
@@ -143,6 +145,7 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
     import json
 
     from nsw.campaign.drive import Driver
+    from nsw.campaign.log import Log
     from nsw.present.live import Watch
     from nsw.schedulers.create import create
     from nsw.transport.local import LocalTransport
@@ -151,31 +154,43 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
         site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
         scratch = ledger.meta("scratch") or ""
         transport = LocalTransport()
-        watch = Watch(ledger)
+        watch, log = Watch(ledger), Log(folder.log)
+
+        def changed(runs: list[str]) -> None:
+            rows = ledger.runs_named(runs)
+            for run in rows:
+                log.say(f"{run.id} {run.state}" + (f": {run.reason}" if run.reason else ""))
+            if not quiet:
+                watch.changed(rows)
+
         driver = Driver(
             folder,
             ledger,
             create(site, transport, scratch, folder.id, watch.say),
             transport,
             scratch,
-            (lambda _runs: None) if quiet else watch.changed,
+            changed,
         )
-        yield _Open(folder, ledger, driver, watch, transport, scratch)
+        yield _Open(folder, ledger, driver, watch, log, transport, scratch)
 
 
 def _carry_out(folder: folders.CampaignFolder) -> int:
+    from nsw import __version__
     from nsw.campaign.build_step import prepare
+    from nsw.present.status_view import headline
 
     with _opened(folder) as it:
+        it.log.say(f"nsw {__version__} goes on with {headline(it.ledger.counts())}")
         try:
             with it.watch:
                 prepare(folder, it.ledger, it.transport, it.scratch)
                 adopted = it.driver.recover()
                 if adopted:
-                    it.watch.say(f"{adopted} submission{'s' if adopted != 1 else ''} in doubt found again")
+                    it.watch.say(f"{plural(adopted, 'submission')} in doubt found again")
                 it.driver.run()
-                answering.read_reports(folder, it.ledger)
+            answering.read_reports(folder, it.ledger)
         except KeyboardInterrupt:
+            it.log.say("interrupted")
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")
             print(
                 f"\nended, with {going} in flight that nsw leaves alone:"

@@ -50,10 +50,9 @@ class Watch:
         if self._live is not None:
             self._live.stop()
 
-    def changed(self, runs: Sequence[str]) -> None:
+    def changed(self, runs: Sequence[RunRow]) -> None:
         """Some runs changed their state."""
-        marks = ",".join("?" * len(runs))
-        for run in self._ledger.runs(f"id IN ({marks})", list(runs)):
+        for run in runs:
             if self._live is None and run.state in ENDED:
                 self._line(run)
             self._recent.pop(run.id, None)

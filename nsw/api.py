@@ -1,0 +1,73 @@
+"""A campaign from Python: `nsw.open("campaigns/NAME").tables.gpu_summary` is a pandas frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger
+from nsw.errors import did_you_mean
+from nsw.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Tables:
+    """The campaign's tables as attributes; one that no report filled is an empty frame with its columns."""
+
+    def __init__(self, folder: folders.CampaignFolder) -> None:
+        self._folder = folder
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """The table of that name (nsw.tables.schema)."""
+        if name not in TABLES:
+            raise AttributeError(f"there is no table {name}; {did_you_mean(name, TABLES) or ', '.join(TABLES)}")
+        import pandas as pd
+
+        path = self._folder.tables / f"{name}.parquet"
+        if not path.exists():
+            return pd.DataFrame(columns=list(TABLES[name].names))
+        return pd.read_parquet(path)
+
+    def __dir__(self) -> list[str]:
+        """The tables that hold rows."""
+        return sorted(path.stem for path in self._folder.tables.glob("*.parquet"))
+
+
+class Campaign:
+    """A finished or going campaign, to be read."""
+
+    def __init__(self, folder: folders.CampaignFolder) -> None:
+        self.folder = folder.path
+        self.id = folder.id
+        self._ledger = folder.ledger
+        self.tables = Tables(folder)
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            self.note = ledger.meta("note")
+            self.site = ledger.meta("site")
+
+    def __repr__(self) -> str:
+        return f"<nsw campaign {self.id} on site {self.site}>"
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: id (the tables' `run`), its parameters, pass, state, times."""
+        import pandas as pd
+
+        from nsw.present.status_view import run_data
+
+        with Ledger(self._ledger, read_only=True) as ledger:
+            rows = [run_data(run) for run in ledger.runs()]
+        return pd.DataFrame([{**row.pop("params"), **row} for row in rows])
+
+
+def open_campaign(named: str | Path | None = None, root: str | Path | None = None) -> Campaign:
+    """The campaign of that folder, id or beginning of an id; with none named the newest under `root`.
+
+    Raises:
+        CampaignError: There is none.
+    """
+    where = folders.root(Path(root) if root is not None else None)
+    return Campaign(folders.find(where, str(named) if named is not None else None))

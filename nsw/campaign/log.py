@@ -1,0 +1,24 @@
+"""log.txt: what nsw did with a campaign and when, a line each, for the morning after."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Log:
+    """Appends to a file; each line whole, with its time and the process that wrote it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def say(self, text: str) -> None:
+        """Write a line; control characters of others become spaces."""
+        plain = "".join(c if c.isprintable() else " " for c in text)
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}] {plain}\n"
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line)
