@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands in for sbatch, squeue, sacct, scontrol and scancel; keeps its state in the folder NSW_FAKE_SLURM.
 
 It refuses every option that it does not know, so that a command which changes is noticed, and it really runs the
@@ -96,9 +95,27 @@ def numbers(text: str) -> list[int]:
 
 def sbatch_parser() -> Parser:
     parser = Parser()
-    for option in ("--job-name", "--comment", "--output", "--array", "--time", "--nodes", "--ntasks", "--mem",
-                   "--cpus-per-task", "--gres", "--gpus-per-node", "--gpus", "--partition", "--account", "--qos",
-                   "--constraint", "--reservation", "--open-mode", "--dependency"):  # fmt: skip
+    for option in (
+        "--job-name",
+        "--comment",
+        "--output",
+        "--array",
+        "--time",
+        "--nodes",
+        "--ntasks",
+        "--mem",
+        "--cpus-per-task",
+        "--gres",
+        "--gpus-per-node",
+        "--gpus",
+        "--partition",
+        "--account",
+        "--qos",
+        "--constraint",
+        "--reservation",
+        "--open-mode",
+        "--dependency",
+    ):
         parser.add_argument(option)
     for flag in ("--parsable", "--test-only", "--exclusive"):
         parser.add_argument(flag, action="store_true")
@@ -121,7 +138,10 @@ def sbatch(argv: list[str]) -> None:
     asked = sbatch_parser().parse_args([*directives(script), *argv])
     check(asked)
     if asked.test_only:
-        print("sbatch: Job 1 to start at 2030-01-01T00:00:00 using 1 processors on nodes n1 in partition gpu", file=sys.stderr)
+        print(
+            "sbatch: Job 1 to start at 2030-01-01T00:00:00 using 1 processors in partition gpu",
+            file=sys.stderr,
+        )
         return
     indices, _, throttle = (asked.array or "-1").partition("%") if asked.array else ("", "", "")
     wanted = numbers(indices) if indices else [-1]
@@ -133,11 +153,27 @@ def sbatch(argv: list[str]) -> None:
         folder.mkdir(parents=True)
         for index in wanted:
             write(folder / f"{index}.json", {"state": "PENDING", "reason": "Priority", "exit": "0:0"})
-        write(folder / "job.json", {"id": job, "name": asked.job_name, "comment": asked.comment, "output": asked.output,
-                                    "throttle": throttle, "words": asked.words, "squeue": True, "sacct": True})  # fmt: skip
+        write(
+            folder / "job.json",
+            {
+                "id": job,
+                "name": asked.job_name,
+                "comment": asked.comment,
+                "output": asked.output,
+                "throttle": throttle,
+                "words": asked.words,
+                "squeue": True,
+                "sacct": True,
+            },
+        )
     if not (ROOT / "hold").exists():
-        subprocess.Popen([sys.executable, __file__, "_run", str(job)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+        subprocess.Popen(
+            [sys.executable, __file__, "_run", str(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     print(job)
 
 
@@ -192,8 +228,15 @@ def squeue(argv: list[str]) -> None:
         if not job["squeue"] or (names is not None and job["name"] not in names):
             continue
         for index, task, _ in tasks(folder):
-            values = {"%A": job["id"], "%F": job["id"], "%K": "N/A" if index < 0 else index, "%T": task["state"],
-                      "%j": job["name"], "%r": task["reason"], "%k": job["comment"]}  # fmt: skip
+            values = {
+                "%A": job["id"],
+                "%F": job["id"],
+                "%K": "N/A" if index < 0 else index,
+                "%T": task["state"],
+                "%j": job["name"],
+                "%r": task["reason"],
+                "%k": job["comment"],
+            }
             print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
 
 
@@ -210,11 +253,20 @@ def sacct(argv: list[str]) -> None:
         fail(f"sacct: error: Invalid time specification (pos=0): {asked.S}")
     wanted = None if asked.j is None else [int(j) for j in asked.j.split(",")]
     for job, folder in jobs():
-        if not job["sacct"] or (wanted is not None and job["id"] not in wanted) or asked.name not in {None, job["name"]}:
+        if (
+            not job["sacct"]
+            or (wanted is not None and job["id"] not in wanted)
+            or asked.name not in {None, job["name"]}
+        ):
             continue
         for index, task, _ in tasks(folder):
-            values = {"JobID": f"{job['id']}" if index < 0 else f"{job['id']}_{index}", "JobName": job["name"],
-                      "State": task["state"], "ExitCode": task["exit"], "NodeList": "n1"}  # fmt: skip
+            values = {
+                "JobID": f"{job['id']}" if index < 0 else f"{job['id']}_{index}",
+                "JobName": job["name"],
+                "State": task["state"],
+                "ExitCode": task["exit"],
+                "NodeList": "n1",
+            }
             print(asked.delimiter.join(values[field] for field in asked.o.split(",")))
 
 

@@ -42,7 +42,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 @pytest.fixture(
-    params=["fake", pytest.param("accounted", marks=pytest.mark.slurm), pytest.param("unaccounted", marks=pytest.mark.slurm)]
+    params=[
+        "fake",
+        pytest.param("accounted", marks=pytest.mark.slurm),
+        pytest.param("unaccounted", marks=pytest.mark.slurm),
+    ]
 )
 def place(request: pytest.FixtureRequest) -> Iterator[Fake | Real]:
     """Each of them in turn, with a folder of its own in `work`."""

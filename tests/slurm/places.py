@@ -40,7 +40,10 @@ def missing() -> str | None:
         return "no Debian or Ubuntu, whose Slurm packages the test cluster is made of"
     if os.geteuid() == 0:
         return None
-    if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+    ):
         return None
     return "neither root nor sudo without a password, which slurmd needs"
 
@@ -92,9 +95,9 @@ class Fake(_Place):
     def jobs(self) -> list[dict[str, object]]:
         return [json.loads(p.read_text()) for p in sorted(self.state.glob("jobs/*/job.json"))]
 
-    def set(self, job: int, index: int, state: str, reason: str = "None", exit: str = "0:0") -> None:
+    def set(self, job: int, index: int, state: str, reason: str = "None", code: str = "0:0") -> None:
         file = self.state / "jobs" / str(job) / f"{index}.json"
-        file.write_text(json.dumps({"state": state, "reason": reason, "exit": exit}))
+        file.write_text(json.dumps({"state": state, "reason": reason, "exit": code}))
 
     def forget(self, job: int, *, squeue: bool = True, sacct: bool = True, name: str | None = None) -> None:
         """Whether squeue and sacct still know it; under a new name its id was used again."""
@@ -127,11 +130,13 @@ class Real(_Place):
         return os.environ | {"SLURM_CONF": str(self.conf), "HOME": str(self.work), "COLUMNS": "160"}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.argv(words), env=self.env, capture_output=True, text=True, check=False, cwd=self.work)
+        return subprocess.run(
+            self.argv(words), env=self.env, capture_output=True, text=True, check=False, cwd=self.work
+        )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(self.argv(words), env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                cwd=self.work)  # fmt: skip
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(self.argv(words), env=self.env, text=True, cwd=self.work, **quiet)
 
     def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "nsw", *words)

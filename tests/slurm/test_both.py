@@ -80,13 +80,22 @@ def test_only_the_named_tasks_of_an_array_are_cancelled(place):
     (place.work / "go").touch()
     kept = replace(sent, tasks=(0, 2))
     assert all(a.clean for a in polled(scheduler, kept, all_ended).values())
-    gone = polled(scheduler, replace(sent, tasks=(1, 3)), lambda a: all(x.phase in {Phase.ENDED, Phase.LOST} for x in a.values()))
+    gone = polled(
+        scheduler, replace(sent, tasks=(1, 3)), lambda a: all(x.phase in {Phase.ENDED, Phase.LOST} for x in a.values())
+    )
     assert not any(a.clean for a in gone.values())
 
 
 def test_variables_of_the_user_do_not_change_what_is_asked(place, monkeypatch):
-    for name, value in {"SBATCH_PARTITION": "nope", "SQUEUE_FORMAT": "%j", "SLURM_TIME_FORMAT": "%s", "SLURM_JOB_ID": "1",
-                        "SBATCH_ARRAY_INX": "0-9", "SLURM_CLUSTERS": "elsewhere", "SACCT_FORMAT": "JobID"}.items():  # fmt: skip
+    for name, value in {
+        "SBATCH_PARTITION": "nope",
+        "SQUEUE_FORMAT": "%j",
+        "SLURM_TIME_FORMAT": "%s",
+        "SLURM_JOB_ID": "1",
+        "SBATCH_ARRAY_INX": "0-9",
+        "SLURM_CLUSTERS": "elsewhere",
+        "SACCT_FORMAT": "JobID",
+    }.items():
         monkeypatch.setenv(name, value)
     scheduler = place.scheduler()
     assert polled(scheduler, submit(scheduler, of(place, "true")), all_ended)[0].clean

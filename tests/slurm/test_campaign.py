@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from nsw.campaign.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from .places import Real
 
@@ -98,8 +98,9 @@ def test_a_failed_run_is_told_from_the_others_and_done_again(cluster):
 def test_what_the_partition_can_not_give_is_refused_with_the_line_that_asks(cluster):
     done = cluster.nsw("run", *recipe(cluster, 2, extra="sites: {mycluster: {resources: {partition: nope}}}\n"))
     assert done.returncode == 1
-    assert "invalid partition specified: nope; Invalid partition name specified; resources.partition at recipe.yaml:10" in (
-        " ".join(done.stdout.split())
+    assert (
+        "invalid partition specified: nope; Invalid partition name specified; resources.partition at recipe.yaml:10"
+        in (" ".join(done.stdout.split()))
     )
 
 
@@ -107,7 +108,7 @@ def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
     with accounted.in_folder() as place:
         body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 60"
         process = place.start(*nsw_words("run", *recipe(place, 1, body=body)))
-        wait_until(lambda: (place.work / "second").exists())
+        wait_until((place.work / "second").exists)
         job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
         as_root(place, "scontrol", "requeue", job)
         # Slurm lets it wait two minutes; its user may not shorten that before it is back in the queue

@@ -146,11 +146,17 @@ def test_an_id_that_was_used_again_for_another_job_is_not_ours(fake, scheduler):
 @pytest.mark.parametrize(
     ("reason", "never"),
     [
-        ("Priority", False), ("JobArrayTaskLimit", False), ("QOSMaxJobsPerUserLimit", False), ("JobHeldUser", False),
-        ("DependencyNeverSatisfied", True), ("PartitionTimeLimit", True), ("launch failed requeued held", True),
-        ("AssocGrpCPUMinutesLimit", True), ("BadConstraints", True),
+        ("Priority", False),
+        ("JobArrayTaskLimit", False),
+        ("QOSMaxJobsPerUserLimit", False),
+        ("JobHeldUser", False),
+        ("DependencyNeverSatisfied", True),
+        ("PartitionTimeLimit", True),
+        ("launch failed requeued held", True),
+        ("AssocGrpCPUMinutesLimit", True),
+        ("BadConstraints", True),
     ],
-)  # fmt: skip
+)
 def test_reasons_that_mean_never_are_told_from_those_that_pass(fake, scheduler, reason, never):
     fake.hold()
     sent = submit(scheduler, one(fake))
@@ -166,12 +172,14 @@ def test_too_much_memory_without_cgroups_is_read_from_the_jobs_output(fake, sche
     (fake.work / "jobs" / f"{sent.name}.1.log").write_text(
         "slurmstepd: error: Job 1 exceeded memory limit (300000 > 204800), being killed\n"
     )
-    fake.set(1, 1, "FAILED", exit="0:9")
+    fake.set(1, 1, "FAILED", code="0:9")
     assert scheduler.poll([sent])[sent.name][1].reason.startswith("out of memory: Job 1 exceeded memory limit")
 
 
 def test_a_full_queue_makes_arrays_smaller_and_then_waits(fake, scheduler, clock, said):
-    full = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size)"
+    full = (
+        "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size)"
+    )
     fake.fault("sbatch", stderr=full)
     assert scheduler.submit(one(fake, tuple(range(10)))) is None
     assert scheduler.most_tasks() == 5

@@ -1,0 +1,279 @@
+"""Slurm's commands and answers, against transcripts of Slurm 22.05 and of what its source can print."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsw.errors import CommandResult
+from nsw.schedulers import slurm
+from nsw.schedulers.model import Phase, Submission
+from nsw.schedulers.slurm import Native
+from nsw.schedulers.slurm_words import REASONS, STATES
+
+SCRIPT = Path("/campaign/scripts/j1.sh")
+
+
+def submission(tasks: tuple[int, ...], native: str | None = None) -> Submission:
+    return Submission("nsw-abc", "j1", SCRIPT, 2, tasks, native_id=native)
+
+
+def result(stderr: str, code: int = 1, stdout: str = "") -> CommandResult:
+    return CommandResult(("sbatch",), code, stdout, stderr)
+
+
+def units(*lines: str) -> str:
+    return "".join(line.replace("|", "\x1f") + "\n" for line in lines)
+
+
+def test_an_array_is_submitted_with_its_throttle_and_the_task_of_its_first_index():
+    argv = slurm.submit_command(submission((4, 5, 6, 9)), log="/s/jobs/nsw-abc", comment="nsw:c", throttle=2)
+    assert argv == [
+        "sbatch",
+        "--parsable",
+        "--job-name=nsw-abc",
+        "--comment=nsw:c",
+        "--open-mode=append",
+        "--array=0-2,5%2",
+        "--output=/s/jobs/nsw-abc.%a.log",
+        str(SCRIPT),
+        "2",
+        "4",
+    ]
+
+
+def test_a_throttle_that_changes_nothing_is_left_out():
+    argv = slurm.submit_command(submission((0, 1)), log="/s/x", comment="c", throttle=2)
+    assert "--array=0-1" in argv
+
+
+def test_a_single_task_is_submitted_without_an_array():
+    argv = slurm.submit_command(submission((7,)), log="/s/100%/x", comment="c", throttle=2)
+    assert not any(word.startswith("--array") for word in argv)
+    assert argv[-3:] == [str(SCRIPT), "2", "7"]
+    assert "--output=/s/100%%/x.log" in argv
+
+
+@given(st.sets(st.integers(0, 3000), min_size=1))
+def test_ranges_read_back_are_the_same_numbers(numbers):
+    assert slurm.parse_ranges(slurm.ranges(sorted(numbers))) == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("2-7%2", [2, 3, 4, 5, 6, 7]), ("0-6:3", [0, 3, 6]), ("1,3-4,...", [1, 3, 4]), ("", []), ("x", [])],
+)
+def test_ranges_as_slurm_writes_them(text, numbers):
+    assert slurm.parse_ranges(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("stdout", "job"),
+    [
+        ("123\n", 123),
+        ("123;tux\n", 123),
+        ("Submitted batch job 77\n", 77),
+        ("", None),
+        ("queued\n", None),
+        ("Welcome! 3 maintenances planned\n123\n", 123),
+        ("123\nYour project has 5 hours left\n", 123),
+    ],
+)
+def test_the_job_id_is_found_among_what_a_sites_wrapper_prints(stdout, job):
+    assert slurm.parse_submitted(stdout) == job
+
+
+@pytest.mark.parametrize(
+    ("stderr", "key"),
+    [
+        (
+            (
+                "sbatch: error: invalid partition specified: nope\n"
+                "sbatch: error: Batch job submission failed: Invalid partition name specified"
+            ),
+            "partition",
+        ),
+        ("sbatch: error: Batch job submission failed: Requested node configuration is not available", "gpus"),
+        (
+            (
+                "sbatch: error: Memory specification can not be satisfied\n"
+                "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+            ),
+            "memory",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Requested time limit is invalid",
+            "time",
+        ),
+        ("sbatch: error: Batch job submission failed: Node count specification invalid", "nodes"),
+        ("sbatch: error: Batch job submission failed: Invalid feature specification", "constraint"),
+        ("sbatch: error: Batch job submission failed: Requested reservation is invalid", "reservation"),
+        (
+            "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
+            "account",
+        ),
+        ("sbatch: error: Batch job submission failed: Invalid qos specification", "qos"),
+        (
+            "sbatch: error: Batch job submission failed: Invalid GRES specification (with and without type)",
+            "gres",
+        ),
+        ("sbatch: error: Batch job submission failed: More processors requested than permitted", "cpus_per_task"),
+        ("sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information", "extra"),
+        ("sbatch: error: The cook is ill", None),
+    ],
+)
+def test_each_refusal_names_what_asks_too_much(stderr, key):
+    said, found, hint = slurm.refusal(result(stderr))
+    assert found == key
+    assert (hint is not None) == (key is not None)
+    assert "sbatch:" not in said
+    assert not slurm.transient(result(stderr))
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+        (
+            "sacct: error: slurm_persist_conn_open: Something happened\n"
+            "sacct: error: Problem talking to the database: Connection refused"
+        ),
+        "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
+    ],
+)
+def test_faults_of_the_moment_are_known(stderr):
+    assert slurm.transient(result(stderr))
+
+
+def test_squeues_lines_become_answers_and_other_lines_do_not():
+    found = slurm.parse_queue(
+        units(
+            "Message of the day | x",
+            "13|10|0|RUNNING|nsw-abc|None",
+            "10|10|3|PENDING|nsw-abc|JobArrayTaskLimit",
+            "12|12|N/A|COMPLETED|nsw-def|None",
+            "14|14|[5-7%2]|PENDING|nsw-x|Priority",
+        )
+    )
+    assert [(line.job, line.index, line.answer.phase) for line in found] == [
+        (10, 0, Phase.RUNNING),
+        (10, 3, Phase.QUEUED),
+        (12, None, Phase.ENDED),
+        (14, 5, Phase.QUEUED),
+        (14, 6, Phase.QUEUED),
+        (14, 7, Phase.QUEUED),
+    ]
+    assert "campaign's limit" in (found[1].answer.reason or "")
+
+
+def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
+    found = slurm.parse_history(
+        units(
+            "10_0|nsw-abc|COMPLETED|0:0|n1",
+            "10_[2-3%2]|nsw-abc|PENDING|0:0|None assigned",
+            "11|nsw-abc|CANCELLED by 1000|0:0|n1",
+            "12|nsw-abc|FAILED|1:0|None assigned",
+            "13|nsw-abc|FAILED|0:53|n1",
+            "14|nsw-abc|FAILED|0:11|n1",
+            "15.batch|nsw-abc|FAILED|0:11|n1",
+        )
+    )
+    assert [(line.job, line.index) for line in found] == [
+        (10, 0),
+        (10, 2),
+        (10, 3),
+        (11, None),
+        (13, None),
+        (14, None),
+    ]
+    assert found[0].answer.clean
+    assert found[3].answer.reason == "the job was cancelled"
+    assert "output folder" in (found[4].answer.reason or "")
+    assert "signal 11" in (found[5].answer.reason or "")
+
+
+@given(st.text(), st.text())
+def test_no_state_and_no_reason_is_taken_for_an_end_that_is_none(state, reason):
+    answer = slurm.answer(state, reason)
+    assert (answer.phase is Phase.ENDED) == (
+        STATES.get(state.split(" ", 1)[0].rstrip("+").upper(), (None,))[0] is Phase.ENDED
+    )
+
+
+@given(st.text())
+def test_whatever_is_printed_parses_to_something(text):
+    slurm.parse_queue(text)
+    slurm.parse_history(text)
+    slurm.parse_facts(text)
+    slurm.parse_submitted(text)
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        ("COMPLETING", Phase.RUNNING),
+        ("REQUEUED", Phase.QUEUED),
+        ("SUSPENDED", Phase.RUNNING),
+        ("NODE_FAIL", Phase.ENDED),
+        ("PREEMPTED", Phase.ENDED),
+        ("OUT_OF_MEMORY", Phase.ENDED),
+        ("OUT_OF_ME+", Phase.UNKNOWN),
+        ("WEIRD", Phase.UNKNOWN),
+    ],
+)
+def test_states_mean(state, phase):
+    assert slurm.answer(state, "None").phase is phase
+
+
+@pytest.mark.parametrize(
+    ("reason", "never", "part"),
+    [
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", False, "down, drained or reserved"),
+        ("(launch failed requeued held)", True, "administrator"),
+        ("AssocGrpGRES", False, "limit of the account"),
+        ("QOSMaxGRESPerUser", False, "limit of the QOS"),
+        ("AssocGrpCPUMinutesLimit", True, "CPU minutes"),
+        ("SomethingOfNextYear", False, "SomethingOfNextYear"),
+    ],
+)
+def test_reasons_mean(reason, never, part):
+    answer = slurm.answer("PENDING", reason)
+    assert answer.never is never
+    assert part in (answer.reason or "")
+
+
+def test_every_reason_has_a_sentence_of_its_own():
+    assert all(reason.sentence for name, reason in REASONS.items() if name != "None")
+
+
+def test_what_a_cluster_is_set_to():
+    text = """AccountingStorageType   = accounting_storage/none
+MaxArraySize            = 101
+MinJobAge               = 2 sec
+SLURM_VERSION           = 22.05.8
+"""
+    assert slurm.parse_facts(text) == slurm.Facts("22.05.8", 101, 2, accounting=False)
+
+
+def test_one_scancel_ends_jobs_and_parts_of_arrays():
+    argv = slurm.cancel_command([submission((3, 4, 9), "12/3"), submission((1,), "13"), submission((1,), "ended")])
+    assert argv == ["scancel", "12_[0-1,6]", "13"]
+    assert slurm.cancel_command([submission((1,), "ended")]) is None
+
+
+@given(st.integers(1, 2**32), st.none() | st.integers(0, 5000))
+def test_a_native_id_reads_back(job, offset):
+    assert Native.parse(str(Native(job, offset))) == Native(job, offset)
+
+
+def test_the_start_of_a_search_by_name_is_relative_so_that_midnight_and_time_zones_do_not_matter():
+    assert slurm.history_by_name_command("nsw-abc", 90)[-2:] == ["-S", "now-90minutes"]
+
+
+def test_too_much_memory_is_read_from_a_jobs_output():
+    assert slurm.memory_words("a\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.\n") == (
+        "Detected 1 oom-kill event(s) in StepId=1.batch."
+    )
+    assert slurm.memory_words("all is well\n") is None
