@@ -40,7 +40,8 @@ def compare(
     """Every case beside the one that differs only in having `parameter` = `baseline`."""
     bases = {_series(c, parameter): c for c in cases if c.params[parameter] == baseline}
     result = []
-    for case in sorted(cases, key=lambda c: list(_series(c, parameter))):
+    order = list(dict.fromkeys(_series(c, parameter) for c in cases))
+    for case in sorted(cases, key=lambda c: order.index(_series(c, parameter))):
         mine = best_figure(case, figure)
         base = bases.get(_series(case, parameter))
         first = best_figure(base, figure) if base else None

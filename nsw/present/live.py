@@ -89,7 +89,7 @@ class Watch:
         return Group(
             *lines,
             ProgressBar(total=max(1, self._total), completed=over, width=60),
-            Text(headline(self._counts)),
+            Text(" " + headline(self._counts)),
         )
 
     @staticmethod

@@ -53,4 +53,4 @@ def _cell(unit: str | None, value: Any) -> str | None:
         return duration(value)
     if unit in {"byte", "byte/s"}:
         return size(value) + ("/s" if unit == "byte/s" else "")
-    return f"{value:,}" if isinstance(value, int) else number(value, 2)
+    return f"{value:,}" if isinstance(value, int) else number(value)

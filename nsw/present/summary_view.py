@@ -62,39 +62,22 @@ def _show_scaling(out: Console, summary: Summary) -> None:
 
 def _show_variants(out: Console, summary: Summary) -> None:
     first = summary.variants[0]
-    columns = (
-        *first.series,
-        summary.compared or "variant",
-        f"{first.unit or 'figure'}>",
-        "against baseline>",
-        "GPU time>",
-        "most time in",
-    )
+    with_gpu = any(v.gpu_ns is not None for v in summary.variants)
+    columns = (*first.series, summary.compared or "variant", f"{first.unit or 'figure'}>", f"times {summary.compared_to}>",
+               *(("GPU time>",) if with_gpu else ()), "most time in")  # fmt: skip
     rows = [
-        (
-            *v.series.values(),
-            v.variant,
-            number(v.figure, 2),
-            "-" if v.ratio is None else f"{v.ratio:.2f} x",
-            duration(v.gpu_ns),
-            v.top,
-        )
+        (*v.series.values(), v.variant, number(v.figure), "-" if v.ratio is None else f"{v.ratio:.2f}",
+         *((duration(v.gpu_ns),) if with_gpu else ()), v.top)
         for v in summary.variants
-    ]
-    out.print(
-        table(
-            f"{summary.compared}: figure {summary.figure}, beside {summary.compared_to}",
-            columns,
-            rows,
-            wide="most time in",
-        )
-    )
+    ]  # fmt: skip
+    title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
+    out.print(table(title, columns, rows, wide="most time in"))
 
 
 def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
     rows = [
-        (case.id, f.name, number(f.median, 2), f.unit,
-         f"{number(f.least, 2)} .. {number(f.most, 2)}" if f.runs > 1 else "", f.runs,
+        (case.id, f.name, number(f.median), f.unit,
+         f"{number(f.least)} .. {number(f.most)}" if f.runs > 1 else "", f.runs,
          f.pass_name + (" (profiled)" if f.profiled else ""))
         for case in cases for f in case.figures
     ]  # fmt: skip
@@ -122,7 +105,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     out.print(case.id + about, style="bold")
     for f in case.figures:
         out.print(
-            f"  {f.name} {number(f.median, 2)} {f.unit or ''}"
+            f"  {f.name} {number(f.median)} {f.unit or ''}"
             f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})"
         )
     portion = f"{100 * cover:g} %"

@@ -88,9 +88,13 @@ def seconds(value: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def number(value: float | None, digits: int = 1) -> str:
-    """A number with thousands separated, or `-`."""
-    return "-" if value is None else f"{value:,.{digits}f}"
+def number(value: float | None) -> str:
+    """A number with thousands separated, at least three digits of it, or `-`: 50,110.1, 12.34, 0.0312."""
+    if value is None:
+        return "-"
+    if value and abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value:,.{1 if abs(value) >= 100 else 2}f}"
 
 
 def percent(value: float | None) -> str:
