@@ -27,8 +27,8 @@ def text_of(path: Path) -> str:
 
 
 def scripts() -> list[Path]:
-    """Files that begin with #!, less templates, which are scripts only once they are rendered."""
-    return [path for path in tracked() if text_of(path).startswith("#!") and path.suffix != ".j2"]
+    """Files that begin with #!, less those that are started otherwise: templates are rendered, modules imported."""
+    return [path for path in tracked() if text_of(path).startswith("#!") and path.suffix not in {".j2", ".py"}]
 
 
 def is_shell(path: Path) -> bool:
