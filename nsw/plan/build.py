@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError, NswError
 from nsw.plan import refuse
+from nsw.plan.command import words
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, resources
 from nsw.profilers import Profiled
-from nsw.scripts.quoting import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

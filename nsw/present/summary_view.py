@@ -63,8 +63,8 @@ def _show_scaling(out: Console, summary: Summary) -> None:
 def _show_variants(out: Console, summary: Summary) -> None:
     first = summary.variants[0]
     with_gpu = any(v.gpu_ns is not None for v in summary.variants)
-    columns = (*first.series, summary.compared or "variant", f"{first.unit or 'figure'}>", f"times {summary.compared_to}>",
-               *(("GPU time>",) if with_gpu else ()), "most time in")  # fmt: skip
+    columns = (*first.series, summary.compared or "variant", f"{first.unit or 'figure'}>",
+               f"times {summary.compared_to}>", *(("GPU time>",) if with_gpu else ()), "most time in")  # fmt: skip
     rows = [
         (*v.series.values(), v.variant, number(v.figure), "-" if v.ratio is None else f"{v.ratio:.2f}",
          *((duration(v.gpu_ns),) if with_gpu else ()), v.top)

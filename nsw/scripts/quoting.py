@@ -1,31 +1,15 @@
-"""The one place where text becomes shell text: nothing that a parameter holds can break out of its word.
-
-A command is always carried as a list of words; `words` turns a recipe's command into one. A command that
-needs a shell (pipes, variables, redirections) becomes `bash -c TEXT nsw VALUE...`: the text is the recipe
-author's, the interpolated values travel as positional parameters and are never parsed by a shell.
-"""
+"""The one place where values become shell text: nothing that a value holds can break out of its word or its comment."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from nsw.recipe.expressions import Expression
-
-# Private-use characters that stand for the interpolated value number N while a command is taken apart.
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_VALUE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
-# Safe in any shell context, quoted or not; no `=`, which would make an assignment of a first word.
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+")
-_SPECIAL = frozenset("|&;<>()$`*?[]{}!#~\n")
-_SPECIAL_IN_DOUBLE = frozenset("$`")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+    from collections.abc import Iterable
 
 
 def quote(value: object) -> str:
@@ -44,74 +28,3 @@ def quote_all(values: Iterable[object]) -> str:
 def comment(value: object) -> str:
     """Text that is safe behind `#`: on one line, without control characters."""
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", str(value)).strip()
-
-
-def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of a command written as one string, its `{{ }}` filled from `values`.
-
-    Args:
-        expression: The parsed string.
-        values: The case's parameters and what else an expression may name.
-    """
-    kept: list[str] = []
-
-    def keep(value: object) -> str:
-        kept.append(str(value))
-        return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
-
-    text = expression.render(values, wrap=keep)
-    states = _contexts(text)
-    if not _needs_shell(text, states):
-        try:
-            parts = shlex.split(text, comments=False)
-        except ValueError as fault:
-            raise UsageError(f"the command cannot be taken apart ({fault}): {_restore(text, kept)}") from None
-        return tuple(_restore(part, kept) for part in parts)
-    return ("bash", "-c", _as_parameters(text, states, kept), "nsw", *kept)
-
-
-def _restore(text: str, kept: list[str]) -> str:
-    return _VALUE.sub(lambda m: kept[int(m[1])], text)
-
-
-def _contexts(text: str) -> str:
-    """For each character how it stands: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped)."""
-    states: list[str] = []
-    state = "u"
-    escaped = False
-    for char in text:
-        if escaped:
-            states.append("e")
-            escaped = False
-        elif char == "\\" and state != "s":
-            states.append("e")
-            escaped = True
-        elif (char == "'" and state != "d") or (char == '"' and state != "s"):
-            opening = state == "u"
-            states.append("s" if char == "'" else "d")
-            state = ("s" if char == "'" else "d") if opening else "u"
-        else:
-            states.append(state)
-    return "".join(states)
-
-
-def _needs_shell(text: str, states: str) -> bool:
-    if _ASSIGNMENT.match(text.lstrip()):
-        return True
-    return any(
-        (s == "u" and c in _SPECIAL) or (s == "d" and c in _SPECIAL_IN_DOUBLE) or (s == "e" and c == "\n")
-        for c, s in zip(text, states, strict=True)
-    )
-
-
-def _as_parameters(text: str, states: str, kept: list[str]) -> str:
-    """The text with each value as `$N`, quoted for where it stands; plain values stay readable."""
-
-    def reference(match: re.Match[str]) -> str:
-        value, state = kept[int(match[1])], states[match.start()]
-        if _PLAIN.fullmatch(value):
-            return value
-        parameter = f"${{{int(match[1]) + 1}}}"
-        return {"d": parameter, "s": f"'\"{parameter}\"'"}.get(state, f'"{parameter}"')
-
-    return _VALUE.sub(reference, text)

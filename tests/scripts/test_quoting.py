@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from nsw.errors import UsageError
 from nsw.recipe.expressions import Expression
-from nsw.scripts.quoting import comment, quote, quote_all, words
+from nsw.plan.command import words
+from nsw.scripts.quoting import comment, quote, quote_all
 
 NASTY = [
     "plain", "a b", "'", '"', "'\"'", "; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "\n", "", "-rf", "--", "$HOME",
@@ -98,7 +99,8 @@ def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
 
 
 @pytest.mark.parametrize(
-    "text", ["a | b", "a > f", "A=1 b", "cd x && b", "echo $HOME", 'echo "$HOME"', "ls *.txt", "cd ~", "a; b", "echo `x`"]
+    "text",
+    ["a | b", "a > f", "A=1 b", "cd x && b", "echo $HOME", 'echo "$HOME"', "ls *.txt", "cd ~", "a; b", "echo `x`"],
 )
 def test_shell_syntax_is_given_to_bash_as_it_is_written(text):
     assert words(Expression.parse(text), {}) == ("bash", "-c", text, "nsw")

@@ -1,0 +1,62 @@
+"""The flow has one direction: a step imports the base layer and steps to its left (docs/architecture.md)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BASE = {"nsw", "errors", "tables", "metrics", "resources"}
+# left to right; campaign is handed what it needs from its right
+FLOW = [
+    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "campaign", "readers", "analysis",
+    "present", "cli",
+]  # fmt: skip
+BESIDE = {"demo", "api", "__main__"}  # a program of its own, the door for Python, the door for `python -m`
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else "nsw"
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of nsw that a file imports when it runs; those for type checking alone are no dependency."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            if node.module == "nsw":
+                found |= {f"nsw.{alias.name}" for alias in node.names if (ROOT / "nsw" / alias.name).exists()}
+    return {module for module in found if module == "nsw" or module.startswith("nsw.")}
+
+
+FILES = sorted((ROOT / "nsw").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_file_imports_nothing_to_its_right(path):
+    mine = path.relative_to(ROOT / "nsw").parts[0].removesuffix(".py")
+    if mine in BESIDE or mine == "__init__":
+        return
+    allowed = BASE if mine in BASE else BASE | set(FLOW[: FLOW.index(mine) + 1])
+    if mine == "cli":
+        allowed = allowed | BESIDE
+    wrong = {module for module in imports(path) if room(module) not in allowed}
+    assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def test_every_room_is_on_the_architecture_page():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {p.parent.name for p in (ROOT / "nsw").glob("*/__init__.py")}
+    assert not {name for name in rooms if f"nsw/{name}" not in page}
