@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from nsw.tables import TableData
 
 HEAD_BYTES = 65536

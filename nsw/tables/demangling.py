@@ -66,9 +66,7 @@ for line in sys.stdin.buffer:
 def demangle_all(names: Iterable[str]) -> dict[str, str]:
     """Each distinct name with its demangled form; with itself where there is none."""
     answers = {name: name for name in names}
-    questions = [
-        n for n in answers if is_mangled(n) and len(n) <= LONGEST and n.isascii() and n.isprintable()
-    ]
+    questions = [n for n in answers if is_mangled(n) and len(n) <= LONGEST and n.isascii() and n.isprintable()]
     with _LOCK:
         for batch in _batches(questions):
             answers.update(zip(batch, _ask_patiently(batch), strict=True))

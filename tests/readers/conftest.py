@@ -11,11 +11,33 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-KERNEL_2020 = (
-    "start end deviceId contextId streamId correlationId globalPid demangledName shortName launchType cacheConfig"
-    " registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory"
-    " localMemoryPerThread localMemoryTotal gridId sharedMemoryExecuted graphNodeId"
-).split()
+KERNEL_2020 = [
+    "start",
+    "end",
+    "deviceId",
+    "contextId",
+    "streamId",
+    "correlationId",
+    "globalPid",
+    "demangledName",
+    "shortName",
+    "launchType",
+    "cacheConfig",
+    "registersPerThread",
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
+    "localMemoryPerThread",
+    "localMemoryTotal",
+    "gridId",
+    "sharedMemoryExecuted",
+    "graphNodeId",
+]
 KERNEL = {
     "2020": KERNEL_2020,
     "2022": [*KERNEL_2020, "mangledName", "sharedMemoryLimitConfig"],
@@ -45,7 +67,7 @@ COLUMNS = {
     "ANALYSIS_DETAILS": "duration startTime stopTime",
     "ENUM_CUDA_MEMCPY_OPER": "id name label",
 }
-TEXT = frozenset("text name value label".split())
+TEXT = frozenset(["text", "name", "value", "label"])
 PID, TID = 77, 78
 GLOBAL_PID = (1 << 56) | (PID << 24)
 GLOBAL_TID = GLOBAL_PID | TID
@@ -61,7 +83,7 @@ class Database:
         self.connection = sqlite3.connect(path)
         self.sql("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)")
         if generation != "2020":
-            meta = "EXPORT_META_DATA" if generation in ("2022",) else "META_DATA_EXPORT"
+            meta = "EXPORT_META_DATA" if generation == "2022" else "META_DATA_EXPORT"
             self.sql(f"CREATE TABLE {meta} (name TEXT NOT NULL, value TEXT)")
             self.sql(f"INSERT INTO {meta} VALUES ('EXPORT_PRODUCT_VERSION', '{generation}.1.2')")
 

@@ -1,7 +1,5 @@
 """Traces of PyTorch's profiler: sums, operators, where a step's time went, and files that are not whole."""
 
-# ruff: noqa: E501  events are clearer on one line
-
 import gzip
 import json
 import random

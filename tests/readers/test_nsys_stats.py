@@ -1,7 +1,5 @@
 """What `nsys stats` prints: every format, the words of every year, numbers of other places."""
 
-# ruff: noqa: E501  tables as nsys prints them
-
 import json
 import random
 import shutil

@@ -77,9 +77,22 @@ class Profile:
         end = start + duration
         self.add(
             table,
-            name=self.string(name), start=start, end=end, completed=end, correlationId=correlation,
-            **dict(gridX=128, gridY=2, gridZ=1, blockX=256, blockY=1, blockZ=1, registersPerThread=32),
-            **dict(staticSharedMemory=1024, contextId=1, streamId=7, gridId=correlation),
+            name=self.string(name),
+            start=start,
+            end=end,
+            completed=end,
+            correlationId=correlation,
+            gridX=128,
+            gridY=2,
+            gridZ=1,
+            blockX=256,
+            blockY=1,
+            blockZ=1,
+            registersPerThread=32,
+            staticSharedMemory=1024,
+            contextId=1,
+            streamId=7,
+            gridId=correlation,
         )
 
     def close(self):
@@ -101,22 +114,22 @@ def profile(tmp_path):
     for name, durations in DURATIONS.items():
         for duration in durations:
             correlation += 1
-            call = dict(processId=123, threadId=1, correlationId=correlation)
+            call = {"processId": 123, "threadId": 1, "correlationId": correlation}
             made.add("RUNTIME", cbid=211, start=clock, end=clock + 800 + duration // 10, **call)
             made.kernel(
                 name, clock + 1000, duration, correlation, "KERNEL" if duration == 7001 else "CONCURRENT_KERNEL"
             )
             clock += 20_000
-    call = dict(processId=123, threadId=1, correlationId=100)
+    call = {"processId": 123, "threadId": 1, "correlationId": 100}
     made.add("RUNTIME", cbid=31, start=clock, end=clock + 900, **call)
     made.add("DRIVER", cbid=52, start=clock + 5000, end=clock + 5010, **call | {"correlationId": 102})
     made.add("DRIVER", cbid=243, start=clock + 6000, end=clock + 6020, **call | {"correlationId": 103})
-    place = dict(deviceId=0, contextId=1, streamId=7)
+    place = {"deviceId": 0, "contextId": 1, "streamId": 7}
     made.add("MEMCPY", copyKind=1, srcKind=1, dstKind=3, bytes=4096, start=clock + 1000, end=clock + 3000, **place)
     made.add("MEMSET", bytes=64, start=clock + 4000, end=clock + 4050, memoryKind=3, **place)
     thread = struct.pack("<II", 123, 1) + b"\0" * 4
     for number, (name, begin, end) in enumerate([("step", 0, 30_000), ("step", 40_000, 90_000)], 1):
-        both = dict(id=number, objectKind=2, objectId=thread)
+        both = {"id": number, "objectKind": 2, "objectId": thread}
         made.add("MARKER", flags=2, timestamp=1_000_000 + begin, name=made.string(name), **both)
         made.add("MARKER", flags=4, timestamp=1_000_000 + end, **both)
     return made.close()

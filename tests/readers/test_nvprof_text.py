@@ -384,7 +384,7 @@ def damaged(draw):
             at = min(at, len(text) - 1)
             text = (
                 text[:at]
-                + draw(st.sampled_from(list("0-,.%:;\"'()<>[]{}|=\t\x00\x1b é") + ["ms", "e+99", "\r"]))
+                + draw(st.sampled_from([*list("0-,.%:;\"'()<>[]{}|=\t\x00\x1b é"), "ms", "e+99", "\r"]))
                 + text[at + 1 :]
             )
         elif how == "double":

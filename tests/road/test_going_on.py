@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_killed_at_any_moment_and_resumed_each_run_is_done_exactly_once(road, se
     wait_until(lambda: road.root.exists() and any(road.root.glob("*/campaign.db")))
     for _ in range(3):
         enough = len(executions(road)) + dice.randrange(1, 4)
-        wait_until(lambda enough=enough: len(executions(road)) >= enough or nsw.poll() is not None)
+        wait_until(lambda enough=enough, nsw=nsw: len(executions(road)) >= enough or nsw.poll() is not None)
         time.sleep(dice.random() * 0.02)  # the moment is the point of this test
         nsw.kill()
         nsw.communicate()
@@ -116,10 +117,10 @@ def test_cancel_ends_what_runs_with_its_children_and_keeps_what_is_done(road):
 def alive_in(folder) -> list[str]:
     """Processes whose working directory is below the folder."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if os.readlink(f"/proc/{pid}/cwd").startswith(f"{folder}/campaigns"):
-                found.append(pid)
+            if str((process / "cwd").readlink()).startswith(f"{folder}/campaigns"):
+                found.append(process.name)
         except OSError:
             continue
     return found

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nsw.errors import UsageError
-from nsw.recipe.expressions import Expression
 from nsw.plan.command import words
+from nsw.recipe.expressions import Expression
 from nsw.scripts.quoting import comment, quote, quote_all
 
 NASTY = [
