@@ -79,6 +79,7 @@ class LocalTransport:
         except OSError:
             shutil.copy2(there, part)
         part.replace(here)
+        part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
 
     def read(self, there: str, limit: int = 1 << 20) -> bytes | None:
         """The first bytes of a file."""
