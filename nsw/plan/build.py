@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Diagnostic, InputError, NswError
+from nsw.errors import Diagnostic, InputError
 from nsw.plan import refuse
 from nsw.plan.command import words
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
-from nsw.plan.resolve import Resolver, resources
+from nsw.plan.resolve import Resolver, UnresolvedError, resources, standing_at
 from nsw.profilers import Profiled
 
 if TYPE_CHECKING:
@@ -105,22 +105,20 @@ class _Builder:
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
             needs = resources(recipe.resources, self._place.site, values, self._resolver)
-            env = {
-                **self._place.site.env,
-                **{k: str(self._resolver.value(v, values)) for k, v in recipe.app.env.items()},
-            }
+            env = {**self._place.site.env, **self._env(values)}
             program = self._program(values)
             how = self._launch(values)
-        except NswError as fault:
+            limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
+        except UnresolvedError as fault:
             self.faults.append(
-                self._loaded.document.diagnostic(("app",), f"case {case.id}: {fault.message}", hint=fault.hint)
+                self._loaded.document.diagnostic(fault.path, f"case {case.id}: {fault.message}", hint=fault.hint)
             )
             return []
-        needs = replace(needs, tasks=how.processes if how.kind in STARTS_TASKS else needs.nodes)
+        if how.kind in STARTS_TASKS and recipe.resources.tasks_per_node is None:
+            limits = [replace(limit, tasks=how.processes) for limit in limits]
         self._check_gpus(needs)
         made: list[Run] = []
-        for one in recipe.passes:
-            limit = needs if one.time is None else replace(needs, time_s=self._seconds(one.time, values))
+        for one, limit in zip(recipe.passes, limits, strict=True):
             ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
             tool, done = self._profiled(one, case, program, how)
@@ -146,20 +144,37 @@ class _Builder:
 
     def _program(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         command = self._loaded.recipe.app.command
-        if isinstance(command, str):
-            return words(self._resolver.parse(command), values)
-        return tuple(str(self._resolver.value(word, values)) for word in command)
+        with standing_at("app", "command"):
+            if isinstance(command, str):
+                return words(self._resolver.parse(command), values)
+            return tuple(str(self._resolver.value(word, values)) for word in command)
+
+    def _env(self, values: Mapping[str, Any]) -> dict[str, str]:
+        found = {}
+        for name, value in self._loaded.recipe.app.env.items():
+            with standing_at("app", "env", name):
+                found[name] = str(self._resolver.value(value, values))
+        return found
 
     def _launch(self, values: Mapping[str, Any]) -> Launch:
-        launcher = self._loaded.recipe.app.launcher
-        count = self._resolver.value(launcher.processes, values) if launcher.processes is not None else 1
-        prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
-        return Launch(launcher.kind, int(count), tuple(launcher.options), prefix)
+        from nsw.recipe.fields import whole
 
-    def _seconds(self, time: int | str, values: Mapping[str, Any]) -> int:
+        launcher = self._loaded.recipe.app.launcher
+        with standing_at("app", "launcher"):
+            given = self._resolver.value(launcher.processes, values)
+            prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
+            options = tuple(str(self._resolver.value(option, values)) for option in launcher.options)
+            return Launch(launcher.kind, 1 if given is None else whole(given, 1), options, prefix)
+
+    def _limit(self, number: int, one: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
+        """What a pass needs: the run's own, with the pass's time."""
         from nsw.recipe.units import parse_duration
 
-        return int(parse_duration(self._resolver.value(time, values)) if isinstance(time, str) else time)
+        if one.time is None:
+            return needs
+        with standing_at("passes", number, one.kind, "time"):
+            time = self._resolver.value(one.time, values)
+            return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
     def _profiled(self, one: Any, case: Case, program: tuple[str, ...], how: Launch) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import UsageError
+from nsw.errors import NswError
 from nsw.plan.model import Resources
+from nsw.recipe.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from nsw.recipe.expressions import Expression
+
+
+class UnresolvedError(NswError):
+    """A value that cannot be worked out for a case, or that is none of its kind; `path` is where it stands."""
+
+    def __init__(self, path: tuple[str | int, ...], message: str, hint: str | None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+@contextmanager
+def standing_at(*path: str | int) -> Iterator[None]:
+    """What goes wrong inside stands at this path of the recipe.
+
+    Raises:
+        UnresolvedError: Something did.
+    """
+    try:
+        yield
+    except (Fault, NswError) as fault:
+        raise UnresolvedError(path, fault.message, fault.hint) from None
 
 
 class Resolver:
@@ -49,22 +73,24 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         values: What expressions may name.
         resolver: Evaluates them.
     """
+    from nsw.recipe.fields import flag, whole
     from nsw.recipe.units import parse_duration, parse_size
 
-    def get(name: str) -> Any:
-        return resolver.value(getattr(asked, name), values)
+    def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
+        with standing_at("resources", name):
+            value = resolver.value(getattr(asked, name), values)
+            return None if value is None else parse(value)
 
-    gpus = _whole("gpus", get("gpus"), 0)
-    per_node = site.gpus.per_node if isinstance(site.gpus.per_node, int) else None
-    nodes = _whole("nodes", get("nodes"), -(-gpus // per_node) if per_node and gpus else 1)
-    time, memory = get("time"), get("memory")
+    at_least_one = partial(whole, least=1)
+    nodes = get("nodes", at_least_one)
     return Resources(
         nodes=nodes,
-        gpus=gpus,
-        cpus_per_task=_whole("cpus_per_task", get("cpus_per_task"), None),
-        memory_bytes=parse_size(memory) if isinstance(memory, str) else memory,
-        time_s=int(parse_duration(time) if isinstance(time, str) else (time or 600)),
-        exclusive=bool(get("exclusive")),
+        gpus=get("gpus", whole),
+        tasks=nodes * (get("tasks_per_node", at_least_one) or 1),
+        cpus_per_task=get("cpus_per_task", at_least_one),
+        memory_bytes=get("memory", _unless_text(parse_size)),
+        time_s=get("time", _unless_text(parse_duration)),
+        exclusive=get("exclusive", flag),
         queue=get("queue") or get("partition") or site.queue or site.partition,
         account=get("account") or site.account,
         qos=get("qos") or site.qos,
@@ -75,13 +101,6 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
     )
 
 
-def _whole(name: str, value: Any, default: Any) -> Any:
-    if value is None:
-        return default
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        number = -1
-    if isinstance(value, bool) or number < 0 or number != float(value):
-        raise UsageError(f"resources.{name} must be a whole number, 0 or more; it is {value!r}")
-    return number
+def _unless_text(parse: Callable[[Any], float]) -> Callable[[Any], int]:
+    """A number was parsed when the recipe was loaded; text is what an expression gave."""
+    return lambda value: int(parse(value)) if isinstance(value, str) else int(value)

@@ -1,0 +1,75 @@
+"""Runs become jobs: equal resources share an array, sites bound arrays and pack runs."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsw.plan.jobs import pack
+from nsw.plan.model import AROUND_S, Resources, Run
+
+HEAD = "nsw: 1\nname: t\napp: {command: ./prog}\npasses: [baseline]\n"
+
+
+def run(number: int, **needs) -> Run:
+    return Run(f"r{number}", f"c{number}", {}, "baseline", "baseline", None, 1, ("true",), {}, Resources(**needs))
+
+
+def packed(runs, *, runs_per_task=1, max_array=1000):
+    return pack("n", runs, runs_per_task=runs_per_task, max_array=max_array)
+
+
+def ids(job):
+    return [[r.id for r in task] for task in job.tasks]
+
+
+def test_equal_resources_share_an_array_in_the_order_of_the_runs():
+    jobs = packed([run(1, gpus=1), run(2, gpus=2), run(3, gpus=1)])
+    assert [(j.name, ids(j)) for j in jobs] == [("n-j1", [["r1"], ["r3"]]), ("n-j2", [["r2"]])]
+
+
+def test_a_longer_limit_needs_no_job_of_its_own_and_the_longest_counts():
+    (job,) = packed([run(1, time_s=60), run(2, time_s=600), run(3, time_s=90)])
+    assert job.walltime_s == 600 + AROUND_S
+
+
+def test_an_array_is_no_longer_than_the_site_allows():
+    jobs = packed([run(n) for n in range(5)], max_array=2)
+    assert [len(j.tasks) for j in jobs] == [2, 2, 1]
+
+
+def test_runs_are_packed_in_a_task_and_its_limit_is_their_sum():
+    jobs = packed([run(n, time_s=100 * (n + 1)) for n in range(5)], runs_per_task=2, max_array=2)
+    assert [ids(j) for j in jobs] == [[["r0", "r1"], ["r2", "r3"]], [["r4"]]]
+    assert [j.walltime_s for j in jobs] == [700 + AROUND_S, 500 + AROUND_S]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=40), st.integers(1, 5), st.integers(1, 7))
+def test_every_run_is_in_one_job_once_and_no_bound_is_passed(needs, runs_per_task, max_array):
+    runs = [run(n, gpus=gpus, time_s=time) for n, (gpus, time) in enumerate(needs)]
+    jobs = packed(runs, runs_per_task=runs_per_task, max_array=max_array)
+    assert sorted(r.id for j in jobs for r in j.runs) == sorted(r.id for r in runs)
+    assert len({j.name for j in jobs}) == len(jobs)
+    for job in jobs:
+        assert len(job.tasks) <= max_array
+        assert all(1 <= len(task) <= runs_per_task for task in job.tasks)
+        assert len({r.resources.gpus for r in job.runs}) == 1
+        assert all(sum(r.resources.time_s for r in task) + AROUND_S <= job.walltime_s for task in job.tasks)
+
+
+def test_the_sites_limits_decide_on_packing(planner):
+    recipe = HEAD + "repeats: 10\nresources: {gpus: 0, time: 1m}\n"
+    plan = planner.plan(recipe, "scheduler: local, limits: {max_array: 2, runs_per_job: 3}")
+    assert [[len(task) for task in job.tasks] for job in plan.jobs] == [[3, 3], [3, 1]]
+
+
+def test_the_price_counts_all_gpus_and_nodes_for_all_of_the_time(planner):
+    recipe = HEAD + 'repeats: 3\nmatrix: {n: [1, 2]}\nresources: {gpus: "{{ 4 * n }}", nodes: "{{ n }}", time: 30m}\n'
+    plan = planner.plan(recipe, gpus_per_node=4)
+    assert plan.gpu_hours == 3 * (4 + 8) * 0.5
+    assert plan.node_hours == 3 * (1 + 2) * 0.5
+
+
+def test_a_pass_with_a_time_of_its_own_costs_that(planner):
+    recipe = "nsw: 1\nname: t\napp: {command: ./prog}\npasses: [baseline, timeline: {tool: nsys, time: 1h}]\n"
+    plan = planner.plan(recipe + "resources: {gpus: 1, time: 30m}\n", tools={"nsys": "nsys"})
+    assert [r.resources.time_s for r in plan.runs] == [1800, 3600]
+    assert plan.gpu_hours == 1.5

@@ -1,0 +1,109 @@
+"""What cannot be done is refused before anything runs, with the line that asks for it, all of it at once."""
+
+import pytest
+
+HEAD = "nsw: 1\nname: t\napp: {command: ./prog}\n"
+
+
+def test_more_gpus_than_the_site_has_is_told_at_the_line_that_asks(planner):
+    recipe = HEAD + "passes: [baseline]\nresources: {gpus: 8, time: 1m}\n"
+    (fault,) = planner.faults(recipe, gpus_per_node=4)
+    assert fault.message == "8 GPUs asked, but site here has 4"
+    assert fault.mark.line == 5
+    assert fault.source_line[fault.mark.column - 1 : fault.mark.end_column - 1] == "8"
+    assert fault.render().splitlines()[-1].endswith(" " * 19 + "^")
+
+
+def test_gpus_by_expression_are_checked_case_by_case_and_told_once_each(planner):
+    recipe = HEAD + 'passes: [baseline]\nmatrix: {gpus: [2, 4, 8], b: [1, 2]}\nresources: {gpus: "{{ gpus }}"}\n'
+    faults = planner.faults(recipe, gpus_per_node=2)
+    assert [f.message for f in faults] == [f"{n} GPUs asked, but site here has 2" for n in (4, 8)]
+
+
+def test_gpus_of_several_nodes_are_those_of_all_of_them(planner):
+    recipe = HEAD + "passes: [baseline]\nresources: {gpus: 8, nodes: 2}\n"
+    assert planner.plan(recipe, gpus_per_node=4).runs
+    (fault,) = planner.faults(recipe, gpus_per_node=3)
+    assert fault.message == "8 GPUs asked, but site here has 3 on each of the 2 nodes"
+
+
+def test_a_site_without_a_gpu_has_none_and_one_whose_gpus_are_unknown_is_not_judged(planner):
+    recipe = HEAD + "passes: [baseline]\nresources: {gpus: 1}\n"
+    (fault,) = planner.faults(recipe, gpus_per_node=0)
+    assert fault.message == "1 GPU asked, but site here has none"
+    assert planner.plan(recipe, gpus_per_node=None).runs
+
+
+NOT_YET = {
+    "a pass": ("passes:\n  - baseline\n  - counters: {}\n", 6, "counters", "pass counters: not yet"),
+    "a tool": ("passes:\n  - host: {tool: perf}\n", 5, "host", "tool perf for pass host: not yet"),
+    "a container": (
+        "passes: [baseline]\napp: {command: x, container: {runtime: apptainer, image: a.sif}}\n",
+        4,
+        "container",
+        "containers: not yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOT_YET)
+def test_what_this_version_cannot_do_is_refused_at_its_key(planner, what):
+    text, line, word, message = NOT_YET[what]
+    head = "nsw: 1\nname: t\n" if "app:" in text else HEAD
+    (fault,) = planner.faults(head + text)
+    assert fault.message == message
+    assert fault.mark.line == line
+    assert fault.source_line[fault.mark.column - 1 :].startswith(word)
+
+
+@pytest.mark.parametrize("scheduler", ["pbs", "cobalt", "lsf"])
+def test_other_schedulers_are_not_yet_known_and_the_sites_file_says_where(planner, scheduler):
+    (fault,) = planner.faults(HEAD + "passes: [baseline]\n", f"scheduler: {scheduler}")
+    assert fault.message.startswith(f"scheduler {scheduler}: not yet")
+    assert fault.mark.file.endswith("sites.yaml")
+    assert fault.source_line[fault.mark.column - 1 :].startswith(scheduler)
+
+
+@pytest.mark.parametrize("kind", ["ssh", "openssh"])
+def test_other_transports_are_not_yet_known(planner, kind):
+    site = f"scheduler: slurm, scratch: /s, transport: {{kind: {kind}, host: far}}"
+    (fault,) = planner.faults(HEAD + "passes: [baseline]\n", site)
+    assert fault.message.startswith(f"transport {kind}: not yet")
+    assert fault.mark.line == 3
+
+
+def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
+    recipe = """\
+        nsw: 1
+        name: t
+        app: {command: ./prog, container: {runtime: podman, image: i}}
+        passes: [baseline, counters: {}, host: {tool: vtune}]
+        resources: {gpus: 3, time: 2h}
+        """
+    faults = planner.faults(recipe, "scheduler: pbs, limits: {max_walltime: 1h}", gpus_per_node=1)
+    told = "\n".join(f.message for f in faults)
+    for part in ("scheduler pbs", "containers", "pass counters", "tool vtune", "3 GPUs asked", "a job would need"):
+        assert part in told
+    assert all(f.mark is not None for f in faults)
+
+
+def test_a_longer_walltime_than_the_site_allows_counts_all_runs_of_a_job(planner):
+    recipe = HEAD + "passes: [baseline]\nresources: {gpus: 0, time: 20m}\nrepeats: 4\n"
+    assert planner.plan(recipe, "scheduler: local, limits: {max_walltime: 1h}").runs
+    (fault,) = planner.faults(recipe, "scheduler: local, limits: {max_walltime: 1h, runs_per_job: 4}")
+    assert "a job would need 4860 s for 4 runs of 1200 s in one job, but site here allows 3600 s" in fault.message
+    assert fault.mark.line == 5
+
+
+def test_a_recipe_of_which_nothing_is_possible_is_refused_with_the_reasons(planner):
+    recipe = HEAD + "passes: [timeline: {tool: nvprof}]\nresources: {gpus: 0}\n"
+    (fault,) = planner.faults(recipe, tools={}, missing={"nvprof": "nvprof was sold"})
+    assert fault.message == "nothing of this recipe can be done on site here: pass timeline: nvprof was sold"
+
+
+def test_a_value_that_only_some_cases_get_wrong_names_the_case(planner):
+    recipe = HEAD + 'passes: [baseline]\nmatrix: {n: [1, 2]}\nresources: {gpus: 0, nodes: "{{ n / 2 }}"}\n'
+    (fault,) = planner.faults(recipe)
+    assert "case n-1" in fault.message
+    assert "expected a whole number of at least 1" in fault.message
+    assert "0.5" in fault.message
