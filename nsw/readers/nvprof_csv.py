@@ -74,6 +74,8 @@ class CsvTable:
         self._flexible = next((self._names_at[t] for t in ("Name", "Kernel") if t in self._names_at), len(titles) - 1)
         self._units: list[str] = [""] * len(titles)
         self._add: Callable[[Sequence[str]], bool] | None = None
+        self._trace: TraceColumns | None = None  # both when the rows of a trace may be regular
+        self._regular: re.Pattern[str] | None = None
         self.number = self._number = number
         self.rows = 0
 
@@ -81,6 +83,19 @@ class CsvTable:
         """Read a row or the line of units."""
         if self._mark not in text or text.startswith("="):
             return False
+        regular = self._regular.match(text) if self._regular is not None else None
+        if regular is None or self._trace is None:
+            return self._take_cells(number, text)
+        start, took, rest, id_ = regular.groups()
+        correlation = int(id_) if id_ else None
+        if self._trace.add_known(start, took, rest, correlation):
+            self.rows += 1
+            return True
+        taken = self._take_cells(number, text)
+        self._trace.learn(rest, correlation)
+        return taken
+
+    def _take_cells(self, number: int, text: str) -> bool:
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
         if not self.rows and self._take_units(cells):
             return True
@@ -124,7 +139,10 @@ class CsvTable:
 
     def _adder(self) -> Callable[[Sequence[str]], bool]:
         if self._kind == "trace":
-            return TraceColumns(self._sink, self._stream, self._titles, self._units).add
+            columns = TraceColumns(self._sink, self._stream, self._titles, self._units)
+            if columns.is_regular and self._mark != "\t":
+                self._trace, self._regular = columns, _regular_row(self._mark, has_ids=columns.has_ids)
+            return columns.add
         return {"summary": self._add_summary, "metrics": self._add_metric, "memory": self._add_memory}[self._kind]
 
     def _cell(self, cells: Sequence[str], title: str) -> str:
@@ -184,6 +202,12 @@ class CsvTable:
             time = None  # nvprof prints the bytes there, as a time
         add_memory_row(self._sink, self._stream, counted, sizes, time, name)
         return True
+
+
+def _regular_row(mark: str, *, has_ids: bool) -> re.Pattern[str]:
+    """Start, duration, what lies between, and the id at the end of a row of a trace."""
+    tail = rf"(.*){mark}([0-9]{{1,18}})" if has_ids else "(.*[^ ])()"
+    return re.compile(rf' *([0-9][^"{mark}]*){mark}([^"{mark}]*){mark}{tail} *\Z')
 
 
 def _is_unit(cell: str) -> bool:

@@ -82,7 +82,10 @@ class Sink:
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         """One row of a small table."""
-        self.rows.setdefault(table, []).append(row)
+        rows = self.rows.get(table)
+        if rows is None:
+            rows = self.rows[table] = []
+        rows.append(row)
 
     def trace(self, table: str, shared: tuple[str, ...], own: tuple[str, ...]) -> Columns:
         """A table that may be as long as the program ran; its columns as `Columns` takes them."""

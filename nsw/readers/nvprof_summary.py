@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nvprof_state import gpu_kind
@@ -22,6 +23,8 @@ ROW = re.compile(
     rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):\s*)?(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
+_SHARE = re.compile(r"\d+(?:\.\d+)?%")
+_TIME = re.compile(TIME)
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
 _API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
@@ -77,28 +80,31 @@ class SummaryTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a row, or a line that a name goes on in."""
-        found = ROW.match(text)
-        if found is None:
-            if _ROWISH.match(text):
-                self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
-                self._last = None
-                return True
+        row = _plain_row(text)
+        if row is not None:
+            label, (statistics_, name) = None, row
+        elif (found := ROW.match(text)) is not None:
+            label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
+            statistics_ = statistics(
+                percent(pct),
+                duration(total),
+                calls_of(calls, device_calls or ""),
+                duration(avg),
+                duration(low),
+                duration(high),
+            )
+        elif _ROWISH.match(text):
+            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
+            self._last = None
+            return True
+        else:
             return self._take_continuation(text)
         self.rows += 1
-        label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
         if label is not None:
             self._stream.section = SECTIONS.get(label, "other")
         elif self._stream.section is None:
             self._stream.section = "api" if _API.match(name) else "gpu"
-        row = statistics(
-            percent(pct),
-            duration(total),
-            calls_of(calls, device_calls or ""),
-            duration(avg),
-            duration(low),
-            duration(high),
-        )
-        self._last = add_summary_row(self._sink, self._stream, number, row, name.rstrip())
+        self._last = add_summary_row(self._sink, self._stream, number, statistics_, name.rstrip())
         self._continuations = 0
         return True
 
@@ -118,6 +124,42 @@ class SummaryTable:
             self._last["name"] = self._continued
             self._last = None
         return True
+
+
+def _plain_row(text: str) -> tuple[dict[str, Any], str] | None:
+    """Statistics and name of a row without label and calls from the device: what `ROW` finds, sooner."""
+    cells = text.split(None, 6)
+    if len(cells) < 7 or cells[0][-1] != "%" or not (cells[2].isascii() and cells[2].isdigit()):
+        return None
+    pct, total, avg, low, high = _share(cells[0]), *map(_time, (cells[1], *cells[3:6]))
+    if pct is None or total is None or avg is None or low is None or high is None:
+        return None
+    row = {
+        "calls": whole(cells[2]),
+        "time_pct": pct.value,
+        "time_pct_pm": pct.pm,
+        "total_ns": total.value,
+        "total_ns_pm": total.pm,
+        "min_ns": low.value,
+        "min_ns_pm": low.pm,
+        "max_ns": high.value,
+        "max_ns_pm": high.pm,
+        "avg_ns": avg.value,
+        "avg_ns_pm": max(avg.pm or 0.0, 1.0),
+    }
+    return row, cells[6]
+
+
+@lru_cache(4096)
+def _share(cell: str) -> Quantity | None:
+    return percent(cell) if _SHARE.fullmatch(cell) else None
+
+
+@lru_cache(16384)
+def _time(cell: str) -> Quantity | None:
+    """A time with the twin that `exact_to_a_ns` leaves."""
+    found = duration(cell) if _TIME.fullmatch(cell) else None
+    return found and Quantity(found.value, exact_to_a_ns(found.pm))
 
 
 def calls_of(host: str, device: str) -> int | None:
@@ -140,10 +182,11 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any]
     if section in {"gpu", "api"}:
         stream.filled.add(section)
     if section == "gpu":
-        name = _CORRELATION.sub("", name)
-        full = {**origin, "device": stream.device, "kind": gpu_kind(name), "name": name, **row}
-        sink.add("gpu_summary", full)
-        return full
+        if name.endswith("]"):
+            name = _CORRELATION.sub("", name)
+        row |= {**origin, "device": stream.device, "kind": gpu_kind(name), "name": name}
+        sink.add("gpu_summary", row)
+        return row
     if section == "api":
         sink.add("api_summary", {**origin, "name": name, **row})
     elif section == "openacc":

@@ -48,20 +48,18 @@ _TELLS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TELLING = (
-    "NVPROF is profiling",
-    "PGPROF is profiling",
+    "PROF is profiling",
     "== Profiling result:",
     "== Profiling application:",
     "Unified Memory profiling result:",
 )
-_BYTES_SCANNED = 256  # lines of a sample
 
 
 def sniff(sample: Sample) -> int:
     """How sure this is nvprof's: its own lines anywhere, or one of its table titles near the beginning."""
     if sample.is_binary or not sample.head:
         return 0
-    if sample.contains(*_TELLING):
+    if any(t in sample.text for t in _TELLING) or sample.contains(*_TELLING):
         return 90
     lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
     if any(_is_header(line) for line in lines):

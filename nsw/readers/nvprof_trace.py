@@ -29,6 +29,8 @@ _SHAPES = {
     "device": r"\S.*?",
     "name": r"\S.*",
 }
+_REGULAR = re.compile(r"(\S+) {2,}(\S+) {2,}")
+_LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
 
@@ -56,6 +58,18 @@ class TraceTable:
         text = text.strip()
         if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
             return False
+        regular = _REGULAR.match(text) if self._columns.is_regular and len(text) < _LONGEST_SHAPE else None
+        if regular is None:
+            return self._take_cells(number, text)
+        rest, correlation = _less_id(text[regular.end() :])
+        if self._columns.add_known(regular[1], regular[2], rest, correlation):
+            self.rows += 1
+            return True
+        taken = self._take_cells(number, text)
+        self._columns.learn(rest, correlation)
+        return taken
+
+    def _take_cells(self, number: int, text: str) -> bool:
         columns = self._columns
         cells = _GAP.split(text, columns.width - 1)
         if len(cells) == columns.width and columns.add(cells):
@@ -76,5 +90,19 @@ class TraceTable:
         if self._shape is None:
             shapes = [_SHAPES.get(KNOWN.get(t) or t, r"\S+") for t in self._titles]
             self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
-        found = self._shape.match(text[:4096])
+        found = self._shape.match(text[:_LONGEST_SHAPE])
         return list(found.groups()) if found else None
+
+
+def _less_id(text: str) -> tuple[str, int | None]:
+    r"""`kernel(int) [107]` and `cudaLaunch (kernel(int) [107])` less the id, and the id.
+
+    A `\n`, which no line has, stands for it: a name that never had an id is another.
+    """
+    end = len(text) - text.endswith("])")
+    if text[end - 1] == "]":
+        at = text.rfind(" [", 0, end)
+        digits = text[at + 2 : end - 1]
+        if at > 0 and len(digits) <= 18 and digits.isascii() and digits.isdigit():
+            return f"{text[:at]}\n{text[end:]}", int(digits)
+    return text, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof_metrics import metric_value
 from nsw.readers.nvprof_state import gpu_kind, split_device
@@ -15,7 +15,9 @@ from nsw.readers.quantities import rate, size, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nsw.readers.nvprof_columns import Columns
     from nsw.readers.nvprof_state import Sink, Stream
+    from nsw.readers.quantities import Quantity
 
 _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
@@ -73,9 +75,12 @@ _API_COLUMNS = ("block", "rank", "pid")
 _GPU_COLUMNS = (
     *("block", "rank", "pid", "device", "device_name", "kind", "context", "stream", *_DIMENSIONS, "registers"),
     *("static_smem_bytes", "static_smem_bytes_pm", "dynamic_smem_bytes", "dynamic_smem_bytes_pm"),
-    *("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm", "src_memory", "dst_memory"),
+    *("src_memory", "dst_memory"),
 )
+_MOVED = ("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm")
+Pair: TypeAlias = "tuple[float | None, float | None]"  # a value and its twin
 _NOTHING: Final = (None, None)
+_took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
 
 
 class TraceColumns:
@@ -99,20 +104,55 @@ class TraceColumns:
         self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
         self._start_at, self._duration_at = self._at.get("start"), self._at.get("duration")
         self._name_at, self._correlation_at = self._at.get("name", -1), self._at.get("correlation")
-        own = {"start", "duration", "correlation", "name"}
+        own = {"start", "duration", "correlation", "name", "bytes", "bytes_per_s", "unified"}
         columns = [c for c in self._at if c not in own]
         self._places = {column: place for place, column in enumerate(columns)}
         self._rest = _getter([self._at[c] for c in columns])
+        # whether a row is its times, what it shares, and perhaps an id: then rows can be known by their text
+        self.is_regular = (
+            (self._start_at, self._duration_at, self._metrics) == (0, 1, [])
+            and self.width > 2
+            and self.width - 1 == (self._name_at if self._correlation_at is None else self._correlation_at)
+        )
+        self.has_ids = self._correlation_at is not None
+        self._known: dict[str, tuple[Columns, tuple[Any, ...], tuple[Any, ...]]] = {}
+        self._last: tuple[tuple[Columns, tuple[Any, ...]], tuple[Any, ...]] | None = None
+        self._bytes, self._unified = self._sized("bytes", size), self._sized("unified", size)
+        self._rate = self._sized("bytes_per_s", rate)
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
-        has_times = self._start_at is not None
-        self._gpu = sink.trace("gpu_trace", _GPU_COLUMNS, _OWN) if has_times else None
-        self._api = sink.trace("api_trace", _API_COLUMNS, _OWN) if has_times else None
+        self._gpu = sink.trace("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED)) if "start" in self._at else None
+        self._api = sink.trace("api_trace", _API_COLUMNS, _OWN) if "start" in self._at else None
+
+    def add_known(self, start: str, duration: str, rest: str, correlation: int | None) -> bool:
+        """Add a row of a regular table by its text, when a row with the same `rest` has been learnt."""
+        self._last = None
+        found = self._known.get(rest)
+        if found is None:
+            return False
+        begin = whole_ns(start, self._units[0])
+        if begin[0] is None:
+            return False
+        stream = self._stream
+        origin = (stream.block or 0, stream.rank, stream.pid)
+        table, shared, moved = found
+        table.append((*origin, *shared), (*begin, *_took(duration, self._units[1]), correlation, *moved))
+        return True
+
+    def learn(self, rest: str, correlation: int | None) -> None:
+        """Remember how the row that was just added was read, if its id was this one."""
+        if self._last is not None and self._last[1][4] == correlation:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            (table, shared), own = self._last
+            self._known[rest] = table, shared, own[5:]
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
+        self._last = None
         name = cells[self._name_at].strip() if self._name_at >= 0 else ""
-        start = self._time(cells, self._start_at)
-        if not name or (start[0] is None and self._start_at is not None):
+        at = self._start_at
+        start = _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
+        if not name or (start[0] is None and at is not None):
             return False
         if name.startswith(_NVTX):
             return True  # a range begins or ends: no work of the GPU, and no table of single ranges
@@ -124,10 +164,12 @@ class TraceColumns:
         if name.endswith("]") and (found := _CORRELATION.match(name)):
             name, correlation = found[1], int(found[2])
         if self._gpu is not None:
-            stream = self._stream
-            origin = (stream.block or 0, stream.rank, stream.pid)
-            own = (*start, *self._time(cells, self._duration_at), correlation)
-            self._gpu.append((*origin, *self._operation(name, self._rest(cells))), own)
+            shared = self._operation(name, self._rest(cells))
+            moved = self._bytes(cells)
+            if "Memcpy" in name and self._cell(cells, "unified"):  # of other events it is an address, a count
+                moved = self._unified(cells)
+            own = (*start, *self._time(cells, self._duration_at), correlation, *moved, *self._rate(cells))
+            self._append(self._gpu, shared, own)
         if self._metrics:
             self._add_metrics(cells, name, correlation)
         return True
@@ -137,7 +179,7 @@ class TraceColumns:
         return "" if at is None else cells[at].strip()
 
     def _time(self, cells: Sequence[str], at: int | None) -> tuple[int | None, float | None]:
-        return _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
+        return _NOTHING if at is None else _took(cells[at].strip(), self._units[at])
 
     def _add_call(
         self,
@@ -150,30 +192,43 @@ class TraceColumns:
             return
         if correlation is None and call[2] and (found := _CORRELATION.match(call[2])):
             correlation = int(found[2])
-        stream = self._stream
         own = (*start, *self._time(cells, self._duration_at), correlation)
-        self._api.append((stream.block or 0, stream.rank, stream.pid, _VERSION.sub("", call[1])), own)
+        self._append(self._api, (_VERSION.sub("", call[1]),), own)
+
+    def _append(self, table: Columns, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
+        stream = self._stream
+        self._last = (table, shared), own
+        table.append((stream.block or 0, stream.rank, stream.pid, *shared), own)
 
     def _read_operation(self, name: str, rest: tuple[str, ...]) -> tuple[Any, ...]:
         """What rows with these cells share, from the device on."""
         cells = {column: rest[place].strip() for column, place in self._places.items()}
         get = cells.get
         device_name, device = split_device(get("device", ""))
-        moved = self._size(cells, "bytes")
-        if "Memcpy" in name and get("unified"):  # of other events it is an address, a count
-            moved = self._size(cells, "unified")
         return (
             device, device_name, gpu_kind(name), whole(get("context", "")), whole(get("stream", "")),
             *_dimensions(cells), whole(get("registers", "")),
-            *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"), *moved,
-            *self._size(cells, "bytes_per_s", rate), memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
+            *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"),
+            memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
         )  # fmt: skip
 
-    def _size(
-        self, cells: dict[str, str], column: str, read: Callable[..., tuple[float, float | None] | None] = size
-    ) -> tuple[float | None, float | None]:
+    def _size(self, cells: dict[str, str], column: str) -> Pair:
         cell = cells.get(column, "")
-        return _NOTHING if cell in {"", "-"} else read(cell, self._units[self._at[column]], base=1024) or _NOTHING
+        return _NOTHING if cell in {"", "-"} else size(cell, self._units[self._at[column]], base=1024) or _NOTHING
+
+    def _sized(self, column: str, read: Callable[..., Quantity | None]) -> Callable[[Sequence[str]], Pair]:
+        """What reads the column's cell of a row: sizes and rates differ from copy to copy, and repeat."""
+        at = self._at.get(column)
+        if at is None:
+            return lambda _: _NOTHING
+        unit = self._units[at]
+
+        @lru_cache(_REMEMBERED)
+        def one(cell: str) -> Pair:
+            cell = cell.strip()
+            return _NOTHING if cell in {"", "-"} else read(cell, unit, base=1024) or _NOTHING
+
+        return lambda cells: one(cells[at])
 
     def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
         device_name, device = split_device(self._cell(cells, "device"))

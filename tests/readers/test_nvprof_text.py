@@ -7,8 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import read
+from nsw.readers import nvprof_lines, nvprof_summary, nvprof_text, read
 from nsw.readers.nvprof_lines import clean
+from nsw.readers.nvprof_times import exact_to_a_ns, whole_ns
+from nsw.readers.nvprof_trace_columns import TraceColumns
+from nsw.readers.quantities import duration
 from nsw.tables import TABLES, as_arrow, rows
 
 SUMMARY = """\
@@ -431,3 +434,87 @@ def test_any_bytes_in_the_middle_are_survived(load, data, text, at):
 def test_a_hostile_line_ends(load, text, line):
     report = load(text + line + "\n" + text)
     assert report.tables
+
+
+# ---- what is read fast is read the same
+
+
+@pytest.fixture
+def slowly(load, monkeypatch):
+    """Read a text without any of the shortcuts: every line looked at, every row taken apart."""
+
+    def slowly(text):
+        with monkeypatch.context() as patch:
+            patch.setattr(nvprof_text, "_TELLS", re.compile(r".*\S", re.DOTALL))
+            patch.setattr(nvprof_summary, "_plain_row", lambda _: None)
+            patch.setattr(TraceColumns, "add_known", lambda *_: False)
+            patch.setattr(nvprof_lines, "_MARKS", "\n" + nvprof_lines._MARKS)
+            return load(text)
+
+    return slowly
+
+
+def assert_read_the_same(fast, slow):
+    assert fast.problems == slow.problems
+    assert fast.tables.keys() == slow.tables.keys()
+    for name in slow.tables:
+        assert table(fast, name) == table(slow, name), name
+
+
+def rows_again(text):
+    """The text with each line that may be a row twice, the second time with other times and ids."""
+    lines = text.splitlines(keepends=True)
+    return "".join(x + re.sub(r"(?<=\d)[1-8](?=\d*(?:[num]?s|\]?\n|,))", "9", x) if "." in x else x for x in lines)
+
+
+@pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+def test_shortcuts_change_nothing(load, slowly, text):
+    again = rows_again(text)
+    assert_read_the_same(load(again), slowly(again))
+
+
+def test_ids_of_rows_alike_are_not_taken_for_each_others(load, slowly):
+    row = "1.5ms  1.2us  "
+    names = [
+        "cudaFree",
+        "cudaFree [7]",
+        "cudaLaunch (f(int [3]) [8])",
+        "cudaLaunch (f(int [3]))",
+        "f(int [3])",
+        "f(int)",
+    ]
+    for first in names:
+        for then in names:
+            text = f"   Start  Duration  Name\n{row}{first}\n{row}{then}\n{row}{first}\n"
+            assert_read_the_same(load(text), slowly(text))
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(text=damaged())
+def test_shortcuts_change_nothing_of_a_damaged_report(load, slowly, text):
+    assert_read_the_same(load(rows_again(text)), slowly(rows_again(text)))
+
+
+def test_rows_alike_are_known_by_their_text(load, monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        TraceColumns, "add", lambda self, cells, add=TraceColumns.add: taken.append(0) or add(self, cells)
+    )
+    for text in (TRACE, TRACE_CSV):
+        taken.clear()
+        row = next(x for x in text.splitlines() if "minmax" in x or "[CUDA" in x)
+        load(text.replace(row, "\n".join([row] * 50)))
+        assert len(taken) < 10
+
+
+@given(
+    number=st.from_regex(r"\A-?[0-9]{0,17}(\.[0-9]{0,12})?(e-0[1-9])?\Z"),
+    own=st.sampled_from(["", "ns", "us", "ms", "s", "m", " ms", "x"]),
+    unit=st.sampled_from([None, "ns", "us", "ms", "s", "msec", "%"]),
+)
+def test_times_are_those_of_quantities(number, own, unit):
+    found = duration(number + own, unit)
+    wanted = (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
+    assert whole_ns(number + own, unit) == wanted
