@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw import __version__
-from nsw.errors import NswError
+from nsw.errors import NswError, did_you_mean
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import jinja2
 
     from nsw.plan.model import Job, Plan
-
-BLOCKS = ("directives", "environment", "provenance", "runs", "finish")
 
 
 def render_job(
@@ -40,17 +38,25 @@ def render_job(
         scratch: Folder of the campaign on the site, where run folders are made.
         tools: Profilers whose version is recorded: name -> path.
         overrides: The site's own templates: name of a block -> file.
+
+    Raises:
+        NswError: A template of the site cannot be read or used.
     """
+    import jinja2
+
     template = _template(scheduler, tuple(sorted((overrides or {}).items())))
-    text = template.render(
-        plan=plan,
-        job=job,
-        campaign=campaign,
-        scratch=scratch,
-        version=__version__,
-        directives=_directives(scheduler, job, scratch),
-        tools=sorted((tools or {}).items()),
-    )
+    try:
+        text = template.render(
+            plan=plan,
+            job=job,
+            campaign=campaign,
+            scratch=scratch,
+            version=__version__,
+            directives=_directives(scheduler, job, scratch),
+            tools=sorted((tools or {}).items()),
+        )
+    except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
+        raise NswError(f"{_whose(overrides or {})}: {fault.message or fault}") from None
     return text.rstrip("\n") + "\n"
 
 
@@ -68,19 +74,32 @@ def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2
     import jinja2
 
     environment = _environment()
+    name = f"job/{scheduler}.sh.j2"
     if not overrides:
-        return environment.get_template(f"job/{scheduler}.sh.j2")
+        return environment.get_template(name)
+    known = {*environment.get_template("job/base.sh.j2").blocks, *environment.get_template(name).blocks}
+    for block, file in overrides:
+        if block not in known:
+            hint = did_you_mean(block, known) or f"blocks: {', '.join(sorted(known))}"
+            raise NswError(f"the job script has no block {block}, for which the site names {file}", hint=hint)
     parts = [f'{{% extends "job/{scheduler}.sh.j2" %}}']
     for block, file in overrides:
         try:
             body = file.read_text(encoding="utf-8")
-        except OSError as fault:
-            raise NswError(f"the site's template {file} cannot be read: {fault.strerror}") from None
+        except (OSError, UnicodeDecodeError) as fault:
+            why = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+            raise NswError(f"the site's template {file} cannot be read: {why}") from None
         parts.append(f"{{% block {block} %}}{body}{{% endblock %}}")
     try:
         return environment.from_string("\n".join(parts))
     except jinja2.TemplateSyntaxError as fault:
-        raise NswError(f"the site's template for {', '.join(b for b, _ in overrides)}: {fault.message}") from None
+        raise NswError(f"{_whose(dict(overrides))}: {fault.message}") from None
+
+
+def _whose(overrides: Mapping[str, Path]) -> str:
+    """Whose fault a template's is, as far as can be told."""
+    files = ", ".join(f"{file} (block {block})" for block, file in overrides.items())
+    return f"the site's templates for the job script, {files}" if files else "the job script"
 
 
 @lru_cache(maxsize=1)
