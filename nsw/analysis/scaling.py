@@ -60,9 +60,14 @@ def scaling(
     axis: str,
     kind: Literal["weak", "strong"],
     figure: str,
+    baseline: Any = None,
     higher_is_better: bool | None = None,
 ) -> Scaling:
-    """The scaling of `figure` along parameter `axis`; each series starts from its smallest value that has a figure."""
+    """The scaling of `figure` along parameter `axis`.
+
+    Each series is compared with its case at `baseline` (by default the least value of the axis). Where that case
+    has no figure there is no speed-up: another base would make rows that look alike mean different things.
+    """
     found = {case.id: best_figure(case, figure) for case in cases}
     unit = next((f.unit for f in found.values() if f is not None), None)
     better = higher_is_better if higher_is_better is not None else (unit or "").lower() not in TIME_UNITS
@@ -73,51 +78,40 @@ def scaling(
     points: list[Point] = []
     for members in series.values():
         members.sort(key=lambda case: float(case.params[axis]))
-        base = next((c for c in members if found[c.id] is not None), None)
+        base = next((c for c in members if baseline is None or c.params[axis] == baseline), None)
         points += [_point(c, base, found, axis, kind, better) for c in members]
     return Scaling(axis, kind, figure, unit, better, tuple(points))
 
 
 def _point(
-    case: CaseSummary,
-    base: CaseSummary | None,
-    found: dict[str, Figure | None],
-    axis: str,
-    kind: str,
-    better: bool,
+    case: CaseSummary, base: CaseSummary | None, found: dict[str, Figure | None], axis: str, kind: str, better: bool
 ) -> Point:
     mine, first = found[case.id], found[base.id] if base else None
-    series = {k: v for k, v in case.params.items() if k != axis}
-    at = float(case.params[axis])
-    if mine is None or first is None or base is None:
-        return Point(
-            series,
-            at,
-            case.id,
-            None,
-            0,
-            False,
-            None,
-            None,
-            case.communication_pct,
-            "no run of this case gave the figure",
-        )
-    factor = at / float(base.params[axis])
     speedup = efficiency = None
-    if mine.median and first.median and factor:
+    factor = float(case.params[axis]) / float(base.params[axis]) if base and base.params[axis] else 0.0
+    if mine and first and mine.median and first.median and factor:
         gain = mine.median / first.median if better else first.median / mine.median
         speedup = gain * factor if kind == "weak" and not better else gain
         efficiency = 100 * speedup / factor
-    missing = None if speedup is not None else "the figure is zero"
     return Point(
-        series,
-        at,
-        case.id,
-        mine.median,
-        mine.runs,
-        mine.profiled,
-        speedup,
-        efficiency,
-        case.communication_pct,
-        missing,
+        series={k: v for k, v in case.params.items() if k != axis},
+        at=float(case.params[axis]),
+        case_id=case.id,
+        figure=mine.median if mine else None,
+        runs=mine.runs if mine else 0,
+        profiled=mine.profiled if mine else False,
+        speedup=speedup,
+        efficiency_pct=efficiency,
+        communication_pct=case.communication_pct,
+        missing=None if speedup is not None else _why_missing(mine, base, first),
     )
+
+
+def _why_missing(mine: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
+    if mine is None:
+        return "no run of this case gave the figure"
+    if base is None:
+        return "the series has no case at the baseline"
+    if first is None:
+        return f"no run of {base.id} gave the figure to compare with"
+    return "a figure or the axis is zero"

@@ -22,6 +22,7 @@ class Asked:
 
     cover: float = 0.9
     axis: str | None = None
+    base: Any = None
     kind: str = "strong"
     figure: str | None = None
     compare: str | None = None
@@ -82,7 +83,10 @@ def summarize(
     curve = None
     if asked.axis and asked.figure and cases:
         kind: Any = asked.kind
-        curve = scaling(cases, axis=asked.axis, kind=kind, figure=asked.figure, higher_is_better=asked.higher_is_better)
+        curve = scaling(
+            cases, axis=asked.axis, kind=kind, figure=asked.figure, baseline=asked.base,
+            higher_is_better=asked.higher_is_better,
+        )  # fmt: skip
     variants: list[Variant] = []
     if asked.compare and asked.figure:
         variants = compare(

@@ -38,7 +38,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    faults = refuse.not_yet(loaded, place, facts)
+    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded)]
     builder = _Builder(loaded, place, facts)
     runs = [run for case in cases for run in builder.runs_of(case)]
     faults += builder.faults
@@ -215,6 +215,21 @@ class _Builder:
             "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
         )
         self.faults.append(self._loaded.document.diagnostic(("resources", "gpus"), what + where, hint=hint))
+
+
+def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:
+    """Scaling is along a number."""
+    scaling = loaded.recipe.report.scaling
+    values = [case.params[scaling.axis] for case in loaded.cases] if scaling else []
+    word = next((v for v in values if isinstance(v, bool) or not isinstance(v, int | float)), None)
+    if word is None:
+        return []
+    hint = "report: compare: {parameter: ...} compares variants"
+    return [
+        loaded.document.diagnostic(
+            ("report", "scaling", "axis"), f"scaling goes along numbers; one value is {word!r}", hint=hint
+        )
+    ]
 
 
 def _unique(faults: list[Diagnostic]) -> list[Diagnostic]:

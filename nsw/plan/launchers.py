@@ -48,7 +48,13 @@ def launch(how: Launch, program: Sequence[str]) -> tuple[str, ...]:
 
 def _torchrun(how: Launch, words: tuple[str, ...]) -> tuple[str, ...]:
     """`python train.py` is started by that same python: the torchrun on PATH may be another's."""
-    count = f"--nproc_per_node={how.processes}"
+    count = (*_own_port(how), f"--nproc_per_node={how.processes}")
     if words and is_python(words[0]) and len(words) > 1 and not words[1].startswith("-"):
-        return (words[0], "-m", "torch.distributed.run", count, *how.options, *words[1:])
-    return ("torchrun", count, *how.options, "--no-python", *words)
+        return (words[0], "-m", "torch.distributed.run", *count, *how.options, *words[1:])
+    return ("torchrun", *count, *how.options, "--no-python", *words)
+
+
+def _own_port(how: Launch) -> tuple[str, ...]:
+    """Without it torchrun listens on port 29500, and of two runs that share a node one fails."""
+    meeting = ("--standalone", "--rdzv", "--master", "--nnodes", "--node")
+    return () if any(option.replace("_", "-").startswith(meeting) for option in how.options) else ("--standalone",)

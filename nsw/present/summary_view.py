@@ -55,7 +55,7 @@ def _show_scaling(out: Console, summary: Summary) -> None:
         rows.append(
             (*("" if same else v for v in p.series.values()), f"{p.at:g}", number(p.figure),
              "-" if p.speedup is None else f"{p.speedup:.2f}", percent(p.efficiency_pct),
-             *((percent(p.communication_pct),) if has_communication else ()), p.runs or p.missing)
+             *((percent(p.communication_pct),) if has_communication else ()), p.missing or p.runs)
         )  # fmt: skip
     out.print(table(title, columns, rows))
 

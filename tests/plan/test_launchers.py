@@ -36,7 +36,7 @@ def test_torchrun_of_a_python_script_is_started_by_that_python(python):
 @pytest.mark.parametrize("program", [("./prog",), ("python",), ("python", "-m", "train"), ("bash", "-c", "x", "nsw")])
 def test_torchrun_of_another_program_starts_it_as_it_is(program):
     found = launch(Launch("torchrun", 2), program)
-    assert found == ("torchrun", "--nproc_per_node=2", "--no-python", *program)
+    assert found == ("torchrun", "--standalone", "--nproc_per_node=2", "--no-python", *program)
 
 
 def planned(planner, app: str, **facts):
@@ -59,3 +59,10 @@ def test_torchruns_processes_are_its_own_so_a_node_is_one_task(planner):
 def test_a_custom_prefix_is_filled_in(planner):
     run = planned(planner, "{command: ./prog, launcher: {kind: custom, prefix: \"go -n {{ gpus }} --name 'a b'\"}}")
     assert run.command == ("go", "-n", "2", "--name", "a b", "./prog")
+
+
+def test_torchrun_gets_a_port_of_its_own_unless_the_recipe_says_where_to_meet():
+    own = launch(Launch("torchrun", 2), ["python", "train.py"])
+    assert "--standalone" in own
+    given = launch(Launch("torchrun", 2, options=("--rdzv_endpoint=host:1234",)), ["python", "train.py"])
+    assert "--standalone" not in given
