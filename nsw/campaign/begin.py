@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
+from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.errors import CampaignError
+from nsw.recipe.units import parse_canary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,8 @@ def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> N
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
         "scratch": scratch, "created": str(time.time()), "build": json.dumps(plan.build) if plan.build else "",
     }  # fmt: skip
+    rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
+    facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""
     facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
     if plan.note:
         facts["note"] = plan.note

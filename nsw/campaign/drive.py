@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nsw.campaign.canary import Canary
 from nsw.campaign.collect import KEPT_FILES, collect, read_tail, run_folder
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.submitting import submission_name, submissions
@@ -45,6 +46,7 @@ class Driver:
         transport: The way to the site's files.
         scratch: The campaign's folder on the site.
         changed: Called with the ids of runs that changed their state, once that is written down.
+        canary: What decides when the first run must go ahead alone.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Driver:
         transport: Transport,
         scratch: str,
         changed: Callable[[list[str]], None] = lambda _runs: None,
+        canary: Canary | None = None,
     ) -> None:
         self._folder = folder
         self._ledger = ledger
@@ -62,6 +65,7 @@ class Driver:
         self._transport = transport
         self._scratch = scratch
         self._changed = changed
+        self._canary = canary or Canary(ledger)
         self._open: dict[str, Submission] = {}
         self._doubt: list[Submission] = []
         self._late: list[tuple[str, str]] = []
@@ -96,6 +100,7 @@ class Driver:
     def step(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
         self._settle_doubts()
+        self._canary.check()
         if self._scheduler.shares_machine:
             chosen = self._poll_and_intend()
         else:
@@ -163,7 +168,7 @@ class Driver:
             room = self._scheduler.room(list(self._open.values()))
             if room <= 0:
                 return []
-            pending = self._ledger.pending_tasks(room * self._runs_per_task)
+            pending = self._canary.allowed(self._ledger.pending_tasks(room * self._runs_per_task))
             most = self._scheduler.most_tasks() if pending else 1
         except UnreachableError:  # it says so itself when that lasts
             return []

@@ -11,6 +11,7 @@ from nsw.errors import Exit
 if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import RunRow
 
 
 def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
@@ -22,6 +23,18 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
 
     wanted = load_recipe(folder.recipe).recipe.app.figures
     read_all(folder, ledger, read, lambda output: figures(output, wanted), _progress())
+
+
+def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:
+    """Read what a run left, and say what is wrong with it or None: what a canary is asked."""
+    from nsw.campaign.reading import load_rows
+
+    read_reports(folder, ledger)
+    wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
+    kind = run.pass_kind
+    if not wrong and kind == "counters" and not any(r["run"] == run.id for r in load_rows(folder, "metrics")):
+        wrong = ["its report holds no metric: did the kernel filter match anything?"]
+    return "; ".join(wrong) or None
 
 
 def _progress() -> Any:
@@ -79,6 +92,7 @@ def _asked(folder: CampaignFolder) -> Any:
     return Asked(
         cover=report.hotspots.cover,
         axis=scaling.axis if scaling else None,
+        base=scaling.baseline if scaling else None,
         kind=scaling.kind if scaling else "strong",
         figure=figure,
         compare=compare.parameter if compare else None,

@@ -144,6 +144,7 @@ def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
 def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[_Open]:
     import json
 
+    from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
     from nsw.campaign.log import Log
     from nsw.present.live import Watch
@@ -170,6 +171,7 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
             transport,
             scratch,
             changed,
+            Canary(ledger, lambda run: answering.fault_of(folder, ledger, run)),
         )
         yield _Open(folder, ledger, driver, watch, log, transport, scratch)
 
