@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from nsw.readers.model import HEAD_BYTES, Report, Sample
 from nsw.readers.ncu_csv_block import Block, Numbers, OddFileError, parse_block
 from nsw.readers.ncu_csv_page import Page, owner_of, page_of, split
-from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
+from nsw.readers.ncu_csv_rows import RULE_COLUMNS, LeftOut, warn_of_guess
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import DEVICE_NAMES, DURATIONS, Results, dictionary, note_duration
 from nsw.readers.ncu_values import EVIDENCE_VALUES, Marks, Parser, Value, decide_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -141,8 +141,8 @@ class _Gather:
     places: dict[Hashable, int] = field(default_factory=dict)
     codes: dict[str, dict[str | None, int]] = field(default_factory=dict)
     columns: dict[str, list[Numbers]] = field(default_factory=dict)
-    rules: list[tuple[Hashable, Row, str]] = field(default_factory=list)
-    known: dict[str | None, str | None] = field(default_factory=dict)
+    rules: list[tuple[Hashable, int, str]] = field(default_factory=list)
+    advice: dict[tuple[str, ...], int] = field(default_factory=dict)  # what rules say, and a code for each
     left: LeftOut = field(default_factory=LeftOut)
     marks: Marks = field(default_factory=Marks)
 
@@ -208,9 +208,9 @@ class _Gather:
         if row is not None and len(row) == len(self.page.header) and row[self.page.at["Metric Name"]] == "":
             key = self.page.key(row)
             if key in self.places or self.page.fits(row):
-                if (found := rule_of(self.page, row)) is not None:
-                    told = {k: self.known.setdefault(v, v) for k, v in found[0].items()}  # they repeat
-                    self.rules.append((key, told, found[1]))
+                told = self.page.ruled(row)
+                if told[1]:
+                    self.rules.append((key, self.advice.setdefault(tuple(told[:-1]), len(self.advice)), told[-1]))
                 elif key not in self.places:
                     raise OddFileError
                 return
@@ -230,26 +230,17 @@ class _Gather:
         if self.marks.guessed:
             warn_of_guess(report, 0)
         results = Results(launches=self.launches)
-        parse = Parser(self.marks)
-        for key, told, gain in self.rules:
-            results.rule(self.launches[key], **told, speedup_pct=parse(gain.removesuffix("%")).number)
-        results.fill(report, options, metrics=self.table)
+        results.fill(report, options, metrics=self.metric_table, rules=self.rule_table if self.rules else None)
         self.left.tell(report, empty=False)
         self.messages.tell(report, empty=False)
 
-    def table(self) -> pa.Table:
+    def metric_table(self) -> pa.Table:
         """The metrics; columns that are null in every row are left out."""
         import numpy as np
         import pyarrow as pa
 
         launch = pa.array(np.concatenate(self.columns.pop("launch")))
-        owners = list(self.launches.values())
-        made: dict[str, Any] = {}
-        for name in ("block", "pid", "device", "launch_id"):
-            made[name] = pa.array([o[name] for o in owners], type=pa.int64()).take(launch)
-        for name in ("host", "kernel", "device_name"):
-            each = dictionary([o[name] for o in owners])
-            made[name] = pa.DictionaryArray.from_arrays(each.indices.take(launch), each.dictionary)
+        made = self.of_launches(launch, ("block", "pid", "device", "launch_id", "host", "kernel", "device_name"))
         for name, known in self.codes.items():
             codes = np.concatenate(self.columns.pop(name))
             # the code of "none" is masked: a null among a dictionary's words counts as no null
@@ -260,3 +251,32 @@ class _Gather:
             numbers = np.concatenate(self.columns.pop(name))
             made[name] = pa.array(numbers, mask=np.isnan(numbers))
         return pa.table(made)
+
+    def rule_table(self) -> pa.Table:
+        """The rules, one row each."""
+        import pyarrow as pa
+
+        keys, codes, gains = zip(*self.rules, strict=True)
+        launch = pa.array([self.places[key] for key in keys], type=pa.int32())
+        made = self.of_launches(launch, ("block", "pid", "device", "launch_id", "host", "kernel"))
+        advice = pa.array(codes, type=pa.int32())
+        for name, words in zip(RULE_COLUMNS, zip(*self.advice, strict=True), strict=True):
+            each = dictionary([w or None for w in words])
+            made[name] = pa.DictionaryArray.from_arrays(each.indices.take(advice), each.dictionary)
+        parse = Parser(self.marks)
+        made["speedup_pct"] = pa.array([parse(g.removesuffix("%")).number for g in gains], type=pa.float64())
+        return pa.table(made)
+
+    def of_launches(self, launch: pa.Array, names: Iterable[str]) -> dict[str, Any]:
+        """Columns of rows that belong to these launches."""
+        import pyarrow as pa
+
+        owners = list(self.launches.values())
+        made: dict[str, Any] = {}
+        for name in names:
+            if name in ("host", "kernel", "device_name"):
+                each = dictionary([o[name] for o in owners])
+                made[name] = pa.DictionaryArray.from_arrays(each.indices.take(launch), each.dictionary)
+            else:
+                made[name] = pa.array([o[name] for o in owners], type=pa.int64()).take(launch)
+        return made

@@ -77,7 +77,7 @@ class Block:
 
         where = others.to_numpy(zero_copy_only=False).nonzero()[0]
         coded = values.take(pa.array(where)).dictionary_encode()
-        found = [parse(str(t)) for t in coded.dictionary.to_pylist()]
+        found = [parse(t) for t in _words(coded.dictionary)]
         codes = coded.indices.to_numpy(zero_copy_only=False)
         nan = float("nan")
         self.numbers[where] = np.array([nan if v.number is None else v.number for v in found])[codes]
@@ -107,15 +107,15 @@ def parse_block(data: bytes, page: Page, width: int) -> Block:
         OddFileError: A field spans lines, or a row fits the header only by its number of fields.
         pyarrow.ArrowInvalid: The lines are no CSV or no UTF-8.
     """
-    if b"\x1b" in data or data.count(b"\r") != data.count(b"\r\n"):
+    if b"\x1b" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         raise OddFileError
     data, torn = _less_torn_row(data)
     table, refused = _parse(data, _column_names(page, width))
-    lines = data.count(b"\n")
+    lines = _count(data, b"\n")
     if table.num_rows + len(refused) != lines and table.num_rows + len(refused) + _blank(data) != lines:
         raise OddFileError
     # Arrow forgives a quote too many or too few; the exact path does not
-    quotes = data.count(b'"') - sum(text.count('"') for text in refused)
+    quotes = _count(data, b'"') - sum(text.count('"') for text in refused)
     if quotes not in (2 * width * table.num_rows, 2 * (width - 1) * table.num_rows):
         raise OddFileError
     coded = {n: _codes(table[n]) for n in table.column_names if n != "Metric Value"}
@@ -170,6 +170,19 @@ def _less_torn_row(data: bytes) -> tuple[bytes, str]:
     return data + b"\n", ""
 
 
+def _count(data: bytes, byte: bytes) -> int:
+    """How often a byte stands in the data; of one that is as frequent as a quote, sooner than `bytes.count`."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == byte[0]))
+
+
+def _words(dictionary: pa.Array) -> list[str]:
+    """Strings as Python's; several times faster than `to_pylist`."""
+    words: list[str] = dictionary.to_numpy(zero_copy_only=False).tolist()
+    return words
+
+
 def _blank(data: bytes) -> int:
     """How many lines are empty; Arrow passes over them."""
     return sum(not line.rstrip(b"\r") for line in data.split(b"\n")) - 1
@@ -188,7 +201,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 def _codes(column: pa.ChunkedArray) -> Coded:
     """A column of dictionary strings as codes and the strings, trimmed; None where empty."""
     chunk = _one(column)
-    words = [str(w).strip() or None for w in chunk.dictionary.to_pylist()]
+    words = [w.strip() or None for w in _words(chunk.dictionary)]
     return chunk.indices.to_numpy(zero_copy_only=False), words
 
 

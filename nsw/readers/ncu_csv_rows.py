@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from nsw.readers.model import Report
     from nsw.readers.ncu_csv_page import Page
     from nsw.tables.data import Row
+
+
+RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
 
 
 @dataclass(slots=True)
@@ -36,17 +39,8 @@ class LeftOut:
 
 def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
     """The columns of the rules table that a row holds, and its speed-up as printed."""
-    section, rule, kind, message, scope, gain = page.ruled(row)
-    if not rule:
-        return None
-    told: Row = {
-        "section": section or None,
-        "rule": rule,
-        "type": kind or None,
-        "message": message or None,
-        "speedup_type": scope or None,
-    }
-    return told, gain
+    *told, gain = page.ruled(row)
+    return (dict(zip(RULE_COLUMNS, (t or None for t in told), strict=True)), gain) if told[1] else None
 
 
 def warn_of_guess(report: Report, block: int) -> None:

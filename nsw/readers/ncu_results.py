@@ -87,13 +87,21 @@ class Results:
         """One piece of advice on a launch; columns are those of the rules table."""
         self.rules.append((owner, columns))
 
-    def fill(self, report: Report, options: Options, *, metrics: Callable[[], pa.Table] | None = None) -> None:
+    def fill(
+        self,
+        report: Report,
+        options: Options,
+        *,
+        metrics: Callable[[], pa.Table] | None = None,
+        rules: Callable[[], pa.Table] | None = None,
+    ) -> None:
         """Put the tables that were asked for, and that have rows, into the report.
 
         Args:
             report: Where to.
             options: What is asked for.
             metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
+            rules: Likewise.
         """
         name_kernels([*self.launches.values(), *self.summaries.values()])
         made: dict[str, TableData] = {}
@@ -103,7 +111,9 @@ class Results:
             made["metrics"] = metrics()
         elif self.owners:
             made["metrics"] = self.metric_table() if len(self.owners) > ARROW_ROWS else self.metric_rows()
-        if self.rules:
+        if rules is not None and options.wants("rules"):
+            made["rules"] = rules()
+        elif self.rules:
             made["rules"] = [{c: owner.get(c) for c in _RULED} | columns for owner, columns in self.rules]
         if self.facts:
             made["facts"] = self.facts
@@ -138,7 +148,7 @@ class Results:
 
 
 def _less(row: Row, column: str) -> Row:
-    return {k: v for k, v in row.items() if k != column}
+    return {k: v for k, v in row.items() if k != column} if column in row else row
 
 
 def _numbers(values: tuple[Value, Value, Value, Value]) -> Row:
