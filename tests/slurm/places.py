@@ -163,21 +163,65 @@ class _AsUser(LocalTransport):
         return super().run(self._place.argv(words), **how)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class _Daemons:
+    """The words that start and stop a cluster, and what its clients need."""
+
+    root: Path
+    port: int
+    accounting: bool
+
+    @property
+    def place(self) -> Real:
+        return Real(self.root / "etc" / "slurm.conf", _user(), self.accounting)
+
+    def up(self) -> None:
+        done = self._do("up")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def down(self) -> None:
+        self._do("down")
+
+    def end_controller(self, sign: str) -> None:
+        """SIGTERM or SIGKILL for slurmctld; `up` starts it again."""
+        pid = (self.root / "run" / "slurmctld.pid").read_text().strip()
+        subprocess.run([*_SUDO, "kill", f"-{sign}", pid], check=True)
+
+    def _do(self, action: str) -> subprocess.CompletedProcess[str]:
+        words = [
+            *_SUDO,
+            sys.executable,
+            str(CLUSTER),
+            action,
+            str(self.root),
+            "--user",
+            _user(),
+            "--port",
+            str(self.port),
+        ]
+        words += ["--accounting"] if self.accounting else []
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+_SUDO = () if os.geteuid() == 0 else ("sudo", "-n")
+
+
+def _user() -> str:
+    return USER if os.geteuid() == 0 else getpass.getuser()
+
+
 @contextmanager
 def shared_cluster(name: str, *, accounting: bool) -> Iterator[Real]:
     """A cluster that all processes of all sessions share; the last to leave stops it (NSW_KEEP_SLURM=1: it stays)."""
-    user = USER if os.geteuid() == 0 else getpass.getuser()
     root = Path(tempfile.gettempdir()) / f"nsw-slurm-{name}-{os.getuid()}"
-    words = [*([] if os.geteuid() == 0 else ["sudo", "-n"]), sys.executable, str(CLUSTER)]
-    common = [str(root), "--user", user, "--port", str(PORTS[name]), *(["--accounting"] if accounting else [])]
+    daemons = _Daemons(root, PORTS[name], accounting)
     with root.with_suffix(".lock").open("w") as lock, root.with_suffix(".users").open("w") as users:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run([*words, "up", *common], capture_output=True, text=True, check=False)
+        daemons.up()
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(lock, fcntl.LOCK_UN)
-        assert done.returncode == 0, done.stdout + done.stderr
         try:
-            yield Real(root / "etc" / "slurm.conf", user, accounting)
+            yield daemons.place
         finally:
             fcntl.flock(lock, fcntl.LOCK_EX)
             fcntl.flock(users, fcntl.LOCK_UN)
@@ -187,7 +231,21 @@ def shared_cluster(name: str, *, accounting: bool) -> Iterator[Real]:
                 pass
             else:
                 if not os.environ.get("NSW_KEEP_SLURM"):
-                    subprocess.run([*words, "down", *common], capture_output=True, check=False)
+                    daemons.down()
+
+
+@contextmanager
+def own_cluster(*, accounting: bool) -> Iterator[_Daemons]:
+    """A cluster of one's own, whose daemons may be ended."""
+    root = Path(tempfile.mkdtemp(prefix="nsw-slurm-own-", dir="/tmp"))
+    root.chmod(0o755)
+    daemons = _Daemons(root, 27200 + os.getpid() % 500 * 10, accounting)
+    try:
+        daemons.up()
+        yield daemons
+    finally:
+        daemons.down()
+        subprocess.run([*_SUDO, "rm", "-rf", str(root)], check=False)
 
 
 def submit(scheduler: BatchScheduler, submission: Submission) -> Submission:

@@ -12,6 +12,8 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 
+from .places import own_cluster
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -139,6 +141,20 @@ def test_killed_while_submitting_and_watching_each_run_is_done_once(cluster):
     names = cluster.run("squeue", "--me", "-h", "-t", "all", "-o", "%j %k").stdout.splitlines()
     ours = [line.split()[0] for line in names if line.endswith(f"nsw:{campaign(cluster).name}")]
     assert len(ours) == len(set(ours)) == count
+
+
+@pytest.mark.parametrize("sign", ["TERM", "KILL"])
+def test_a_controller_that_goes_and_comes_back_costs_no_run(sign):
+    with own_cluster(accounting=False) as daemons, daemons.place.in_folder() as place:
+        process = place.start(*nsw_words("run", *recipe(place, 6, body="sleep 1")))
+        wait_until(lambda: ran(place))
+        time.sleep(1)  # the controller writes its state down every second or so
+        daemons.end_controller(sign)
+        wait_until(lambda: place.run("squeue", "-h").returncode != 0)
+        daemons.up()
+        assert process.wait(timeout=120) == 0
+        assert states(place) == {"done": 6}
+        assert ran(place) == list(range(1, 7))
 
 
 def nsw_words(*words: str) -> tuple[str, ...]:
