@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.readers.model import Report
+    from nsw.readers.model import Problem, Report
 
 _FLUSH_EVERY_S = 30.0
 
@@ -28,6 +28,7 @@ def read_all(
     read_report: Callable[[Path], Report],
     figures: Callable[[str], list[dict[str, Any]]],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
+    said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
 ) -> None:
     """Read the reports of every collected run and write the tables.
 
@@ -37,12 +38,13 @@ def read_all(
         read_report: Reads one file of any known format.
         figures: The rows of table `figures` in a program's output.
         progress: Called with how many runs are read, of how many.
+        said: What a profiler said of itself in a run's output: (tool, file) -> problems.
     """
     waiting = ledger.runs("reading = 'collected' AND state IN ('done', 'failed')")
     batch: list[tuple[RunRow, _Read]] = []
     flushed = time.monotonic()
     for number, run in enumerate(waiting, 1):
-        batch.append((run, _read_run(folder, run, read_report, figures)))
+        batch.append((run, _read_run(folder, run, read_report, figures, said)))
         progress(number, len(waiting))
         if time.monotonic() - flushed > _FLUSH_EVERY_S:
             _flush(folder, ledger, batch)
@@ -65,6 +67,7 @@ def _read_run(
     run: RunRow,
     read_report: Callable[[Path], Report],
     figures: Callable[[str], list[dict[str, Any]]],
+    said: Callable[[str, Path], list[Problem]],
 ) -> _Read:
     result = _Read()
     home = folder.reports / run.id
@@ -75,6 +78,8 @@ def _read_run(
         for table, data in report.tables.items():
             result.add(table, table_rows(table, data), run, name)
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
+    for stream in ("stderr", "stdout") if run.tool else ():
+        result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
     if run.reports and not files:
         result.problems.append(
             (
@@ -104,6 +109,12 @@ def _read_run(
             for name in missing
         ]
     return result
+
+
+def _unsaid(result: _Read, name: str, problems: list[Problem]) -> list[tuple[str | None, str, str, str | None]]:
+    """What a report of the run, or the other output, has not told already."""
+    told = {message for _, _, message, _ in result.problems}
+    return [(name, p.severity, p.message, p.fix) for p in problems if p.message not in told]
 
 
 def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Read]]) -> None:

@@ -19,10 +19,11 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from nsw.campaign.reading import read_all
     from nsw.readers import read
     from nsw.readers.figures import figures
+    from nsw.readers.said import said_in
     from nsw.recipe.load import load_recipe
 
     wanted = load_recipe(folder.recipe).recipe.app.figures
-    read_all(folder, ledger, read, lambda output: figures(output, wanted), _progress())
+    read_all(folder, ledger, read, lambda output: figures(output, wanted), _progress(), said_in)
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from nsw.readers.model import Options, Reader, Report, Sample
 from nsw.readers.notreports import explain
 from nsw.readers.registry import FORMATS, Format
+from nsw.readers.said import only_said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,10 @@ def _read(path: Path, options: Options) -> Report:
     if found is None:
         if not sample.is_folder and (other := explain(sample)) is not None:
             report.error(other.message, fix=other.fix)
+            return report
+        if (spoken := only_said(sample)) is not None:
+            report.tool, report.problems = spoken
+            report.error(f"holds {report.tool}'s messages only, no result")
             return report
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")
         return report

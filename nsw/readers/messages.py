@@ -19,21 +19,27 @@ _LONGEST: Final = 400  # characters of a message that are repeated to the user
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that nsw knows: how bad it is, what it means, what to do."""
+    """A message that nsw knows: how bad it is, what it means, what to do.
+
+    `is_outcome`: it says that nothing came of it, and not why.
+    """
 
     tools: frozenset[str]
     pattern: str
     severity: Severity
     explanation: str
     fix: str | None = None
+    is_outcome: bool = False
 
     def matches(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
         return tool in self.tools and _compiled(self.pattern).search(text) is not None
 
 
-def _m(tools: str, pattern: str, severity: Severity, explanation: str, fix: str | None = None) -> Message:
-    return Message(frozenset(tools.split()), pattern, severity, explanation, fix)
+def _m(
+    tools: str, pattern: str, severity: Severity, explanation: str, fix: str | None = None, *, is_outcome: bool = False
+) -> Message:
+    return Message(frozenset(tools.split()), pattern, severity, explanation, fix, is_outcome)
 
 
 _PERMISSION = (
@@ -96,6 +102,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
         "error",
         "nvprof collected nothing",
         "check the program's own output: it may not have used the GPU, or died before its first CUDA call",
+        is_outcome=True,
     ),
     _m(
         "nvprof",

@@ -66,3 +66,9 @@ def test_torchrun_gets_a_port_of_its_own_unless_the_recipe_says_where_to_meet():
     assert "--standalone" in own
     given = launch(Launch("torchrun", 2, options=("--rdzv_endpoint=host:1234",)), ["python", "train.py"])
     assert "--standalone" not in given
+
+
+@pytest.mark.parametrize("option", ["--rdzv_backend=c10d", "--rdzv-endpoint=h:1", "--master_port=1", "--nnodes=2"])
+def test_torchrun_meets_where_the_recipe_says_and_else_on_a_port_of_its_own(option):
+    assert "--standalone" in launch(Launch("torchrun", 2, ("--max-restarts=0",)), PROGRAM)
+    assert "--standalone" not in launch(Launch("torchrun", 2, (option,)), PROGRAM)

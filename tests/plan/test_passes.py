@@ -72,7 +72,14 @@ def test_a_scheduler_launcher_starts_a_profiler_for_each_process(planner):
 def test_torchrun_is_profiled_as_a_whole(planner):
     (run,) = runs(planner, TORCHRUN, "[timeline: {tool: nsys}]")
     assert run.command[0] == "/opt/nsys"
-    assert run.command[-6:] == ("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "prog.py")
+    assert run.command[-6:] == (
+        "python",
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        "prog.py",
+    )
     assert "--output=timeline" in run.command
 
 
