@@ -39,8 +39,14 @@ def detect() -> list[Gpu]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return found
-    names = [v.strip() for v in visible.split(",") if v.strip()]
-    return [g for n in names for g in found if n == g.index or g.uuid.startswith(n)]
+    chosen: list[Gpu] = []
+    for name in (v.strip() for v in visible.split(",")):
+        named = next((g for g in found if name and (name == g.index or g.uuid.startswith(name))), None)
+        if named is None:  # CUDA looks no further than the first that there is not
+            break
+        if named not in chosen:
+            chosen.append(named)
+    return chosen
 
 
 def claims_folder() -> Path:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.errors import RefusedError
 from nsw.schedulers import gpus as gpu_claims
 from nsw.schedulers.model import Answer, Phase, Submission
 
@@ -71,16 +72,28 @@ class LocalScheduler:
         return max(0, self._parallel - len(in_flight))
 
     def submit(self, submission: Submission) -> str | None:
-        """Start the task; its process id and start time, or None when its GPUs are in use."""
+        """Start the task; its process id and start time, or None when its GPUs are in use.
+
+        Raises:
+            RefusedError: This machine does not have so many GPUs.
+        """
         needs = 0 if self._share else submission.gpus
-        claimed = gpu_claims.claim(self._gpus, needs, gpu_claims.claims_folder()) if needs else ([], [])
-        if claimed is None:
-            return None
-        taken, held = claimed
+        if needs > len(self._gpus):
+            have = len(self._gpus) or "none"
+            raise RefusedError(
+                f"{needs} GPU{'s' if needs > 1 else ''} asked, but nvidia-smi and CUDA_VISIBLE_DEVICES give {have}",
+                key="gpus",
+                hint="leave the site's gpus.per_node at auto",
+            )
         lock = self._lock(submission)
         if lock is None:  # somebody started it already and it lives
             return self.find(submission)
+        held: list[int] = []
         try:
+            claimed = gpu_claims.claim(self._gpus, needs, gpu_claims.claims_folder()) if needs else ([], [])
+            if claimed is None:
+                return None
+            taken, held = claimed
             environment = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken)}
             with (self._jobs / f"{submission.name}.log").open("ab") as log:
                 child = subprocess.Popen(

@@ -1,0 +1,372 @@
+"""This machine as a scheduler: tasks that outlive nsw, GPUs that are never shared, processes that are found again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nsw.errors import RefusedError
+from nsw.schedulers import gpus
+from nsw.schedulers.gpus import Gpu
+from nsw.schedulers.local import LocalScheduler
+from nsw.schedulers.model import Phase, Submission
+
+FOUR = [Gpu(str(n), "H200", f"GPU-{n:08d}-aaaa") for n in range(4)]
+DEADLINE_S = 30
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "the awaited condition did not come true"
+        time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def own_claims(tmp_path, monkeypatch):
+    """Claims of these tests stand in a folder of their own."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def processes(folder: Path) -> list[int]:
+    """Those that work in the folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A folder whose processes are ended with the test."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    yield folder
+    wait_until(lambda: not [os.kill(pid, signal.SIGKILL) for pid in processes(folder)])
+
+
+@pytest.fixture
+def local(work):
+    """Makes schedulers; their children are waited for in the end."""
+    made = []
+
+    def make(folder: Path = work, **how) -> LocalScheduler:
+        made.append(LocalScheduler(folder, **how))
+        return made[-1]
+
+    yield make
+    children = [child for scheduler in made for child in scheduler._children.values()]
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def task(work: Path, name: str, body: str, gpus: int = 0) -> Submission:
+    script = work / f"{name}.sh"
+    script.write_text(f"cd {work}\n{body}\n")
+    return Submission(name, "j", script, 1, (0,), gpus)
+
+
+HOLDS = "echo $CUDA_VISIBLE_DEVICES > $0.gpus; while [ ! -e $0.go ]; do sleep 0.01; done"
+
+
+def started(scheduler: LocalScheduler, submission: Submission) -> Submission:
+    native = scheduler.submit(submission)
+    assert native is not None
+    return replace(submission, native_id=native)
+
+
+def phase(scheduler, submission) -> Phase:
+    return scheduler.poll([submission])[submission.name][0].phase
+
+
+def let_go(submission: Submission) -> None:
+    Path(f"{submission.script}.go").touch()
+
+
+def told(submission: Submission, what: str = "gpus") -> str:
+    file = Path(f"{submission.script}.{what}")
+    wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
+    return file.read_text().strip()
+
+
+# --- which GPUs there are ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path, monkeypatch):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    smi = folder / "nvidia-smi"
+
+    def write(text: str, code: int = 0) -> None:
+        smi.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {code}\n")
+        smi.chmod(0o755)
+
+    write("\n".join(f"GPU {g.index}: NVIDIA {g.name} (UUID: {g.uuid})" for g in FOUR))
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return write
+
+
+@pytest.mark.parametrize(
+    ("mask", "indices"),
+    [(None, "0123"), ("", ""), ("2", "2"), ("3,1", "31"), (" 0 , 2 ", "02"), ("GPU-00000001-aaaa", "1"),
+     ("GPU-00000003", "3"), ("9", ""), ("0,9,1", "0"), ("-1", ""), ("0,-1,2", "0"), ("NoDevFiles", ""), ("0,0", "0")],
+)  # fmt: skip
+@pytest.mark.usefixtures("nvidia_smi")
+def test_the_gpus_are_those_that_the_environment_lets_a_program_see(monkeypatch, mask, indices):
+    if mask is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", mask)
+    assert "".join(g.index for g in gpus.detect()) == indices
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", 9),
+        ("No devices were found", 0),
+    ],
+)
+def test_a_driver_that_does_not_answer_means_no_gpu(nvidia_smi, text, code):
+    nvidia_smi(text, code)
+    assert gpus.detect() == []
+
+
+def test_parts_of_a_gpu_are_not_taken_for_gpus(nvidia_smi):
+    nvidia_smi(
+        "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89)\n"
+        "  MIG 3g.20gb     Device  0: (UUID: MIG-aaaa)\n  MIG 3g.20gb     Device  1: (UUID: MIG-bbbb)\n"
+    )
+    assert [(g.index, g.name, g.uuid) for g in gpus.detect()] == [("0", "NVIDIA A100-SXM4-40GB", "GPU-5c89")]
+
+
+# --- claims -----------------------------------------------------------------------------------------------------
+
+
+def test_a_task_sees_the_gpus_that_it_claimed_and_the_next_sees_others(local, work):
+    scheduler = local(parallel=4, gpus=FOUR)
+    one = started(scheduler, task(work, "one", HOLDS, gpus=1))
+    three = started(scheduler, task(work, "three", HOLDS, gpus=3))
+    assert (told(one), told(three)) == ("0", "1,2,3")
+    assert scheduler.submit(task(work, "more", HOLDS, gpus=1)) is None
+    let_go(one)
+    wait_until(lambda: phase(scheduler, one) is Phase.GONE)
+    more = started(scheduler, task(work, "more", HOLDS, gpus=1))
+    assert told(more) == "0"
+
+
+def test_a_task_that_asks_for_none_sees_none(local, work):
+    scheduler = local(gpus=FOUR)
+    assert told(started(scheduler, task(work, "t", HOLDS))) == ""
+
+
+def test_a_claim_that_cannot_be_had_whole_leaves_nothing_behind(local, work):
+    scheduler = local(parallel=4, gpus=FOUR)
+    one = started(scheduler, task(work, "one", HOLDS, gpus=2))
+    assert scheduler.submit(task(work, "many", HOLDS, gpus=3)) is None
+    assert told(started(scheduler, task(work, "two", HOLDS, gpus=2))) == "2,3"
+    assert told(one) == "0,1"
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from test_local import FOUR, HOLDS, task
+from nsw.schedulers.local import LocalScheduler
+work = Path(sys.argv[1]); work.mkdir()
+scheduler = LocalScheduler(work, parallel=4, gpus=FOUR)
+for n in range(4):
+    made = task(work, "t" + str(n), HOLDS, gpus=1)
+    print("taken" if scheduler.submit(made) else "refused", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_two_schedulers_in_two_processes_never_hold_the_same_gpu_and_a_kill_frees_none(local, work):
+    words = [sys.executable, "-c", CHILD.format(here=str(Path(__file__).parent))]
+    both = [
+        subprocess.Popen([*words, work / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        for name in ("a", "b")
+    ]
+    answers = [[p.stdout.readline().strip() for _ in range(4)] for p in both]
+    assert sorted([*answers[0], *answers[1]]) == ["refused"] * 4 + ["taken"] * 4
+    holders = [
+        work / n / f"t{k}.sh" for n, got in zip("ab", answers, strict=True) for k in range(4) if got[k] == "taken"
+    ]
+    files = [Path(f"{script}.gpus") for script in holders]
+    wait_until(lambda: all(f.exists() and f.read_text().endswith("\n") for f in files))
+    assert sorted(f.read_text().strip() for f in files) == ["0", "1", "2", "3"]
+    for process in both:  # the schedulers die, what they started lives on and keeps its GPUs
+        process.kill()
+        process.communicate()
+    mine = local(work / "mine", gpus=FOUR)
+    assert mine.submit(task(work, "late", HOLDS, gpus=1)) is None
+    Path(f"{holders[0]}.go").touch()
+    wait_until(lambda: mine.submit(task(work, "late", HOLDS, gpus=1)) is not None)
+    for script in holders:
+        Path(f"{script}.go").touch()
+
+
+def test_a_claim_ends_with_the_last_process_of_the_task_not_with_the_first(local, work):
+    scheduler = local(parallel=4, gpus=FOUR[:1])
+    parent = started(scheduler, task(work, "t", f"({HOLDS}) & echo $! > $0.pid; wait", gpus=1))
+    told(parent)
+    os.kill(int(parent.native_id.split(".")[0]), signal.SIGKILL)
+    wait_until(lambda: phase(scheduler, parent) is Phase.GONE)
+    assert scheduler.submit(task(work, "next", HOLDS, gpus=1)) is None
+    let_go(parent)
+    wait_until(lambda: scheduler.submit(task(work, "next", HOLDS, gpus=1)) is not None)
+
+
+def test_where_nothing_touches_a_gpu_none_is_claimed(local, work):
+    scheduler = local(parallel=4, gpus=[], share_gpus=True)
+    for name in ("a", "b"):
+        assert scheduler.submit(task(work, name, HOLDS, gpus=4)) is not None
+
+
+def test_a_claims_folder_of_somebody_else_is_refused(monkeypatch):
+    gpus.claims_folder()
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    folder = Path(os.environ["XDG_RUNTIME_DIR"]) / "nsw-54321"
+    folder.mkdir()
+    with pytest.raises(PermissionError, match="somebody else"):
+        gpus.claims_folder()
+
+
+# --- finding again ----------------------------------------------------------------------------------------------
+
+
+def test_find_adopts_a_task_that_lives_and_says_none_of_a_dead_one(local, work):
+    first = local()
+    submission = started(first, task(work, "t", HOLDS))
+    second = local()
+    assert second.find(replace(submission, native_id=None)) == submission.native_id
+    assert phase(second, submission) is Phase.RUNNING
+    let_go(submission)
+    wait_until(lambda: phase(first, submission) is Phase.GONE)
+    wait_until(lambda: phase(second, submission) is Phase.GONE)
+    assert local().find(submission) is None
+
+
+def test_find_says_none_of_what_was_never_started(local, work):
+    assert local().find(task(work, "t", "true")) is None
+
+
+def test_submitting_what_lives_already_gives_the_process_that_there_is_and_claims_nothing_more(local, work):
+    submission = task(work, "t", "echo x >> count; " + HOLDS, gpus=1)
+    native = local(gpus=FOUR[:2]).submit(submission)
+    told(submission)
+    again = local(gpus=FOUR[:2])
+    assert again.submit(submission) == native
+    assert (work / "count").read_text() == "x\n"
+    assert again.submit(task(work, "other", HOLDS, gpus=1)) is not None
+
+
+def test_a_task_whose_process_id_was_not_yet_written_is_known_by_its_lock(local, work):
+    submission = started(local(), task(work, "t", HOLDS))
+    (work / "jobs" / "t.lock").write_text("")
+    second = local()
+    native = second.find(submission)
+    assert native == "lock.t"
+    adopted = replace(submission, native_id=native)
+    assert phase(second, adopted) is Phase.RUNNING
+    let_go(submission)
+    wait_until(lambda: phase(second, adopted) is Phase.GONE)
+
+
+def test_a_process_id_that_another_program_has_now_is_not_taken_for_the_task(local, work):
+    submission = replace(task(work, "t", "true"), native_id=f"{os.getpid()}.1")
+    assert phase(local(), submission) is Phase.GONE
+
+
+# --- waiting, room, cancelling ----------------------------------------------------------------------------------
+
+
+def test_wait_returns_when_a_task_ends_long_before_its_time_is_over(local, work):
+    scheduler = local()
+    submission = started(scheduler, task(work, "t", HOLDS))
+    told(submission)
+    let_go(submission)
+    before = time.monotonic()
+    scheduler.wait(600)
+    assert time.monotonic() - before < DEADLINE_S
+    assert phase(scheduler, submission) is Phase.GONE
+
+
+def test_wait_of_an_adopted_task_returns_when_it_ends_too(local, work):
+    submission = started(local(), task(work, "t", HOLDS))
+    second = local()
+    second.find(submission)
+    let_go(submission)
+    before = time.monotonic()
+    second.wait(600)
+    assert time.monotonic() - before < DEADLINE_S
+
+
+def test_room_is_what_may_run_at_a_time(local, work):
+    scheduler = local(parallel=3)
+    some = [task(work, n, "true") for n in "abcd"]
+    assert [scheduler.room(some[:n]) for n in range(5)] == [3, 2, 1, 0, 0]
+    assert local(parallel=0).room([]) == 1
+
+
+def test_cancel_ends_every_process_of_the_session_also_of_a_task_adopted(local, work):
+    body = "(sleep 600 & sleep 600) & setsid -f true; echo up > $0.up; wait"
+    submission = started(local(), task(work, "t", body))
+    told(submission, "up")
+    wait_until(lambda: len(processes(work)) >= 3)
+    second = local()
+    second.cancel([submission])
+    wait_until(lambda: not processes(work))
+    assert phase(second, submission) is Phase.GONE
+
+
+def test_cancel_kills_what_does_not_listen(local, work, monkeypatch):
+    monkeypatch.setattr("nsw.schedulers.local._GRACE_S", 0.2)
+    scheduler = local()
+    submission = started(scheduler, task(work, "t", "trap '' TERM; echo up > $0.up; while :; do sleep 0.05; done"))
+    told(submission, "up")
+    scheduler.cancel([submission])
+    wait_until(lambda: phase(scheduler, submission) is Phase.GONE)
+
+
+def test_cancel_leaves_other_tasks_alone_and_one_that_is_over_is_no_error(local, work):
+    scheduler = local(parallel=3)
+    one, other, over = (started(scheduler, task(work, n, b)) for n, b in [("a", HOLDS), ("b", HOLDS), ("c", "true")])
+    wait_until(lambda: phase(scheduler, over) is Phase.GONE)
+    scheduler.cancel([one, over])
+    wait_until(lambda: phase(scheduler, one) is Phase.GONE)
+    assert phase(scheduler, other) is Phase.RUNNING
+    let_go(other)
+
+
+def test_what_a_task_prints_is_in_its_log(local, work):
+    scheduler = local()
+    submission = started(scheduler, task(work, "t", "echo out; echo err >&2"))
+    wait_until(lambda: phase(scheduler, submission) is Phase.GONE)
+    assert (work / "jobs" / "t.log").read_text() == "out\nerr\n"
+
+
+def test_asking_costs_nothing_and_calls_no_command(local):
+    scheduler = local()
+    assert (scheduler.due(), scheduler.calls(), scheduler.most_tasks()) == (True, {}, 1)
+
+
+def test_more_gpus_than_there_are_is_refused_and_not_waited_for(local, work):
+    scheduler = local(gpus=FOUR[:2])
+    with pytest.raises(RefusedError, match="3 GPUs asked, but nvidia-smi and CUDA_VISIBLE_DEVICES give 2"):
+        scheduler.submit(task(work, "t", HOLDS, gpus=3))
+    with pytest.raises(RefusedError, match=r"1 GPU asked.* give none"):
+        local().submit(task(work, "t", HOLDS, gpus=1))
