@@ -12,7 +12,7 @@ from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import session_fact, tool_version
-from nsw.readers.ncu_values import Parser, decide_marks, whole
+from nsw.readers.ncu_values import EVIDENCE_VALUES, Parser, decide_marks, whole
 from nsw.readers.ranked_lines import by_rank, text_lines
 
 if TYPE_CHECKING:
@@ -93,9 +93,15 @@ class _Scan:
     waiting: _Waiting = field(default_factory=_Waiting)
     columns: list[tuple[int, Names]] = field(default_factory=list)
     names: dict[Names, Names] = field(default_factory=dict)
+    parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
+    head: str = "\0"  # how the rows of the last launch begin, and the launch
+    owner: Row = field(default_factory=dict)
+    middles: dict[str, Names] = field(default_factory=dict)  # what stands between that and the value
 
     def run(self, lines: Iterable[Line]) -> None:
         for number, line in _whole_rows(lines, self):
+            if line.startswith(self.head) and self.known_row(line):
+                continue
             if (page := page_of(line)) is not None:
                 self.end_page()
                 self.begin(page)
@@ -107,6 +113,49 @@ class _Scan:
         if page.kind not in ("session", "source"):
             self.blocks += 1
         self.page, self.units, self.columns = page, [], []
+        self.head, self.middles = "\0", {}
+
+    def known_row(self, line: str) -> bool:
+        """Take a metric of the last launch, by text alone, when a row with the same names was read before."""
+        end = len(line) - (2 if line.endswith('",') else 1)
+        at = line.rfind(',"', 0, end)
+        if at < 0 or line[end] != '"' or '"' in (value := line[at + 2 : end]):
+            return False
+        names = self.middles.get(line[len(self.head) : at])
+        if names is None:
+            return False
+        self.metric(self.owner, names, value)
+        return True
+
+    def learn(self, page: Page, row: list[str], line: str, owner: Row, names: Names) -> None:
+        """Remember a row of metrics for `known_row`, if it is quoted as ncu does it."""
+        start, value = page.names_at
+        if not start:
+            return
+        head, middle = ('"' + '","'.join(cells) + '"' for cells in (row[:start], row[start:value]))
+        if line.removesuffix(",") == f'{head},{middle},"{row[value]}"':
+            self.head, self.owner = f"{head},", owner
+            self.middles[middle] = names
+
+    def metric(self, owner: Row, names: Names, text: str) -> None:
+        """One metric: read at once when the marks are known, else when enough have come or the page ends."""
+        if self.parse is not None:
+            self.results.metric(owner, names, self.parse(text))
+            return
+        waiting = self.waiting.metrics
+        waiting.append((owner, names, text))
+        if len(waiting) >= EVIDENCE_VALUES:
+            self.decide()
+
+    def decide(self) -> Parser:
+        """How the page's numbers are written; the metrics that waited for it are read."""
+        waiting = self.waiting
+        texts = [t for _, _, t in waiting.metrics] or [t for _, _, ts in waiting.spreads for t in ts]
+        parse = self.parse = Parser(decide_marks(texts))
+        for owner, names, text in waiting.metrics:
+            self.results.metric(owner, names, parse(text))
+        waiting.metrics.clear()
+        return parse
 
     @property
     def block(self) -> int:
@@ -119,14 +168,14 @@ class _Scan:
         if page.delimiter not in line or (page.quoted and not line.startswith('"')):
             return False
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
-        if row is not None and self.row(page, row):
+        if row is not None and self.row(page, row, line):
             return True
         if _ROW_START.match(line):
             self.left.damaged.append(number)
             return True
         return False
 
-    def row(self, page: Page, row: list[str]) -> bool:
+    def row(self, page: Page, row: list[str], line: str) -> bool:
         if page.kind == "session":
             self.results.facts += session_fact(page.header, row, self.rank)
             return True
@@ -144,7 +193,7 @@ class _Scan:
         if page.kind == "raw":
             self.raw_row(page, row, owner)
         else:
-            self.details_row(page, row, owner)
+            self.details_row(page, row, owner, line)
         return True
 
     def launch(self, page: Page, row: list[str]) -> Row | None:
@@ -157,20 +206,23 @@ class _Scan:
             known = self.results.launch(key, **page.owner(row, self.block, self.rank))
         return known
 
-    def details_row(self, page: Page, row: list[str], owner: Row) -> None:
+    def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> None:
         section, name, label, unit = page.named(row)
+        names: Names = (section or None, name, label or None, unit)
         if name:
-            names: Names = (section or None, name, label or None, unit)
             names = self.names.setdefault(names, names)  # they repeat from launch to launch
-            self.waiting.metrics.append((owner, names, row[page.at["Metric Value"]]))
+            self.metric(owner, names, row[page.at["Metric Value"]])
         if len(row) > page.least and (found := rule_of(page, row)):
             self.waiting.rules.append((owner, *found))
+        elif name and page.quoted:
+            self.learn(page, row, line, owner, names)
 
     def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
         units = self.units
         if not self.columns:
             self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
-        self.waiting.metrics += [(owner, names, row[i]) for i, names in self.columns]
+        for i, names in self.columns:
+            self.metric(owner, names, row[i])
 
     def summary_row(self, page: Page, row: list[str]) -> bool:
         if not page.fits(row):
@@ -186,14 +238,10 @@ class _Scan:
 
     def end_page(self) -> None:
         """Read the numbers of the page, now that its decimal mark can be decided."""
-        waiting, self.waiting, self.page = self.waiting, _Waiting(), None
-        texts = [t for _, _, t in waiting.metrics] or [t for _, _, ts in waiting.spreads for t in ts]
-        marks = decide_marks(texts)
-        if marks.guessed:
+        parse = self.parse or self.decide()
+        waiting, self.waiting, self.page, self.parse = self.waiting, _Waiting(), None, None
+        if parse.marks.guessed:
             warn_of_guess(self.report, self.block)
-        parse = Parser(marks)
-        for owner, names, text in waiting.metrics:
-            self.results.metric(owner, names, parse(text))
         for owner, names, texts_ in waiting.spreads:
             self.results.spread(owner, names, *map(parse, texts_))
         for owner, told, gain in waiting.rules:

@@ -60,6 +60,16 @@ class Page:
         return max(self.at[e] for e in ends) + 1 if ends else len(self.header)
 
     @cached_property
+    def names_at(self) -> tuple[int, int]:
+        """Where a details row's names begin, behind all that tells of the launch, and its value; zeros if mixed."""
+        value = self.at["Metric Value"]
+        named = [i for i in self._named if i < len(self.header)]
+        owner = [self.at[c] for c in OWNER_COLUMNS if c in self.at]
+        start = min(named, default=0)
+        sorted_so = max(owner, default=0) < start and max(named, default=0) < value == self.least - 1
+        return (start, value) if sorted_so and self.delimiter == "," else (0, 0)
+
+    @cached_property
     def metrics(self) -> tuple[int, ...]:
         """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
         return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)

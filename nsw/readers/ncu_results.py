@@ -133,18 +133,33 @@ class Results:
         from nsw.tables.data import arrow_schema
 
         types = {f.name: f.type for f in arrow_schema("metrics")}
-        lists: dict[str, list[Any]] = {c: [o.get(c) for o in self.owners] for c in OWNED}
-        lists |= {c: [n[i] for n in self.names] for i, c in enumerate(_NAMES)}
-        lists["text"] = [v[0].text for v in self.values]
+        made: dict[str, pa.Array] = {}
+
+        def put(column: str, cells: list[Any], places: pa.Array | None = None) -> None:
+            """A column at a time, for a million Python objects are large; `places` say where cells repeat."""
+            if not pa.types.is_string(types[column]):
+                each = pa.array(cells, type=types[column])
+                made[column] = each if places is None else each.take(places)
+            elif places is None:
+                made[column] = dictionary(cells)
+            else:
+                few = dictionary(cells)
+                made[column] = pa.DictionaryArray.from_arrays(few.indices.take(places), few.dictionary)
+
+        owners = {id(o): o for o in self.owners}
+        at = {key: i for i, key in enumerate(owners)}
+        places = pa.array([at[id(o)] for o in self.owners], type=pa.int32())
+        for c in OWNED:
+            put(c, [o.get(c) for o in owners.values()], places)
+        names = {n: i for i, n in enumerate(dict.fromkeys(self.names))}
+        places = pa.array([names[n] for n in self.names], type=pa.int32())
+        for i, c in enumerate(_NAMES):
+            put(c, [n[i] for n in names], places)
+        put("text", [v[0].text for v in self.values])
         for i, c in enumerate(_VALUES):
-            lists[c] = [v[i].number for v in self.values]
-            lists[f"{c}_pm"] = [v[i].half for v in self.values]
-        return pa.table(
-            {
-                c: dictionary(cells) if pa.types.is_string(types[c]) else pa.array(cells, type=types[c])
-                for c, cells in lists.items()
-            }
-        )
+            put(c, [v[i].number for v in self.values])
+            put(f"{c}_pm", [v[i].half for v in self.values])
+        return pa.table(made)
 
 
 def _less(row: Row, column: str) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decid
 ABSENT: Final = frozenset({"", "n/a", "nan", "-nan", "inf", "-inf", "no data", "-"})
 
 _MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u00a0\u202f ]*")
+_PLAIN: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?\Z")
 _INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
 
 
@@ -105,6 +106,9 @@ class Parser:
         return known
 
     def _parse(self, text: str) -> Value:
+        if self.marks.decimal == "." and _PLAIN.match(text):  # `number` gives the same, later
+            decimals = len(text) - 1 - text.find(".") if "." in text else 0
+            return Value(float(text.replace(",", "")), _halves()[decimals])
         if (found := number(text, self.marks.decimal)) is not None:
             return Value(found.value, found.pm)
         if text.removeprefix("(!)").strip().lower() in ABSENT:
@@ -114,6 +118,12 @@ class Parser:
         if _INSTANCES.fullmatch(text, len(head)) and (found := number(head, self.marks.decimal)) is not None:
             return Value(found.value, found.pm, text)
         return Value(text=text)
+
+
+@cache
+def _halves() -> list[float | None]:
+    """Half the width of the last digit, by the number of decimals; None of a whole number."""
+    return [None, *(q.pm for n in range(1, 16) if (q := number("0." + "0" * n)) is not None)]
 
 
 def in_ns(value: float, unit: str | None) -> float | None:
