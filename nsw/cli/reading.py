@@ -20,7 +20,7 @@ _MOST_ROWS = 20
 
 def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, output: Path | None) -> int:
     """Read files and print their tables; 1 when one of them could not be read."""
-    from nsw.readers import read as read_report
+    from nsw.readers.many import FEW, read_many
     from nsw.tables import TABLES
 
     if formats:
@@ -33,7 +33,7 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
     options = Options(frozenset(tables) if tables else None)
-    reports = (read_report(path, options) for path in files)
+    reports = _counted(read_many(files, options), len(files) if len(files) > FEW else 0)
     if format == "json":
         return _print_json(reports)
     found = list(reports)
@@ -42,6 +42,19 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
     else:
         _rows(found, tables, format, output)
     return _code(found)
+
+
+def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
+    """The reports, with a progress bar on a terminal when there are many."""
+    from nsw.present.terminal import console
+
+    out = console(sys.stderr)
+    if not total or not out.is_terminal:
+        yield from reports
+        return
+    from rich.progress import track
+
+    yield from track(reports, "reading", total=total, console=out, transient=True)
 
 
 def _code(reports: Sequence[Report]) -> int:

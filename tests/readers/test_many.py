@@ -1,0 +1,59 @@
+"""Many reports at once: the order of the files, and a reading process that dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from nsw.readers.many import read_many
+
+SUMMARY = """==1== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  {n}.000ms         1  1.0000ms  1.0000ms  1.0000ms  kernel_{n}
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / f"{n:02}.txt" for n in range(1, 25)]
+    for n, path in enumerate(paths, 1):
+        path.write_text(SUMMARY.format(n=n))
+    return paths
+
+
+def names(reports):
+    return [report.tables["gpu_summary"][0]["name"] for report in reports]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_reports_come_in_the_order_of_the_files(files, workers):
+    assert names(read_many(files, workers=workers)) == [f"kernel_{n}" for n in range(1, 25)]
+
+
+def test_a_damaged_file_among_many_spoils_only_itself(files):
+    files[5].write_bytes(b"\x00\x01nothing known")
+    reports = list(read_many(files, workers=2))
+    assert [bool(r.tables) for r in reports] == [n != 5 for n in range(24)]
+    assert reports[5].problems[0].severity == "error"
+
+
+def children() -> list[int]:
+    """Processes started by this one that read reports (not multiprocessing's own helper)."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid() and b"spawn_main" in (stat.parent / "cmdline").read_bytes():
+                found.append(int(stat.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_when_a_reading_process_dies_the_others_files_are_read_all_the_same(files):
+    reports = read_many(files, workers=2)
+    first = next(reports)
+    for child in children():
+        os.kill(child, signal.SIGKILL)
+    assert names([first, *reports]) == [f"kernel_{n}" for n in range(1, 25)]
