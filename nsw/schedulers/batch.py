@@ -26,7 +26,6 @@ _SAY_AFTER_S = 600.0  # of polls that failed
 _ABSENT = 3  # polls in a row without a trace: lost
 _STALE = 10  # polls in a row in which only the history still calls it alive: lost too
 _FIND_MINUTES = 60 * 24 * 14
-_UNNAMED = {"", "allocation"}  # what sacct's first rows may carry instead of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +314,11 @@ class BatchScheduler:
 
 
 def _sorted_out(lines: Iterable[slurm.Line], submissions: Iterable[Submission]) -> dict[str, dict[int, Answer]]:
-    """Answers by submission and task. Both id and name must be right: ids are used again."""
+    """Answers by submission and task.
+
+    Both id and name must be right: ids are used again, and sacct's first rows of a job (named `allocation`, of an
+    array without its index) may speak of another task.
+    """
     told: dict[str, dict[int, Answer]] = {}
     by_job: dict[int, tuple[Submission, Native, set[int]]] = {}
     for submission in submissions:
@@ -325,9 +328,11 @@ def _sorted_out(lines: Iterable[slurm.Line], submissions: Iterable[Submission]) 
             by_job[native.job] = (submission, native, set(submission.tasks))
     for line in lines:
         known = by_job.get(line.job)
-        if known is None or line.name not in {known[0].name, *_UNNAMED}:
+        if known is None or line.name != known[0].name:
             continue
         submission, native, tasks = known
+        if (line.index is None) != (native.offset is None):
+            continue
         task = native.task(line.index, submission.tasks)
         if task in tasks:
             told[submission.name][task] = line.answer

@@ -113,9 +113,9 @@ def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
         wait_until((place.work / "second").exists)
         job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
         as_root(place, "scontrol", "requeue", job)
-        # Slurm lets it wait two minutes; its user may not shorten that before it is back in the queue
+        # Slurm lets it wait two minutes; a node that still ends the first try would refuse it at once
         wait_until(lambda: place.run("squeue", "--me", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
-        as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now")
+        as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
         assert process.wait(timeout=120) == 0
         assert states(place) == {"done": 1}
         names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())

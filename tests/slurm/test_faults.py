@@ -143,6 +143,17 @@ def test_an_id_that_was_used_again_for_another_job_is_not_ours(fake, scheduler):
     assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
 
 
+def test_the_first_rows_of_sacct_without_name_and_index_are_not_believed(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake, (0, 1)))
+    for file in (fake.state / "jobs" / "1").glob("[01].json"):
+        file.unlink()
+    fake.set(1, -1, "COMPLETED")
+    for name in ("allocation", sent.name):
+        fake.forget(1, squeue=False, name=name)
+        assert set(phases(scheduler, sent).values()) == {Phase.UNKNOWN}
+
+
 @pytest.mark.parametrize(
     ("reason", "never"),
     [
