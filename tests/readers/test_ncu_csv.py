@@ -8,6 +8,8 @@ import pytest
 
 from nsw.readers import ncu_csv, ncu_csv_arrow, read
 from nsw.readers.model import Options
+from nsw.readers.ncu_values import Parser
+from nsw.readers.quantities import number
 from nsw.tables.data import rows
 
 DETAILS = [
@@ -379,3 +381,32 @@ def test_the_csv_module_agrees_on_every_cell(tmp_path):
         except ValueError:
             number = None
         assert metric["value"] == number
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_rows_known_by_their_text_are_read_the_same(tmp_path, monkeypatch, decimal):
+    """The shortcut for metrics of one launch against every row taken apart."""
+    path = tmp_path / "r.csv"
+    known = []
+    shortcut = ncu_csv._Scan.known_row
+    for seed in range(3):
+        path.write_text(large(seed, decimal=decimal) + large(seed + 3, decimal=decimal).replace('",\n', '"\n'))
+        monkeypatch.setattr(
+            ncu_csv._Scan, "known_row", lambda self, row: known.append(shortcut(self, row)) or known[-1]
+        )
+        fast = ncu_csv.read_exactly(path, Options())
+        monkeypatch.setattr(ncu_csv._Scan, "known_row", lambda *_: False)
+        slow = ncu_csv.read_exactly(path, Options())
+        assert fast.problems == slow.problems
+        for name in slow.tables:
+            assert list(rows(name, fast.tables[name])) == list(rows(name, slow.tables[name])), name
+    assert sum(known) > 300
+
+
+def test_plain_numbers_are_those_of_quantities():
+    rng = random.Random(2)
+    for _ in range(3000):
+        digits = rng.randint(0, 9)
+        text = f"{rng.uniform(-1, 1) * 10 ** rng.randint(0, 14 - digits):{rng.choice(['', ','])}.{digits}f}"
+        wanted, found = number(text), Parser()(text)
+        assert (found.number, found.half, found.text) == (*wanted, None), text
