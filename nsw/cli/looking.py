@@ -191,7 +191,7 @@ def summarize(
         summary = summary.only(cases) if cases else summary
         bad = answering.exit_code(ledger)
     if format == "json" and table is None:
-        emit.as_json(emit.finite(summary_view.summary_data(summary)))
+        emit.as_json(summary_view.summary_data(summary))
     elif format != "table" or table is not None:
         chosen = table or ("scaling" if summary.curve else "compare" if summary.variants else "hotspots")
         _print_rows(format, chosen, summary_view.flat_rows(summary, chosen), output, note)
@@ -207,7 +207,7 @@ def _print_rows(format: str, name: str, rows: list[dict[str, Any]], output: Path
 
     columns = list(dict.fromkeys(k for r in rows for k in r))
     if format == "json":
-        emit.as_json(emit.finite({"table": name, "note": note, "rows": rows}))
+        emit.as_json({"table": name, "note": note, "rows": rows})
     elif format in {"csv", "parquet"}:
         _rows(format, rows, columns, output, note)
     else:

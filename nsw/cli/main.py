@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from nsw.errors import Exit, NswError
+from nsw.errors import Exit, NswError, UsageError
+
+if TYPE_CHECKING:
+    import typer
 
 
 def main() -> None:
@@ -19,16 +23,61 @@ def run(arguments: list[str]) -> int:
 
         print(f"nsw {__version__}")
         return Exit.GOOD
+    import sqlite3
+
+    import typer
+
     from nsw.cli.app import app
 
     try:
-        app(args=arguments, prog_name="nsw")
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else Exit.GOOD
+        return _flushed(app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD)
+    except typer.TyperException as fault:
+        show(_usage(fault))
+        return Exit.BAD_INPUT
+    except typer.Abort:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return _nobody_reads(Exit.SOME_FAILED)
     except NswError as fault:
         show(fault)
         return fault.exit_code
-    return Exit.GOOD
+    except OSError as fault:
+        return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
+    except sqlite3.Error as fault:
+        return _show_outside(f"the campaign's state cannot be used: {fault}")
+
+
+def _usage(fault: typer.TyperException) -> NswError:
+    """What is wrong with a command line."""
+    context = getattr(fault, "ctx", None)
+    hint = f"`{context.command_path} --help` says what there is" if context is not None else None
+    return UsageError(fault.format_message(), hint=hint)
+
+
+def _show_outside(message: str) -> int:
+    """A fault of the machine: a full disk, a folder that may not be entered."""
+    fault = NswError(message)
+    show(fault)
+    return fault.exit_code
+
+
+def _flushed(code: int) -> int:
+    """What was printed, out before the process ends: a reader that has gone is noticed here and not at exit."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _nobody_reads(code)
+    except OSError as fault:
+        return _show_outside(f"standard output: {fault.strerror}")
+    return code
+
+
+def _nobody_reads(code: int) -> int:
+    """The reader of a pipe has enough (`nsw ... | head`); Python would say so again when it ends."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def show(fault: NswError) -> None:

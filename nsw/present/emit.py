@@ -9,7 +9,7 @@ import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import UsageError
+from nsw.errors import NswError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,8 @@ class Format(StrEnum):
 
 def as_json(payload: Mapping[str, Any]) -> None:
     """One JSON object on stdout; NaN and infinity are null."""
-    json.dump({"nsw_json": JSON_VERSION, **payload}, sys.stdout, default=_plain, ensure_ascii=False, allow_nan=False)
+    data = finite({"nsw_json": JSON_VERSION, **payload})
+    json.dump(data, sys.stdout, default=_plain, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
 
 
@@ -50,10 +51,21 @@ def as_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    frame = pa.table({c: [row.get(c) for row in rows] for c in columns})
+    frame = pa.table({c: pa.array(_alike([row.get(c) for row in rows])) for c in columns})
     if note:
         frame = frame.replace_schema_metadata({"nsw_note": note})
-    pq.write_table(frame, output, compression="zstd")
+    try:
+        pq.write_table(frame, output, compression="zstd")
+    except OSError as fault:
+        raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """A column's values of one type: numbers with numbers, of a mixture the texts."""
+    types = {type(v) for v in values if v is not None}
+    if len(types) < 2 or types <= {int, float}:
+        return values
+    return [None if v is None else str(v) for v in values]
 
 
 def _cell(value: Any) -> Any:

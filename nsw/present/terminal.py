@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, TextIO
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,23 +16,36 @@ if TYPE_CHECKING:
 
 # what a hostile name could steer a terminal with
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_INSTEAD = "\N{REPLACEMENT CHARACTER}"
 _PIPE_WIDTH = 140
 
 
 def console(stream: TextIO | None = None) -> Console:
     """The console of stdout or another stream; NO_COLOR and COLUMNS are honoured, a pipe gets 140 columns."""
-    from rich.console import Console
-
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
     width = None if out.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    return Console(file=out, width=width, markup=False, highlight=False, emoji=False)
+    return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False)
+
+
+@cache
+def _plain_console() -> type[Console]:
+    from rich.console import Console
+
+    class PlainConsole(Console):
+        """Prints texts as they are, less what would steer the terminal."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            """As rich prints; line breaks and tabs of texts are kept."""
+            super().print(*(_CONTROL.sub(_INSTEAD, o) if isinstance(o, str) else o for o in objects), **how)
+
+    return PlainConsole
 
 
 def clean(text: object) -> str:
     """Text of others without control characters."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)).replace("\n", " ").replace("\t", " ")
+    return _CONTROL.sub(_INSTEAD, str(text)).replace("\n", " ").replace("\t", " ")
 
 
 def table(
@@ -42,13 +56,13 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    head = None if title is None else Text(clean(title))
+    made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        name = column.rstrip(">")
+        name = column.removesuffix(">")
         # rich takes space first from columns that may wrap; the texts themselves never do
-        made.add_column(
-            name, justify="right" if column.endswith(">") else "left", no_wrap=name != wide, overflow="ellipsis"
-        )
+        side: Literal["right", "left"] = "right" if column.endswith(">") else "left"
+        made.add_column(Text(clean(name)), justify=side, no_wrap=name != wide, overflow="ellipsis")
     for row in rows:
         made.add_row(*(Text("" if cell is None else clean(cell), overflow="ellipsis", no_wrap=True) for cell in row))
     return made
