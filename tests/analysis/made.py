@@ -1,0 +1,29 @@
+"""Runs, rows and cases, made of what a test is about."""
+
+from types import SimpleNamespace
+
+from nsw.analysis.cases import CaseSummary, Copy, Figure, Share
+
+
+def make_run(name="r", case="c", *, params=None, pass_name="baseline", pass_kind="baseline"):
+    return SimpleNamespace(id=name, case_id=case, params=params or {}, pass_name=pass_name, pass_kind=pass_kind)
+
+
+def gpu_row(name, total, *, kind="kernel", calls=1, run="r", report="a", **more):
+    return {"run": run, "report": report, "name": name, "short_name": name, "kind": kind, "total_ns": total,
+            "calls": calls, **more}  # fmt: skip
+
+
+def figure_row(value, *, run="r", name="speed", unit="images/s"):
+    return {"run": run, "name": name, "value": value, "unit": unit}
+
+
+def case(value=None, *, unit="images/s", profiled=False, runs=1, communication=None, gpu_ns=None, copies_ns=0.0,
+         others=(), **params):  # fmt: skip
+    """A case with one figure `speed` (or none); `others` are more figures."""
+    name = "_".join(f"{k}-{v}" for k, v in params.items()) or "case"
+    pass_name = "timeline" if profiled else "baseline"
+    mine = () if value is None else (Figure("speed", unit, pass_name, profiled, value, value, value, runs),)
+    copies = (Copy("HtoD", 1, copies_ns, None, None),) if copies_ns else ()
+    top = () if gpu_ns is None else (Share("k", "kernel", "kernel", gpu_ns, 1, 100.0, 100.0),)
+    return CaseSummary(name, params, 1, gpu_ns, gpu_ns, communication, top, copies=copies, figures=(*mine, *others))

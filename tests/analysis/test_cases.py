@@ -1,0 +1,130 @@
+"""What a case shows: shares of the whole, copies with their bandwidth, figures with their range."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsw.analysis.cases import best_figure, covering, summarize_cases
+
+from .made import figure_row, gpu_row, make_run
+
+
+def rows(*totals, kind="kernel"):
+    return [gpu_row(f"k{n}", total, kind=kind) for n, total in enumerate(totals)]
+
+
+def names(shares):
+    return [s.name for s in shares]
+
+
+def test_the_largest_that_together_take_the_cover_are_listed_and_no_more():
+    assert names(covering(rows(50, 30, 15, 5), 0.8)) == ["k0", "k1"]
+    assert names(covering(rows(50, 30, 15, 5), 0.81)) == ["k0", "k1", "k2"]
+    assert [s.cumulative_pct for s in covering(rows(50, 30, 15, 5), 0.9)] == [50, 80, 95]
+
+
+def test_a_cover_of_all_lists_all_that_took_time():
+    assert names(covering(rows(5, 3, 2), 1)) == ["k0", "k1", "k2"]
+    assert names(covering(rows(5, 3, 0), 1)) == ["k0", "k1"]
+
+
+def test_equal_times_stand_in_the_order_of_their_names():
+    assert names(covering(list(reversed(rows(10, 10, 10))), 1)) == ["k0", "k1", "k2"]
+
+
+def test_nothing_and_no_time_give_nothing():
+    assert covering([], 0.9) == ()
+    assert covering(rows(0, 0), 0.9) == ()
+    assert covering([gpu_row("k", None)], 0.9) == ()
+
+
+def test_equal_names_of_several_reports_are_one_and_a_copy_of_that_name_is_another():
+    found = covering([gpu_row("k", 60, calls=2), gpu_row("k", 20, calls=1), gpu_row("k", 20, kind="memcpy")], 1)
+    assert [(s.kind, s.total_ns, s.calls, s.share_pct) for s in found] == [("kernel", 80, 3, 80), ("memcpy", 20, 1, 20)]
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=30), st.floats(0.01, 1))
+def test_shares_are_parts_of_one_whole_and_the_list_is_as_short_as_it_can_be(totals, cover):
+    found = covering(rows(*totals), cover)
+    whole = sum(totals)
+    if not whole:
+        assert found == ()
+        return
+    shares = [s.share_pct for s in found]
+    assert shares == sorted(shares, reverse=True)
+    assert found[-1].cumulative_pct >= 100 * cover - 1e-9
+    assert found[-1].cumulative_pct == pytest.approx(math.fsum(shares), abs=1e-6)
+    assert all(s.cumulative_pct < 100 * cover + 1e-9 for s in found[:-1])
+
+
+def summary(tables, runs=None, cover=0.9):
+    (case,) = summarize_cases(runs or [make_run()], tables, cover)
+    return case
+
+
+def test_copies_have_a_bandwidth_where_bytes_and_time_are_known():
+    case = summary({"gpu_summary": [gpu_row("HtoD", 2e9, kind="memcpy", total_bytes=10**9),
+                                    gpu_row("set", 0, kind="memset", total_bytes=5)]})  # fmt: skip
+    assert [(c.name, c.total_bytes, c.bytes_per_s) for c in case.copies] == [("HtoD", 10**9, 5e8), ("set", 5, None)]
+
+
+def test_copies_of_unknown_size_have_no_bandwidth_also_when_only_one_report_does_not_know():
+    case = summary(
+        {"gpu_summary": [gpu_row("HtoD", 10, kind="memcpy", total_bytes=100), gpu_row("HtoD", 10, kind="memcpy")]}
+    )
+    (copy,) = case.copies
+    assert (copy.total_ns, copy.total_bytes, copy.bytes_per_s) == (20, None, None)
+
+
+def test_gpu_time_counts_kernels_copies_and_sets_and_kernel_time_only_kernels():
+    case = summary({"gpu_summary": [gpu_row("k", 60), gpu_row("g", 10, kind="graph"), gpu_row("c", 30, kind="memcpy")]})
+    assert (case.gpu_ns, case.kernel_ns) == (100, 70)
+
+
+def test_what_no_report_tells_is_absent_and_not_zero():
+    case = summary({})
+    assert (case.gpu_ns, case.kernel_ns, case.communication_pct) == (None, None, None)
+    assert (case.hotspots, case.copies, case.figures, case.reports) == ((), (), (), 0)
+
+
+def test_communication_is_ncclss_part_of_gpu_time():
+    tables = {
+        "gpu_summary": [gpu_row("k", 75), gpu_row("ncclDevKernel", 25)],
+        "communication": [
+            {"run": "r", "library": "nccl", "total_ns": 25},
+            {"run": "r", "library": "mpi", "total_ns": 99},
+        ],
+    }
+    assert summary(tables).communication_pct == 25
+
+
+def test_rows_of_other_runs_do_not_count():
+    case = summary({"gpu_summary": [gpu_row("k", 60), gpu_row("k", 40, run="another")]})
+    assert case.gpu_ns == 60
+
+
+def test_a_figure_is_the_median_of_its_runs_with_their_range_and_says_whether_it_was_profiled():
+    runs = [make_run(f"r{n}") for n in range(3)] + [make_run("p", pass_name="timeline", pass_kind="timeline")]
+    values = {"r0": 10.0, "r1": 30.0, "r2": 11.0, "p": 7.0}
+    case = summary({"figures": [figure_row(v, run=r) for r, v in values.items()]}, runs)
+    free, held = case.figures
+    assert (free.median, free.least, free.most, free.runs, free.profiled) == (11, 10, 30, 3, False)
+    assert (held.median, held.runs, held.profiled) == (7, 1, True)
+    assert best_figure(case, "speed") is free
+    assert best_figure(case, "other") is None
+
+
+def test_a_figure_that_only_a_profiled_run_gave_is_taken_and_says_so():
+    run = make_run("p", pass_name="timeline", pass_kind="timeline")
+    assert best_figure(summary({"figures": [figure_row(7.0, run="p")]}, [run]), "speed").profiled
+
+
+def test_functions_of_one_name_in_two_places_are_two():
+    rows = [{"run": "r", "name": "f", "file": "a.py", "line": 1, "self_s": 3.0, "calls": 1},
+            {"run": "r", "name": "f", "file": "b.py", "line": 1, "self_s": 1.0, "calls": 1}]  # fmt: skip
+    assert [(f.name, f.total_ns) for f in summary({"functions": rows}, cover=1).functions] == [
+        ("f (a.py:1)", 3e9),
+        ("f (b.py:1)", 1e9),
+    ]
