@@ -52,7 +52,10 @@ READERS = {
     "dtype='category'))",
     "csv module": "import csv; f = open(sys.argv[1], newline=''); n = sum(1 for r in csv.reader(f))",
 }
-REPORT = "; import resource; u = resource.getrusage(resource.RUSAGE_SELF); print(n, u.ru_maxrss >> 10, u.ru_utime + u.ru_stime)"
+REPORT = (
+    "; import resource; u = resource.getrusage(resource.RUSAGE_SELF); "
+    "print(n, u.ru_maxrss >> 10, u.ru_utime + u.ru_stime)"
+)
 
 
 def write(path: Path, rows: int) -> int:
