@@ -37,7 +37,7 @@ def as_json(payload: Mapping[str, Any]) -> None:
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Rows as CSV on stdout; absent values are empty."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow([_cell(c) for c in columns])
     for row in rows:
         writer.writerow([_cell(row.get(c)) for c in columns])
 
@@ -69,10 +69,13 @@ def _alike(values: list[Any]) -> list[Any]:
 
 
 def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is marked as text."""
-    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
-        return "'" + value
-    return value
+    """A text that a spreadsheet would take for a formula is marked as text; a carriage return would end the row."""
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value
+    if text[:1] in {"\t", "\n"} or text.lstrip()[:1] in {"=", "+", "-", "@"}:
+        return "'" + text
+    return text
 
 
 def _plain(value: Any) -> Any:

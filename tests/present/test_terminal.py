@@ -1,0 +1,192 @@
+"""What is printed for people: nothing steers the terminal, numbers read well, no terminal is no accident."""
+
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsw.analysis.summary import Asked, summarize
+from nsw.campaign.ledger import Reading, RunRow, State
+from nsw.present import report_view, status_view, summary_view
+from nsw.present.terminal import clean, console, duration, number, percent, plural, seconds, size, table
+from nsw.readers.model import Report
+
+EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
+STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class Screen(io.StringIO):
+    """A stream that says whether it is a terminal."""
+
+    def __init__(self, *, terminal=False):
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self):
+        return self._terminal
+
+
+@pytest.fixture
+def out(monkeypatch):
+    """A console that is no terminal, and what was printed on it."""
+    monkeypatch.setenv("COLUMNS", "400")
+    stream = Screen()
+    return console(stream), stream
+
+
+def show(out, *objects):
+    out[0].print(*objects)
+    return out[1].getvalue()
+
+
+def test_what_steers_a_terminal_does_not_reach_it_by_any_way_of_printing(out):
+    text = show(out, EVIL)
+    text += show(out, table(EVIL, (EVIL, "n>"), [(EVIL, 1)], wide=EVIL))
+    text += clean(EVIL)
+    assert not STEERS.search(text)
+    assert "owned" in text
+
+
+@given(st.text())
+def test_a_cleaned_text_is_one_line_that_steers_nothing(text):
+    assert not STEERS.search(clean(text))
+    assert "\n" not in clean(text)
+
+
+def test_what_looks_like_markup_or_an_emoji_is_text(out):
+    text = show(out, "[bold]x[/bold] :smile: [/]", table("[red]t", ("[b]c",), [("[i]d[/i]",)]))
+    assert all(word in text for word in ("[bold]x[/bold] :smile: [/]", "[red]t", "[b]c", "[i]d[/i]"))
+
+
+def run_row(**more):
+    fixed = {"id": "r", "case_id": "c", "params": {}, "pass_name": "baseline", "pass_kind": "baseline", "tool": None,
+             "repeat": 1, "job": "j", "task": 0, "gpus": 0, "reports": (), "state": State.FAILED, "attempt": 1,
+             "reason": None, "exit_code": 1, "host": None, "started": 1.0, "ended": 2.0, "reading": Reading.NONE,
+             "submission": None}  # fmt: skip
+    return RunRow(**{**fixed, **more})
+
+
+def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
+    head = {"campaign": "c", "site": EVIL, "driven": False, "note": EVIL, "absent": [(EVIL, EVIL, 2)], "next": [EVIL]}
+    problems = [("r", EVIL, "error", EVIL, EVIL)]
+    rows = [run_row(reason=EVIL, host=EVIL)]
+    status_view.show_status(out[0], head, {"failed": 1}, rows, problems, everything=True)
+    assert "owned" in out[1].getvalue()
+    assert not STEERS.search(out[1].getvalue())
+
+
+def test_a_summary_of_a_hostile_report_steers_nothing(out):
+    run = run_row(params={"v": EVIL}, state=State.DONE)
+    gpu = {"run": "r", "report": "a", "name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 5.0, "calls": 1}
+    figure = {"run": "r", "name": "speed", "value": 1.0, "unit": EVIL}
+    asked = Asked(figure="speed", compare="v", baseline=EVIL)
+    made = summarize(
+        "c", EVIL, EVIL, [run], {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}, asked, [EVIL]
+    )
+    for brief in (True, False):
+        summary_view.show_summary(out[0], made, brief=brief)
+    assert "owned" in out[1].getvalue()
+    assert not STEERS.search(out[1].getvalue())
+
+
+def test_a_hostile_report_steers_nothing(out):
+    report = Report(EVIL, tool=EVIL, format="x", tool_version=EVIL)
+    report.error(EVIL, line=3, fix=EVIL)
+    report.tables["gpu_summary"] = [{"name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 1.0}]
+    report_view.show_report(out[0], report, 10)
+    assert "owned" in out[1].getvalue()
+    assert not STEERS.search(out[1].getvalue())
+
+
+def test_an_error_with_hostile_words_steers_nothing_and_keeps_its_lines(capsys):
+    from nsw.cli.main import show as show_error
+    from nsw.errors import NswError
+
+    show_error(NswError(f"first {EVIL}\nsecond", hint=EVIL))
+    text = capsys.readouterr().err
+    assert not STEERS.search(text)
+    assert [line.split()[0] for line in text.splitlines()] == ["error:", "second", "hint:"]
+
+
+# --- with and without a terminal --------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_a_line_has_room_for_140_columns_and_no_colour(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    stream = Screen()
+    out = console(stream)
+    assert out.width == 140
+    out.print("x", style="bold red")
+    assert stream.getvalue() == "x\n"
+
+
+def test_columns_says_how_wide_it_is(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "61")
+    assert console(Screen()).width == 61
+
+
+@pytest.mark.parametrize(("no_colour", "coloured"), [(None, True), ("1", False)])
+def test_a_terminal_has_colours_unless_no_color_is_set(monkeypatch, no_colour, coloured):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_colour:
+        monkeypatch.setenv("NO_COLOR", no_colour)
+    stream = Screen(terminal=True)
+    console(stream).print("x", style="red")
+    assert ("\x1b[31m" in stream.getvalue()) == coloured
+
+
+def test_what_an_encoding_cannot_write_is_replaced_and_no_error(tmp_path):
+    with (tmp_path / "f").open("w", encoding="ascii") as stream:
+        console(stream).print("漢字 µs")
+    assert "s" in (tmp_path / "f").read_text()
+
+
+def test_a_narrow_terminal_shortens_the_column_that_gives_way_and_no_other(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Screen()
+    console(stream).print(table(None, ("name", "share>"), [("k" * 200, "12.5 %")], wide="name"))
+    assert "12.5 %" in stream.getvalue()
+    assert "…" in stream.getvalue()
+    assert max(len(line) for line in stream.getvalue().splitlines()) <= 40
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(None, "-"), (0, "0 ns"), (1, "1 ns"), (999, "999 ns"), (1000, "1.000 us"), (12345, "12.35 us"),
+     (123456, "123.5 us"), (1.5e6, "1.500 ms"), (2.5e9, "2.500 s"), (3.6e12, "3600.0 s"), (-1500, "-1.500 us")],
+)  # fmt: skip
+def test_durations_have_four_digits_and_the_unit_that_fits(ns, text):
+    assert duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1.000 kB"), (1_234_567, "1.235 MB"), (5e9, "5.000 GB"),
+     (7.25e12, "7.250 TB")],
+)  # fmt: skip
+def test_sizes_count_in_thousands(count, text):
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0.00 s"), (0.314, "0.31 s"), (9.994, "9.99 s"), (12.4, "12 s"), (59.4, "59 s"), (59.6, "1 min"),
+     (200, "3 min 20 s"), (3600, "1 h 0 min"), (7500, "2 h 5 min")],
+)  # fmt: skip
+def test_seconds_for_people(value, text):
+    assert seconds(value) == text
+
+
+def test_counts_and_shares():
+    assert [plural(n, "run") for n in (0, 1, 2, 12345)] == ["0 runs", "1 run", "2 runs", "12,345 runs"]
+    assert [percent(v) for v in (None, 0.0, 99.96)] == ["-", "0.0 %", "100.0 %"]
+    assert number(None) == "-"
+    assert "," in number(1234567.0)
