@@ -107,8 +107,24 @@ class Cluster:
         names = [*(f"slurmd.{n}" for n in NODES), "slurmctld", "slurmdbd"]
         files = [*(self.root / "run" / f"{n}.pid" for n in names), self.root / "mysql/mysqld.pid",
                  self.root / "munge/munged.pid"]  # fmt: skip
-        for file in files:
+        for file in files[: len(NODES)]:
             stop(file)
+        for pid in self.stepds():  # one that could not tell the controller of its end would try for ever
+            os.kill(pid, signal.SIGKILL)
+        for file in files[len(NODES) :]:
+            stop(file)
+
+    def stepds(self) -> list[int]:
+        """The processes of this cluster that watch over jobs."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                name, environment = (folder / "comm").read_text(), (folder / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if name.startswith("slurmstepd") and f"SLURM_CONF={self.conf}".encode() in environment:
+                found.append(int(folder.name))
+        return found
 
     def write_files(self) -> None:
         for name in FOLDERS:
