@@ -71,6 +71,8 @@ def _find_header(file: BinaryIO, messages: Messages) -> tuple[Page, int, int]:
             continue
         if page.kind != "details" or not page.quoted or page.delimiter != "," or not line.startswith('"'):
             break
+        if "Metric Unit" not in page.at:  # as ncu writes it there is one: this header is damaged
+            break
         return page, _width(file, page), number + 1
     raise OddFileError
 
