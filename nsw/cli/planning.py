@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsw.cli import places
-from nsw.errors import Exit
+from nsw.errors import Exit, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,19 +18,31 @@ if TYPE_CHECKING:
 
 
 def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
-    """Show the plan."""
+    """Show the plan, and what the site's scheduler says of it where it can be asked.
+
+    Raises:
+        InputError: The scheduler would refuse a job.
+    """
+    from nsw.cli.asking import ask
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
 
-    made, loaded, _, _ = places.make_plan(recipe, site, sites)
+    made, loaded, place, known = places.make_plan(recipe, site, sites)
+    prospects = ask(made, loaded, place, renderer(made, place, known))
+    warnings = [w.render() for w in loaded.warnings]
+    warnings += [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
+    starts = {name: p.start for p in prospects for name in p.jobs if p.start}
     if format == "json":
-        emit.as_json({**plan_view.plan_data(made), "warnings": [w.render() for w in loaded.warnings]})
+        emit.as_json({**plan_view.plan_data(made), "starts": starts, "warnings": warnings})
     elif format == "csv":
         emit.as_csv(plan_view.run_rows(made), plan_view.RUN_COLUMNS)
     elif format == "parquet":
         emit.as_parquet(plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
     else:
-        plan_view.show_plan(console(), made, [w.render() for w in loaded.warnings])
+        plan_view.show_plan(console(), made, warnings, starts)
+    refused = [p.refused for p in prospects if p.refused]
+    if refused:
+        raise InputError(refused)
     return Exit.GOOD
 
 

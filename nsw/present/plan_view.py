@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nsw.present.terminal import plural, seconds, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from nsw.plan.model import Plan
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 _MOST_JOBS = 20
 
 
-def show_plan(out: Console, plan: Plan, warnings: list[str]) -> None:
-    """What will be done, what it costs at most, what cannot be done here and why."""
+def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str, str] | None = None) -> None:
+    """What will be done, what it costs at most, what cannot be done here and why.
+
+    `starts`: what the scheduler says of when each job would start, by its name.
+    """
     out.print(f"{plan.name} on site {plan.site}", style="bold")
     if plan.note:
         out.print(plan.note, style="yellow")
@@ -39,10 +44,20 @@ def show_plan(out: Console, plan: Plan, warnings: list[str]) -> None:
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
         f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"
     )
+    for said, names in _together(starts or {}).items():
+        more = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
+        out.print(f"{names[0]}{more} would start at {said}, says the scheduler")
     for absent in plan.absent:
         out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
     for warning in warnings:
         out.print(f"warning: {warning}", style="yellow")
+
+
+def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, said in starts.items():
+        found.setdefault(said, []).append(name)
+    return found
 
 
 def _passes(job: Any) -> str:

@@ -23,6 +23,7 @@ _UNIT = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS = ("%A", "%F", "%K", "%T", "%j", "%r")
 _SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList")
 _LONGEST_LIST = 500  # ids on one command line
+_OF_SBATCH = re.compile("^(Batch job submission failed|allocation failure): ")  # the latter with --test-only
 _INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+\d+)?$")
 
 
@@ -163,10 +164,17 @@ def transient(result: CommandResult) -> bool:
     return result.timed_out or any(text in result.stderr for text in TRANSIENT)
 
 
+def in_doubt(result: CommandResult) -> bool:
+    """Whether a command that failed may yet have done its work, or not: it was killed, or left without a word."""
+    killed = result.returncode < 0 or result.returncode > 128
+    speechless = not result.stderr.strip()
+    return transient(result) or not_sent(result) or speechless or (killed and "sbatch: error" not in result.stderr)
+
+
 def refusal(result: CommandResult) -> tuple[str, str | None, str | None]:
     """Why sbatch refused: its sentence, the key of `resources` that asks for it, what to do."""
     lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in result.stderr.splitlines() if line.strip()]
-    lines = [line.removeprefix("Batch job submission failed: ") for line in lines if not line.startswith('Try "')]
+    lines = [_OF_SBATCH.sub("", line) for line in lines if not line.startswith('Try "')]
     said = "; ".join(dict.fromkeys(lines)) or f"exit status {result.returncode}, without a word"
     for known in REFUSALS:
         if known.text.lower() in said.lower():

@@ -1,0 +1,83 @@
+"""`nsw plan` asks a real Slurm when it would start the jobs, and what it would refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .places import Real
+
+pytestmark = pytest.mark.slurm
+
+SITES = "nsw: 1\nsites:\n  c: {scheduler: slurm}\n  odd: {scheduler: slurm, partition: nope}\n"
+RECIPE = """
+nsw: 1
+name: asked
+app: {command: ./prog}
+matrix: {gpus: [1, 2], n: [1, 2]}
+passes: [baseline]
+resources:
+  gpus: "{{ gpus }}"
+  time: 1m
+"""
+
+
+@pytest.fixture
+def cluster(unaccounted: Real) -> Iterator[Real]:
+    with unaccounted.in_folder() as place:
+        (place.work / "sites.yaml").write_text(SITES)
+        yield place
+
+
+def plan(place: Real, *words: str, more: str = "", site: str = "c"):
+    (place.work / "recipe.yaml").write_text(RECIPE + more)
+    return place.nsw("plan", "recipe.yaml", "--site", site, "--sites", "sites.yaml", *words)
+
+
+def test_each_set_of_resources_is_asked_once_and_the_start_is_shown(cluster):
+    done = plan(cluster)
+    assert done.returncode == 0, done.stderr
+    assert "asked-j1" in done.stdout.partition("would start at 20")[0].splitlines()[-1]
+    starts = json.loads(plan(cluster, "--format", "json").stdout)["starts"]
+    assert list(starts) == ["asked-j1", "asked-j2"]
+    assert "in partition gpu" in starts["asked-j1"]
+    assert cluster.run("squeue", "--me", "-h", "--name=asked-j1").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "said"),
+    [
+        ("  partition: nope\n", 10, "invalid partition specified: nope"),
+        ("  time: 999h\n", 9, "Requested time limit is invalid"),
+        ("  nodes: 2\n", 8, "--gpus < -N"),
+        ("sites: {c: {resources: {gpus: 99}}}\n", 10, "Requested node configuration is not available"),
+    ],
+)
+def test_what_slurm_would_refuse_is_told_at_the_line_that_asks(cluster, more, line, said):
+    text = RECIPE.replace("  time: 1m\n", "") if "time" in more else RECIPE
+    (cluster.work / "recipe.yaml").write_text(text + more)
+    done = cluster.nsw("plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+    assert done.returncode == 2
+    assert f"recipe.yaml:{line}:" in done.stderr
+    assert said in done.stderr
+    assert "allocation failure" not in done.stderr
+
+
+def test_a_site_s_own_partition_is_refused_at_its_line_of_the_sites_file(cluster):
+    done = plan(cluster, site="odd")
+    assert done.returncode == 2
+    assert "sites.yaml:4:" in done.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_a_warning(cluster):
+    (cluster.work / "recipe.yaml").write_text(RECIPE)
+    nsw = (sys.executable, "-m", "nsw", "plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+    done = cluster.run("env", "PATH=/nonexistent", *nsw)
+    assert done.returncode == 0, done.stderr
+    assert "could not tell" in " ".join(done.stdout.split())
