@@ -23,6 +23,8 @@ class Variant:
     case_id: str
     figure: float | None
     unit: str | None
+    least: float | None
+    most: float | None
     runs: int
     ratio: float | None
     top: str | None
@@ -54,7 +56,8 @@ def compare(
         )
         result.append(
             Variant({k: v for k, v in case.params.items() if k != parameter}, case.params[parameter], case.id,
-                    mine.median if mine else None, mine.unit if mine else None, mine.runs if mine else 0,
+                    mine.median if mine else None, mine.unit if mine else None,
+                    mine.least if mine else None, mine.most if mine else None, mine.runs if mine else 0,
                     ratio, top, case.gpu_ns)
         )  # fmt: skip
     return result

@@ -26,9 +26,11 @@ class Point:
     """One case on a scaling curve; `missing` says why a value is None."""
 
     series: dict[str, Any]
-    at: float
+    at: int | float
     case_id: str
     figure: float | None
+    least: float | None
+    most: float | None
     runs: int
     profiled: bool
     speedup: float | None
@@ -95,9 +97,11 @@ def _point(
         efficiency = 100 * speedup / factor
     return Point(
         series={k: v for k, v in case.params.items() if k != axis},
-        at=float(case.params[axis]),
+        at=case.params[axis],
         case_id=case.id,
         figure=mine.median if mine else None,
+        least=mine.least if mine else None,
+        most=mine.most if mine else None,
         runs=mine.runs if mine else 0,
         profiled=mine.profiled if mine else False,
         speedup=speedup,

@@ -55,7 +55,7 @@ class Summary:
             cases=tuple(c for c in self.cases if c.id in cases),
             curve=curve,
             variants=tuple(v for v in self.variants if v.case_id in cases),
-            findings=tuple(f for f in self.findings if set(f.cases) & set(cases)),
+            findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
         )
 
 

@@ -124,15 +124,29 @@ def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     summary = summary_of(folder, ledger)
     show_summary(out, summary, brief=True)
     show_problems(out, ledger.problems())
+    for name in lost_figures(folder, ledger):
+        out.print(f"error: figure {name} was found in the output of no run", style="red")
+        out.print(f"  hint: compare its regex in {folder.recipe} with what `nsw logs RUN` shows", soft_wrap=True)
     err = console(sys.stderr)
     err.print(headline(ledger.counts()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
     err.print(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}", soft_wrap=True)
-    return exit_code(ledger)
+    return exit_code(folder, ledger)
 
 
-def exit_code(ledger: Ledger) -> int:
-    """0 when every run is done and every report was read, else 1."""
-    bad = [r for r in ledger.runs() if r.state is not State.DONE or r.reading is Reading.UNREADABLE]
-    return Exit.SOME_FAILED if bad else Exit.GOOD
+def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:
+    """Figures that the recipe names and no run gave, though some are done: an answer is missing."""
+    from nsw.campaign.reading import load_rows
+    from nsw.recipe.load import load_recipe
+
+    if not ledger.counts().get(State.DONE):
+        return []
+    found = {row["name"] for row in load_rows(folder, "figures")}
+    return [name for name in load_recipe(folder.recipe).recipe.app.figures if name not in found]
+
+
+def exit_code(folder: CampaignFolder, ledger: Ledger) -> int:
+    """0 when every run is done, every report was read and every figure was found somewhere, else 1."""
+    bad = any(r.state is not State.DONE or r.reading is Reading.UNREADABLE for r in ledger.runs())
+    return Exit.SOME_FAILED if bad or lost_figures(folder, ledger) else Exit.GOOD

@@ -125,6 +125,8 @@ def _one_run(named: str, ledger: Ledger) -> RunRow:
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
     """The campaigns below the root, oldest first."""
+    import sqlite3
+
     from nsw.errors import CampaignError
     from nsw.present.status_view import headline
     from nsw.present.terminal import console, table
@@ -137,8 +139,8 @@ def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
                 rows.append({"campaign": folder.id, "site": ledger.meta("site"), "created": created,
                              "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                              "note": ledger.meta("note")})  # fmt: skip
-        except CampaignError as fault:
-            rows.append({"campaign": folder.id, "problem": fault.message})
+        except (CampaignError, sqlite3.Error, OSError) as fault:
+            rows.append({"campaign": folder.id, "problem": str(fault)})
     if format == "json":
         emit.as_json({"campaigns": rows})
     elif format in {"csv", "parquet"}:
@@ -189,7 +191,7 @@ def summarize(
             return _print_rows(format, table, rows, output, note)
         summary = answering.summary_of(folder, ledger)
         summary = summary.only(cases) if cases else summary
-        bad = answering.exit_code(ledger)
+        bad = answering.exit_code(folder, ledger)
     if format == "json" and table is None:
         emit.as_json(summary_view.summary_data(summary))
     elif format != "table" or table is not None:
@@ -203,7 +205,8 @@ def summarize(
 
 
 def _print_rows(format: str, name: str, rows: list[dict[str, Any]], output: Path | None, note: str | None) -> int:
-    from nsw.present.terminal import console, table
+    from nsw.present.rows_view import show_rows
+    from nsw.present.terminal import console
 
     columns = list(dict.fromkeys(k for r in rows for k in r))
     if format == "json":
@@ -211,10 +214,13 @@ def _print_rows(format: str, name: str, rows: list[dict[str, Any]], output: Path
     elif format in {"csv", "parquet"}:
         _rows(format, rows, columns, output, note)
     else:
-        shown = [c for c in columns if any(r.get(c) is not None for r in rows)]
+        out = console()
         if note:
-            console().print(note, style="yellow")
-        console().print(table(name, shown, ([r.get(c) for c in shown] for r in rows)))
+            out.print(note, style="yellow")
+        if rows:
+            show_rows(out, name, rows, columns, keep=("run",))
+        else:
+            out.print(f"{name}: no rows, since no pass of this campaign that was read gives them")
     return Exit.GOOD
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.errors import Exit, NswError, UsageError
+from nsw.errors import Exit, InputError, NswError, UsageError
 
 if TYPE_CHECKING:
     import typer
@@ -23,12 +23,15 @@ def run(arguments: list[str]) -> int:
 
         print(f"nsw {__version__}")
         return Exit.GOOD
+    import io
     import sqlite3
 
     import typer
 
     from nsw.cli.app import app
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     try:
         return _flushed(app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD)
     except typer.TyperException as fault:
@@ -81,12 +84,14 @@ def _nobody_reads(code: int) -> int:
 
 
 def show(fault: NswError) -> None:
-    """Print an error on stderr: `error: ` and what it says."""
+    """Print an error on stderr: each fault behind `error: `."""
     from nsw.present.terminal import console
 
     out = console(sys.stderr)
-    out.print("error: ", style="bold red", end="", soft_wrap=True)
-    out.print(fault.render(), soft_wrap=True)
+    texts = [d.render() for d in fault.diagnostics] if isinstance(fault, InputError) else [fault.render()]
+    for text in texts:
+        out.print("error: ", style="bold red", end="", soft_wrap=True)
+        out.print(text, soft_wrap=True)
 
 
 if __name__ == "__main__":

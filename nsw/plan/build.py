@@ -41,7 +41,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
     faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded)]
     builder = _Builder(loaded, place, facts)
     runs = [run for case in cases for run in builder.runs_of(case)]
-    faults += builder.faults
+    faults += [*builder.faults, *builder.gpu_faults()]
     if not faults and not runs:
         why = "; ".join(f"{what}: {reason}" for (what, reason) in builder.absent)
         faults.append(
@@ -89,6 +89,7 @@ class _Builder:
     def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> None:
         self.faults: list[Diagnostic] = []
         self.absent: dict[tuple[str, str], list[str]] = {}
+        self._too_many = (0, 1)
         self._loaded = loaded
         self._place = place
         self._facts = facts
@@ -180,7 +181,9 @@ class _Builder:
         if self._facts.replay is not None:
             command = self._facts.replay(case.params, one.kind)
             if command is None:
-                return None, Profiled(impossible="was not recorded, so the demo has nothing to replay")
+                return None, Profiled(
+                    impossible="was not recorded; the demo replays recipes/alexnet_scaling.yaml under nsys"
+                )
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe = self._loaded.recipe
         return profiled(
@@ -205,16 +208,23 @@ class _Builder:
         )
 
     def _check_gpus(self, needs: Resources) -> None:
+        """Remember the run that asks for most beyond what the site has; one error tells of all."""
         has = self._facts.gpus_per_node
-        if has is None or needs.gpus <= has * needs.nodes:
-            return
-        site = self._place.site.name
-        what = f"{needs.gpus} GPU{'s' if needs.gpus != 1 else ''} asked, but site {site} has {has or 'none'}"
-        where = "" if needs.nodes == 1 else f" on each of the {needs.nodes} nodes"
+        if has is not None and needs.gpus > max(has * needs.nodes, self._too_many[0]):
+            self._too_many = (needs.gpus, needs.nodes)
+
+    def gpu_faults(self) -> list[Diagnostic]:
+        """The fault of asking for more GPUs than the site has, once."""
+        most, nodes = self._too_many
+        if not most:
+            return []
+        has, site = self._facts.gpus_per_node, self._place.site.name
+        what = f"{most} GPU{'s' if most != 1 else ''} asked, but site {site} has {has or 'none'}"
+        where = "" if nodes == 1 else f" on each of the {nodes} nodes"
         hint = (
             "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
         )
-        self.faults.append(self._loaded.document.diagnostic(("resources", "gpus"), what + where, hint=hint))
+        return [self._loaded.document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
 
 
 def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:

@@ -109,10 +109,10 @@ class Plan:
 
     @property
     def gpu_hours(self) -> float:
-        """At most: each run's GPUs for all of its time limit."""
-        return sum(r.resources.gpus * r.resources.time_s for r in self.runs) / 3600
+        """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
+        return sum(len(j.tasks) * j.resources.gpus * j.walltime_s for j in self.jobs) / 3600
 
     @property
     def node_hours(self) -> float:
-        """At most: each run's nodes for all of its time limit."""
-        return sum(r.resources.nodes * r.resources.time_s for r in self.runs) / 3600
+        """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
+        return sum(len(j.tasks) * j.resources.nodes * j.walltime_s for j in self.jobs) / 3600

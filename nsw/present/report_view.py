@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nsw.present.terminal import clean, duration, number, size, table
+from nsw.present.rows_view import show_rows
+from nsw.present.terminal import clean
 from nsw.tables import TABLES, count, rows
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.readers.model import Report
-
-_HIDDEN = frozenset({"run", "report", "mangled_name", "description"})
 
 
 def show_report(out: Console, report: Report, most: int) -> None:
@@ -37,20 +36,5 @@ def show_report(out: Console, report: Report, most: int) -> None:
         if not total:
             continue
         top = list(islice(rows(name, data), most))
-        columns = [c for c in TABLES[name].columns if c.name not in _HIDDEN and not c.name.endswith("_pm")
-                   and any(r[c.name] is not None for r in top)]  # fmt: skip
-        if any(c.name == "short_name" for c in columns):
-            columns = [c for c in columns if c.name != "name"]
-        heads = [c.name + (">" if c.type != "string" else "") for c in columns]
         more = f" (first {most} of {total:,})" if total > most else ""
-        out.print(table(name + more, heads, ([_cell(c.unit, r[c.name]) for c in columns] for r in top)))
-
-
-def _cell(unit: str | None, value: Any) -> str | None:
-    if value is None or isinstance(value, str | bool):
-        return value if value is None else str(value)
-    if unit == "ns":
-        return duration(value)
-    if unit in {"byte", "byte/s"}:
-        return size(value) + ("/s" if unit == "byte/s" else "")
-    return f"{value:,}" if isinstance(value, int) else number(value)
+        show_rows(out, name + more, top, TABLES[name].names)

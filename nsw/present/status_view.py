@@ -47,7 +47,8 @@ def show_status(
     )
     if head.get("note"):
         out.print(head["note"], style="yellow")
-    out.print(headline(counts))
+    flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))
+    out.print(headline(counts) + (" (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""))
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
     for what, reason, count in head["absent"]:

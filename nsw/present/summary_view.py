@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, duration, number, percent, plural, size, table
+from nsw.present.terminal import clean, duration, number, percent, plural, size, spread, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +43,14 @@ def _show_scaling(out: Console, summary: Summary) -> None:
     curve = summary.curve
     assert curve is not None
     others = list(curve.points[0].series) if curve.points else []
-    how = "while being profiled" if curve.profiled else "without a profiler"
+    repeated = any(p.runs > 1 for p in curve.points)
+    how = ("while being profiled" if curve.profiled else "without a profiler") + (
+        ", median of the runs" if repeated else ""
+    )
     title = f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({how})"
     has_communication = any(p.communication_pct is not None for p in curve.points)
-    columns = (*others, f"{curve.axis}>", f"{curve.unit or curve.figure}>", "speed-up>", "efficiency>",
+    columns = (*others, f"{curve.axis}>", f"{curve.unit or curve.figure}>", *(("range>",) if repeated else ()),
+               "speed-up>", "efficiency>",
                *(("NCCL share of GPU time>",) if has_communication else ()), "runs>")  # fmt: skip
     rows = []
     last: object = None
@@ -54,6 +58,7 @@ def _show_scaling(out: Console, summary: Summary) -> None:
         same, last = p.series == last, p.series
         rows.append(
             (*("" if same else v for v in p.series.values()), f"{p.at:g}", number(p.figure),
+             *((spread(p.least, p.most),) if repeated else ()),
              "-" if p.speedup is None else f"{p.speedup:.2f}", percent(p.efficiency_pct),
              *((percent(p.communication_pct),) if has_communication else ()), p.missing or p.runs)
         )  # fmt: skip
@@ -63,15 +68,17 @@ def _show_scaling(out: Console, summary: Summary) -> None:
 def _show_variants(out: Console, summary: Summary) -> None:
     first = summary.variants[0]
     with_gpu = any(v.gpu_ns is not None for v in summary.variants)
+    repeated = any(v.runs > 1 for v in summary.variants)
     columns = (*first.series, summary.compared or "variant", f"{first.unit or 'figure'}>",
-               f"times {summary.compared_to}>", *(("GPU time>",) if with_gpu else ()), "most time in")  # fmt: skip
+               *(("range>",) if repeated else ()), f"times {summary.compared_to}>",
+               *(("GPU time>",) if with_gpu else ()), "most time in")  # fmt: skip
     rows = [
-        (*v.series.values(), v.variant, number(v.figure), "-" if v.ratio is None else f"{v.ratio:.2f}",
-         *((duration(v.gpu_ns),) if with_gpu else ()), v.top)
+        (*v.series.values(), v.variant, number(v.figure), *((spread(v.least, v.most),) if repeated else ()),
+         "-" if v.ratio is None else f"{v.ratio:.2f}", *((duration(v.gpu_ns),) if with_gpu else ()), v.top)
         for v in summary.variants
     ]  # fmt: skip
     title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
-    out.print(table(title, columns, rows, wide="most time in"))
+    out.print(table(title + (" (median of the runs)" if repeated else ""), columns, rows, wide="most time in"))
 
 
 def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
@@ -126,11 +133,24 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     _show_shares(out, f"Python functions that take {portion} of self time", case.functions)
 
 
+def _distinct(shares: Sequence[Share]) -> list[str]:
+    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
+    names = [s.name if s.kind == "function" else s.short_name for s in shares]
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(f"[{seen[name]}] {name}" if names.count(name) > 1 else name)
+    return result
+
+
 def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:
     if shares:
-        rows = [(s.short_name if s.kind != "function" else s.name, percent(s.share_pct), percent(s.cumulative_pct),
-                 duration(s.total_ns), s.calls,
-                 duration(s.total_ns / s.calls) if s.calls else "-") for s in shares]  # fmt: skip
+        rows = [
+            (name, percent(s.share_pct), percent(s.cumulative_pct), duration(s.total_ns), s.calls,
+             duration(s.total_ns / s.calls) if s.calls else "-")
+            for name, s in zip(_distinct(shares), shares, strict=True)
+        ]  # fmt: skip
         out.print(table(title, ("name", "share>", "together>", "time>", "calls>", "mean>"), rows, wide="name"))
 
 

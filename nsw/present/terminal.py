@@ -111,6 +111,11 @@ def number(value: float | None) -> str:
     return f"{value:,.{1 if abs(value) >= 100 else 2}f}"
 
 
+def spread(least: float | None, most: float | None) -> str:
+    """The range of several measurements: 18,948 .. 28,247."""
+    return "-" if least is None or most is None else f"{number(least)} .. {number(most)}"
+
+
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
     return "-" if value is None else f"{value:.1f} %"

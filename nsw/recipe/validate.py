@@ -148,6 +148,8 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) ->
     quote = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
         return f"expected a map (key: value), found {shown(value)}", "indent its keys below it"
+    if kind == "list_type" and path == ("passes",):
+        return f"expected a list, found {shown(value)}", "such as '- baseline: {}', a line a pass"
     if kind == "list_type":
         return f"expected a list, found {shown(value)}", f"such as [{value}]" if isinstance(value, str | int) and len(
             str(value)

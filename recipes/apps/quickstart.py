@@ -67,12 +67,8 @@ def measure(product: Product, a: Matrix, b: Matrix, at_least_s: float) -> tuple[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--size", type=int, default=128, help="rows and columns of the matrices (%(default)s)"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=128, help="rows and columns of the matrices (%(default)s)")
     parser.add_argument("--variant", choices=VARIANTS, default="numpy")
     parser.add_argument("--seconds", type=float, default=0.2, help="measure at least this long (%(default)s)")
     options = parser.parse_args()

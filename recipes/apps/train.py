@@ -198,14 +198,10 @@ def torch_profiler(*, wanted: bool, rank: int) -> Iterator[None]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-a", "--arch", choices=NETWORKS, default="alexnet")
     parser.add_argument("-b", "--batch", type=int, default=32, help="images per GPU and step (%(default)s)")
-    parser.add_argument(
-        "--steps", type=int, default=20, help="training steps, warm-up included (%(default)s)"
-    )
+    parser.add_argument("--steps", type=int, default=20, help="training steps, warm-up included (%(default)s)")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts (%(default)s)")
     parser.add_argument("--amp", action="store_true", help="automatic mixed precision")
     parser.add_argument("--profile", choices=["torch"], help="profile with PyTorch's profiler")

@@ -1,5 +1,7 @@
 """Sentences that the numbers bear, each with the cases that prove it, and none where there is nothing to say."""
 
+from dataclasses import replace
+
 from nsw.analysis.cases import Figure
 from nsw.analysis.findings import findings
 from nsw.analysis.scaling import scaling
@@ -43,9 +45,23 @@ def test_copies_that_take_much_are_told_with_the_worst_case():
 
 
 def test_a_profiler_that_slowed_the_program_is_told():
-    held = Figure("speed", "images/s", "timeline", True, 80.0, 80.0, 80.0, 1)
-    (one,) = told(case(100.0, n=1, others=(held,)))
+    free = Figure("speed", "images/s", "baseline", False, 100.0, 98.0, 103.0, 3)
+    held = Figure("speed", "images/s", "timeline", True, 80.0, 79.0, 82.0, 3)
+    (one,) = told(profiled(free, held))
     assert "Profiling changed speed by up to 20 % (pass timeline, n-1)" in one.text
-    near = Figure("speed", "images/s", "timeline", True, 95.0, 95.0, 95.0, 1)
-    assert told(case(100.0, n=1, others=(near,))) == []
-    assert told(case(0.0, n=1, others=(held,))) == []
+
+
+def profiled(free, held):
+    return replace(case(100.0, n=1), figures=(free, held))
+
+
+def test_a_difference_within_the_scatter_of_the_runs_is_no_finding():
+    free = Figure("speed", "images/s", "baseline", False, 100.0, 70.0, 130.0, 3)
+    held = Figure("speed", "images/s", "timeline", True, 80.0, 60.0, 90.0, 3)
+    assert told(profiled(free, held)) == []
+
+
+def test_one_run_of_each_tells_nothing_of_the_profilers_weight():
+    free = Figure("speed", "images/s", "baseline", False, 100.0, 100.0, 100.0, 1)
+    held = Figure("speed", "images/s", "timeline", True, 10.0, 10.0, 10.0, 1)
+    assert told(profiled(free, held)) == []

@@ -62,7 +62,7 @@ def test_each_row_of_a_table_leads_back_to_its_report(demo):
 def test_the_scaling_table_as_csv(demo):
     rows = list(csv.DictReader(io.StringIO(demo.nsw("summarize", "-f", "csv").stdout)))
     assert len(rows) == 12
-    first = next(r for r in rows if r["gpus"] == "4.0" and r["batch"] == "128")
+    first = next(r for r in rows if r["gpus"] == "4" and r["batch"] == "128")
     assert (first["value"], first["unit"], first["figure"]) == ("50110.1", "images/s", "images_per_sec")
 
 

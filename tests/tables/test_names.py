@@ -54,9 +54,7 @@ def test_short_name_says_what_a_table_of_hot_spots_needs(name, wanted):
 
 def test_base_name_has_neither_scope_nor_hint():
     assert base_name("void cutlass::Kernel2<cutlass_80_simt>(cutlass_80_simt::Params)") == "Kernel2"
-    assert (
-        base_name("void at::native::reduce_kernel<512, at::native::MeanOps<float>>(float)") == "reduce_kernel"
-    )
+    assert base_name("void at::native::reduce_kernel<512, at::native::MeanOps<float>>(float)") == "reduce_kernel"
 
 
 def test_lambdas_that_python_demanglers_refuse_are_demangled():
@@ -70,17 +68,13 @@ def test_lambdas_that_python_demanglers_refuse_are_demangled():
     assert short_name(mangled) == "vectorized_elementwise_kernel<sqrt_kernel_cuda>"
 
 
-@pytest.mark.parametrize(
-    "name", ["main_69_gpu", "_Z", "_Znonsense", "_Z1f\n", "_Zé", "_Z" + "x" * 100_000, ""]
-)
+@pytest.mark.parametrize("name", ["main_69_gpu", "_Z", "_Znonsense", "_Z1f\n", "_Zé", "_Z" + "x" * 100_000, ""])
 def test_what_is_not_mangled_or_not_demanglable_stays(name):
     assert demangle(name) == name
 
 
 def test_a_name_that_would_fill_the_memory_stays_mangled_and_spoils_no_other():
-    bomb = "_Z1fN1aIiiEES_IS0_S0_E" + "".join(
-        f"S_IS{c}_S{c}_E" for c in "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    )
+    bomb = "_Z1fN1aIiiEES_IS0_S0_E" + "".join(f"S_IS{c}_S{c}_E" for c in "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     answers = demangling.demangle_all(["_Z4axpyfPf", bomb, "_Z4gemmPf"])
     assert answers == {"_Z4axpyfPf": "axpy(float, float*)", bomb: bomb, "_Z4gemmPf": "gemm(float*)"}
 

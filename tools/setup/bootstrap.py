@@ -35,9 +35,7 @@ STAMP = "nsw-setup.json"
 def main() -> None:
     """Parses the command line and brings the environment up to date."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--venv", default=".venv", help="folder of the environment, below the checkout (%(default)s)"
-    )
+    parser.add_argument("--venv", default=".venv", help="folder of the environment, below the checkout (%(default)s)")
     parser.add_argument("--dev", action="store_true", help="also what the tests need")
     options = parser.parse_args()
     venv = ROOT / options.venv
@@ -67,9 +65,7 @@ def stamp(venv: Path, *, dev: bool) -> dict[str, str | bool]:
         "pyproject": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
         "python": sys.version,
         "base": str(Path(sys.base_prefix).resolve()),
-        "place": str(
-            venv
-        ),  # scripts and the editable install hold absolute paths: a moved checkout starts anew
+        "place": str(venv),  # scripts and the editable install hold absolute paths: a moved checkout starts anew
     }
 
 
@@ -102,10 +98,7 @@ def create(venv: Path) -> None:
         fail(f"{venv} is in the way: it is no virtual environment.", "Move it aside, then try again.")
     shutil.rmtree(venv, ignore_errors=True)
     has_pip = importlib.util.find_spec("ensurepip") is not None
-    say(
-        "Creating the environment"
-        + ("." if has_pip else "; this Python comes without pip, so pip is fetched first.")
-    )
+    say("Creating the environment" + ("." if has_pip else "; this Python comes without pip, so pip is fetched first."))
     made = subprocess.run(
         [sys.executable, "-m", "venv", *([] if has_pip else ["--without-pip"]), venv],
         capture_output=True, text=True, check=False,
@@ -142,9 +135,7 @@ def run_pip(command: list[str]) -> None:
     """Runs pip; one short line a library on the terminal, everything in .cache/setup.log."""
     log: list[str] = []
     full = [*command, "--disable-pip-version-check", "--progress-bar=off", "--no-color"]
-    with subprocess.Popen(
-        full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-    ) as process:
+    with subprocess.Popen(full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         assert process.stdout
         for line in process.stdout:
             log.append(line)

@@ -79,9 +79,7 @@ def pip_settings(env: dict[str, str]) -> dict[str, str]:
             if parser.has_section(section):
                 settings |= {key.replace("_", "-"): value for key, value in parser.items(section)}
     return settings | {
-        key[4:].lower().replace("_", "-"): value
-        for key, value in env.items()
-        if key.startswith("PIP_") and value
+        key[4:].lower().replace("_", "-"): value for key, value in env.items() if key.startswith("PIP_") and value
     }
 
 
@@ -111,9 +109,7 @@ def make_opener(settings: dict[str, str]) -> urllib.request.OpenerDirector:
         try:
             context.load_verify_locations(cert)
         except OSError as error:
-            raise PipFetchError(
-                f"the certificates that PIP_CERT or pip.conf names cannot be read: {cert}"
-            ) from error
+            raise PipFetchError(f"the certificates that PIP_CERT or pip.conf names cannot be read: {cert}") from error
     handlers: list[urllib.request.BaseHandler] = [urllib.request.HTTPSHandler(context=context)]
     if proxy := settings.get("proxy"):
         handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
@@ -165,9 +161,7 @@ def html_files(body: bytes) -> list[dict[str, str]]:
             link = {name: value or "" for name, value in attrs}
             if tag == "a" and "data-yanked" not in link and "href" in link:
                 link["href"], _, mark = link["href"].partition("#")
-                links.append(
-                    {**link, "sha256": mark.removeprefix("sha256=") if mark.startswith("sha256=") else ""}
-                )
+                links.append({**link, "sha256": mark.removeprefix("sha256=") if mark.startswith("sha256=") else ""})
 
     Links().feed(body.decode("utf-8", "replace"))
     return links

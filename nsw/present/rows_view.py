@@ -1,0 +1,77 @@
+"""Rows of any table on a terminal: as many columns as fit, in their order, and a word on those that do not.
+
+Numbers are never cut: a cut number is a wrong number. Names give way first, then whole columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.present.terminal import clean, duration, number, plural, size, table
+from nsw.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
+
+# left out on a terminal: the long form of what another column tells
+_HIDDEN = frozenset({"run", "report", "mangled_name", "description"})
+_NAMES = ("short_name", "name", "kernel", "message", "text")
+_LEAST_NAME = 24
+_GAP = 3
+_UNITS = {c.name: c.unit for t in TABLES.values() for c in t.columns if c.unit in {"ns", "byte", "byte/s"}} | {
+    "bytes_per_s": "byte/s"
+}
+
+
+def show_rows(
+    out: Console, title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, keep: Iterable[str] = ()
+) -> None:
+    """Print rows; `keep` names columns that are shown though they are usually left out."""
+    kept = set(keep)
+    wanted = [
+        c for c in columns
+        if (c in kept or (c not in _HIDDEN and not c.endswith("_pm"))) and any(r.get(c) is not None for r in rows)
+    ]  # fmt: skip
+    if "short_name" in wanted and "name" in wanted:
+        wanted.remove("name")
+    cells = {c: [cell(c, r.get(c)) for r in rows] for c in wanted}
+    wide = next((c for c in _NAMES if c in wanted), None)
+    shown, left_out = _fitting(cells, wide, out.width)
+    heads = [c + (">" if _is_number(rows, c) else "") for c in shown]
+    out.print(table(title, heads, zip(*(cells[c] for c in shown), strict=True), wide=wide))
+    if left_out:
+        out.print(
+            f"({plural(len(left_out), 'column')} more with a wider terminal or --format csv: {', '.join(left_out)})",
+            style="dim",
+        )
+
+
+def cell(column: str, value: Any) -> str | None:
+    """A value for people, by the unit of its column."""
+    if value is None or isinstance(value, str | bool):
+        return value if value is None else clean(value)
+    if isinstance(value, int | float) and column in _UNITS:
+        return duration(value) if _UNITS[column] == "ns" else size(value) + ("/s" if _UNITS[column] == "byte/s" else "")
+    return f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else clean(value)
+
+
+def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    return all(isinstance(r.get(column), int | float | None) for r in rows)
+
+
+def _fitting(cells: Mapping[str, list[str | None]], wide: str | None, width: int) -> tuple[list[str], list[str]]:
+    """The columns that fit, and those that do not; the wide one counts as little as it may become."""
+    needs = {c: max([len(c), *(len(v) for v in values if v)]) + _GAP for c, values in cells.items()}
+    if wide is not None:
+        needs[wide] = min(needs[wide], _LEAST_NAME + _GAP)
+    shown, room = ([wide] if wide else []), width - 1 - (needs[wide] if wide else 0)
+    for column in cells:
+        if column != wide and needs[column] <= room:
+            shown.append(column)
+            room -= needs[column]
+        elif column != wide:
+            room = min(room, 0)  # what follows in the table's order is not moved forward
+    order = list(cells)
+    return sorted(shown, key=order.index), [c for c in order if c not in shown]
