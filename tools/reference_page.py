@@ -1,0 +1,118 @@
+"""Writes docs/reference.md: every key of recipes and sites files, from the models that read them.
+
+python tools/reference_page.py            writes the page
+python tools/reference_page.py --check    says whether it is current
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.recipe.jsonschema import recipe_schema
+from nsw.site.jsonschema import sites_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
+HEAD = """# Keys of recipes and sites files
+
+Made from the models by `tools/reference_page.py`; a test keeps it current. `nsw schema recipe|sites` prints the same as
+JSON Schema: with the line `# yaml-language-server: $schema=recipe.schema.json` on top of a file editors complete it.
+
+Wherever text is taken, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's id) and `site`
+(`name`, `python`: the interpreter, `account`). Of a command, every filled-in value stays one argument whatever it holds.
+"""
+BELOW = (
+    "Below `sites: NAME:` of a sites file (`--sites`, `$NSW_SITES`, ./sites.yaml, the user's configuration folder;"
+    " `local` and `demo` are built in)."
+)
+
+
+def page() -> str:
+    """The whole page."""
+    recipe, sites = recipe_schema(), sites_schema()
+    site = by_name(resolved(sites["properties"]["sites"], sites), sites)
+    return "\n".join(
+        [HEAD, "## Recipe", "", *table(recipe, recipe), "", "## Site", "", BELOW, "", *table(site, sites), ""]
+    )
+
+
+def table(schema: dict[str, Any], root: dict[str, Any]) -> list[str]:
+    """A Markdown table of all keys below a schema."""
+    return [
+        "| key | meaning | default |",
+        "|---|---|---|",
+        *(f"| `{k}` | {m} | {d} |" for k, m, d in keys(schema, root)),
+    ]
+
+
+def keys(
+    schema: dict[str, Any], root: dict[str, Any], path: str = "", depth: int = 0
+) -> Iterator[tuple[str, str, str]]:
+    """Key, meaning and default of a map and of the maps in it."""
+    for name, raw in schema.get("properties", {}).items():
+        inner = resolved(raw, root)
+        choices = f" ({', '.join(str(c) for c in inner['enum'])})" if "enum" in inner else ""
+        default = cell(raw["default"]) if is_plain(raw.get("default")) else ""
+        meaning = str(raw.get("description") or inner.get("description") or "").replace("|", "\\|").replace("\n", " ")
+        yield path + name, meaning + choices, default
+        if depth < 4:
+            yield from below(inner, root, path + name, depth)
+
+
+def below(inner: dict[str, Any], root: dict[str, Any], path: str, depth: int) -> Iterator[tuple[str, str, str]]:
+    """Keys of a value that is a map, a list of maps, or maps by name."""
+    if inner.get("properties"):
+        yield from keys(inner, root, f"{path}.", depth + 1)
+    elif isinstance(inner.get("items"), dict):
+        item = resolved(inner["items"], root)
+        if item.get("properties"):
+            yield from keys(item, root, f"{path}[].", depth + 1)
+    elif by_name(inner, root).get("properties"):
+        yield from keys(by_name(inner, root), root, f"{path}.NAME.", depth + 1)
+
+
+def resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """A schema with its reference followed; of alternatives the first that is a map or has choices."""
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+    for option in schema.get("anyOf", ()):
+        found = resolved(option, root)
+        if found.get("properties") or "enum" in found:
+            return found
+    return schema
+
+
+def by_name(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """What stands below the names of a map."""
+    named = schema.get("additionalProperties")
+    values = [named] if isinstance(named, dict) else list(schema.get("patternProperties", {}).values())
+    return resolved(values[0], root) if values else {}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a default is worth a cell: a scalar or a list of scalars, and not empty."""
+    if isinstance(value, list):
+        return bool(value) and not any(isinstance(v, dict | list) for v in value)
+    return value is not None and value != "" and not isinstance(value, dict)
+
+
+def cell(value: Any) -> str:
+    """A default as a cell."""
+    return f"`{json.dumps(value)}`".replace("|", "\\|")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    if arguments == ["--check"]:
+        return 0 if PAGE.read_text(encoding="utf-8") == page() else 1
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
