@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KINDS = ("kernel", "memcpy", "memset")
 _CHUNK = 50_000
 _COPY = re.compile(r"\((\w+) -> (\w+)\)")
+_COPY_OR_SET = re.compile(r"Mem(?:cpy|set) (?:\w+ )?\(\w[\w ]*(?: -> [\w ]+)?\)\Z")  # no function with parameters
 _DTYPE_BYTES = {
     "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Short": 2, "Byte": 1, "Char": 1, "Bool": 1,
     "Float8_e4m3fn": 1, "Float8_e5m2": 1,
@@ -64,7 +65,8 @@ def named(name: str) -> Row:
     text = name.encode("utf-8", "replace").decode()  # JSON may hold half a character
     clear = demangle(text)
     mangled = {"mangled_name": text} if clear != text else {}
-    return {"name": clear, "short_name": short_name(clear)} | mangled
+    short = clear if _COPY_OR_SET.match(clear) else short_name(clear)
+    return {"name": clear, "short_name": short} | mangled
 
 
 def communication(trace: Trace) -> list[Row]:

@@ -32,6 +32,9 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
     is of the operator with the same external id; `device_ns` of an operator holds that of its children. The
     share is in per cent of the GPU time whose operator is known; None without any.
+
+    The profiler's own pauses (category `overhead`) stay in the operator they fell into: PyTorch's table takes them
+    off, but a trace does not say on which thread they were.
     """
     device = _device_time(trace)
     walk = _Walk(trace, device)

@@ -26,6 +26,7 @@ _MAGIC: Final = b"NVR\0"
 _SUFFIXES: Final = (".ncu-rep", ".nsight-cuprof-report", ".nsight-cuprof")
 _VERSION: Final = re.compile(rb"(20[12]\d\.\d{1,2}\.\d{1,2}(?:\.\d{1,3})?) \(build")
 _TRIES: Final = 3  # different ncu
+_LOOKED_AT: Final = 65536  # bytes of either end that are searched for the version
 _LAUNCH: Final = (
     "launch_id", "kernel", "mangled_name", "device_name", "compute_capability", "grid", "block_size",
 )  # fmt: skip
@@ -129,7 +130,10 @@ def _explain(report: Report, path: Path, failures: list[str]) -> None:
 
 
 def _made_by(path: Path) -> str | None:
-    """The version of the ncu that made the report, which stands in its header as text."""
+    """The version of the ncu that made the report: text in its header, or in the session at its end."""
     with path.open("rb") as file:
-        found = _VERSION.search(file.read(65536))
+        found = _VERSION.search(file.read(_LOOKED_AT))
+        if found is None and (rest := path.stat().st_size - _LOOKED_AT) > 0:
+            file.seek(-min(rest, _LOOKED_AT), 2)
+            found = _VERSION.search(file.read(_LOOKED_AT))
     return found[1].decode() if found else None
