@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
 from nsw.cli.planning import renderer
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -42,18 +42,23 @@ class _Open:
 def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign.begin import Ingredients, begin
+    from nsw.campaign.lock import differences, taken
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
+    from nsw.transport.local import LocalTransport
 
     made, loaded, place, known = places.make_plan(recipe, site, sites)
-    show_plan(console(sys.stderr), made, [w.render() for w in loaded.warnings])
+    before, here = loaded.recipe.lock, LocalTransport()
+    lock = taken(made.files, loaded.folder, place.site.name, here, before)
+    warnings = [w.render() for w in loaded.warnings] + (differences(before, lock, here) if before else [])
+    show_plan(console(sys.stderr), made, warnings)
     _confirm(made, place, yes)
     render = renderer(made, place, known)
-    data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    data.setdefault("app", {})["files"] = [f"app/{name}" for _, name in made.files]
-    if not made.files:
-        del data["app"]["files"]
+    # with every default written out: another version of nsw may have others
+    data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data["app"]["files"] = [f"app/{name}" for _, name in made.files]
     data.pop("sites", None)
+    data["lock"] = lock.model_dump(mode="json", exclude_none=True) | {"tools": before.tools if before else {}}
     folder = begin(
         folders.root(root),
         made,
@@ -114,6 +119,18 @@ def cancel(campaign: str | None, root: Path | None) -> int:
         from nsw.present.status_view import headline
 
         print(headline(ledger.counts()))
+    return Exit.GOOD
+
+
+def throttle(running: int, campaign: str | None, root: Path | None) -> int:
+    """Change how many tasks run at a time; the nsw that drives the campaign reads it from the ledger."""
+    folder = folders.find(folders.root(root), campaign)
+    with Ledger(folder.ledger) as ledger:
+        ledger.set_meta(AT_A_TIME, str(running))
+        left = sum(n for state, n in ledger.counts().items() if state not in ENDED)
+    print(f"{folder.id}: {plural(running, 'task')} at a time; {plural(left, 'run')} not over")
+    if left and not folders.is_driven(folder):
+        print(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
     return Exit.GOOD
 
 
@@ -179,6 +196,7 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
 def _carry_out(folder: folders.CampaignFolder) -> int:
     from nsw import __version__
     from nsw.campaign.build_step import prepare
+    from nsw.campaign.lock import finish
     from nsw.present.status_view import headline
 
     with _opened(folder) as it:
@@ -191,6 +209,8 @@ def _carry_out(folder: folders.CampaignFolder) -> int:
                     it.watch.say(f"{plural(adopted, 'submission')} in doubt found again")
                 it.driver.run()
             answering.read_reports(folder, it.ledger)
+            for told in finish(folder, it.transport, it.scratch):
+                it.watch.say(f"warning: {told}")
         except KeyboardInterrupt:
             it.log.say("interrupted")
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")

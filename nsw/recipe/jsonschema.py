@@ -10,7 +10,7 @@ from typing import Any
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SHIPPED = Path(__file__).with_name("recipe.schema.json")
 _REF = "#/$defs/"
-_NOT_PER_SITE = ("nsw", "name", "sites")
+_NOT_PER_SITE = ("nsw", "name", "lock", "sites")
 
 
 def recipe_schema() -> dict[str, Any]:

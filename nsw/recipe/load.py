@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.matrix import Case
 
-_NOT_PER_SITE = frozenset({"nsw", "name", "sites"})
+_NOT_PER_SITE = frozenset({"nsw", "name", "lock", "sites"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from nsw.recipe.fields import (
     Text,
     Variable,
 )
+from nsw.recipe.lock import Lock
 from nsw.recipe.parameters import Matrix, Range, Scalar
 from nsw.recipe.passes import (
     BaselinePass,
@@ -236,6 +237,7 @@ class Recipe(Model):
         default=None,
         description="Whether the first run goes ahead alone: on, off, runs above N; else as the site says.",
     )
+    lock: Lock | None = Field(default=None, description="Of a recipe that a campaign left: with what it was done.")
     sites: dict[Name, dict[str, Any] | None] = Field(
         default={}, description="What only one site needs, by site: laid over the rest of the recipe."
     )

@@ -1,0 +1,152 @@
+"""The lock of a campaign: what it was made with, taken down to be compared when its recipe is run again."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw import __version__
+from nsw.recipe.lock import Lock, LockedGit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.transport.model import Transport
+
+_GIT_S = 30.0
+_NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu"})
+_READ = (
+    "bash", "-c", 'cd "$1/provenance" 2>/dev/null || exit 0; cat ./*/host; echo =; cat ./*/gpus.csv 2>/dev/null', "nsw",
+)  # fmt: skip
+_DRIVER = 3  # column of gpus.csv
+
+
+def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Transport, before: Lock | None) -> Lock:
+    """The lock of a campaign that begins now.
+
+    Args:
+        files: The application's files: where they are, their name beside the program.
+        home: The recipe's folder, where the application is taken to be when it has no files.
+        site: The site's name.
+        transport: This machine, where git is asked.
+        before: The lock of the recipe that is run again: with the same files they came from where it says.
+    """
+    files = list(files)
+    known = dict(item for source, name in files for item in _hashes(Path(source), name))
+    if before is not None and before.files == known:
+        git = before.git
+    else:
+        folder = Path(files[0][0]).absolute().parent if files else home.absolute()
+        git = git_state(folder, transport)
+    return Lock(
+        version=__version__,
+        site=site,
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        files=known,
+        git=git,
+    )
+
+
+def _hashes(source: Path, name: str) -> Iterator[tuple[str, str]]:
+    if source.is_dir():
+        for file in sorted(p for p in source.rglob("*") if p.is_file()):
+            yield f"{name}/{file.relative_to(source).as_posix()}", _hash(file)
+    elif source.is_file():
+        yield name, _hash(source)
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def git_state(folder: Path, transport: Transport) -> LockedGit | None:
+    """The commit that a folder is at, and whether it was changed since; None outside git."""
+    git = ("git", "-C", str(folder))
+    head = transport.run([*git, "rev-parse", "--verify", "HEAD"], timeout=_GIT_S, without=("GIT_",))
+    if head.returncode != 0:
+        return None
+    changed = transport.run([*git, "status", "--porcelain", "--", "."], timeout=_GIT_S, without=("GIT_",))
+    return LockedGit(
+        folder=str(folder),
+        commit=head.stdout.strip(),
+        dirty=changed.returncode != 0 or bool(changed.stdout.strip()),
+    )
+
+
+def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
+    """What is not as it was, before anything runs."""
+    told = [
+        f"the lock is of {what} {old}, and this is {new}"
+        for what, old, new in (("nsw", before.version, now.version), ("site", before.site, now.site))
+        if old != new
+    ]
+    told += [f"app/{name} {how} since the lock was written" for name, how in _changed(before.files, now.files)]
+    source = git_state(Path(before.git.folder), transport) if before.git else None
+    if before.git and source and source.commit != before.git.commit:
+        told.append(
+            f"{source.folder} has gone on from commit {before.git.commit[:12]} to {source.commit[:12]}"
+            f"{'; the files beside the lock are run' if before.files else ''}"
+        )
+    if before.git and before.git.dirty and not before.files:
+        told.append(f"what was run then was not all in commit {before.git.commit[:12]} of {before.git.folder}")
+    return told
+
+
+def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
+
+
+def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[str]:
+    """Write down which profilers and driver the jobs met; what differs from the recipe's own lock is returned."""
+    import yaml
+
+    head, recipe = _read_recipe(folder)
+    lock = recipe.get("lock")
+    said = transport.run([*_READ, scratch], timeout=60)
+    tools = tools_of(said.stdout)
+    if not isinstance(lock, dict) or not tools:
+        return []
+    before = lock.get("tools") or {}
+    told = [
+        f"{name} was {before[name]}, and here it is {version}"
+        for name, version in tools.items()
+        if before.get(name, version) != version
+    ]
+    if before != tools:
+        lock["tools"] = tools
+        part = folder.recipe.with_suffix(".part")
+        part.write_text(head + yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        part.replace(folder.recipe)
+    return told
+
+
+def _read_recipe(folder: CampaignFolder) -> tuple[str, dict[str, object]]:
+    """The comments at its head, and the recipe."""
+    import yaml
+
+    text = folder.recipe.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    head = "".join(lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)])
+    recipe: dict[str, object] = yaml.safe_load(text)
+    return head, recipe
+
+
+def tools_of(provenance: str) -> dict[str, str]:
+    """Versions in what the jobs wrote: lines `tool=version`, a line `=`, then nvidia-smi's tables."""
+    hosts, _, gpus = provenance.partition("\n=\n")
+    found: dict[str, set[str]] = {}
+    for line in hosts.splitlines():
+        name, equals, version = line.partition("=")
+        if equals and version.strip() and name and name not in _NOT_TOOLS:
+            found.setdefault(name, set()).add(version.strip())
+    for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
+        if len(row) > _DRIVER and row[0].isdigit():
+            found.setdefault("driver", set()).add(row[_DRIVER])
+    return {name: " | ".join(sorted(found[name])) for name in sorted(found)}
