@@ -24,7 +24,7 @@ Made from the models by `tools/reference_page.py`; a test keeps it current. `nsw
 JSON Schema: with the line `# yaml-language-server: $schema=recipe.schema.json` on top of a file editors complete it.
 
 Wherever text is taken, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's id) and `site`
-(`name`, `python`: the interpreter, `account`). Of a command, every filled-in value stays one argument whatever it holds.
+(`name`, `python`: the interpreter, `account`). Every value filled into a command stays one argument whatever it holds.
 """
 BELOW = (
     "Below `sites: NAME:` of a sites file (`--sites`, `$NSW_SITES`, ./sites.yaml, the user's configuration folder;"

@@ -5,7 +5,6 @@ Made once: a stamp inside the environment says what it was made from, and a seco
 ends at once.
 """
 
-# ruff: noqa: INP001
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036  an older python3 is met before anything says that it is too old

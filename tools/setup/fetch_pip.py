@@ -4,7 +4,6 @@ Asks where pip itself would ask: PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, pip.conf, H
 PIP_CERT and SSL_CERT_FILE count. The wheel's SHA-256 must be the one that the index states.
 """
 
-# ruff: noqa: INP001
 from __future__ import annotations
 
 import base64
