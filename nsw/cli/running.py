@@ -62,10 +62,29 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     folder = begin(
         folders.root(root),
         made,
-        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), place.site.scratch, render),
+        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), _scratch(place), render),
     )
     print(f"campaign {folder.path}", file=sys.stderr)
     return _carry_out(folder)
+
+
+def _scratch(place: LoadedSite) -> str | None:
+    """The site's scratch folder with its $VARIABLES and ~ filled in; on this machine they are ours.
+
+    Raises:
+        UsageError: A variable is not set, or the path is not absolute.
+    """
+    given = place.site.scratch
+    if given is None or place.site.transport.kind != "local":
+        return given
+    import os.path
+
+    path = os.path.expanduser(os.path.expandvars(given))  # noqa: PTH111  with the variables' expansion in one line
+    if "$" in path or not path.startswith("/"):
+        raise UsageError(
+            f"scratch of site {place.site.name} is {path}: it must be an absolute path, and its variables must be set"
+        )
+    return path
 
 
 def resume(campaign: str | None, root: Path | None) -> int:

@@ -176,3 +176,17 @@ def test_a_recipe_of_which_nothing_can_be_done_is_refused(road):
     assert done.returncode == 2
     assert "nothing of this recipe can be done on site here" in done.stderr
     assert not road.root.exists()
+
+
+def test_the_sites_scratch_folder_takes_variables_of_this_machine(road):
+    road.environment["PLACE"] = str(road.home / "far away")
+    (road.home / "sites.yaml").write_text(
+        "nsw: 1\nsites: {here: {scheduler: local, gpus: {per_node: 0}, scratch: $PLACE/nsw}}\n"
+    )
+    done = road.run(HEAD + "app: {command: echo hello}\n")
+    assert done.returncode == 0, done.stderr
+    assert list((road.home / "far away" / "nsw").glob("*/runs/*/attempt-1/stdout"))
+    del road.environment["PLACE"]
+    done = road.run(HEAD + "app: {command: echo hello}\n")
+    assert done.returncode == 2
+    assert "its variables must be set" in done.stderr
