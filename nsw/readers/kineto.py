@@ -101,7 +101,7 @@ def _summary(trace: Trace, kind: int) -> list[Row]:
     """Statistics by name of one kind of host event."""
     import numpy as np
 
-    from nsw.readers.nsys_statistics import group, statistics, with_shares
+    from nsw.readers.statistics import group, statistics, with_shares
 
     chosen = np.asarray(trace.host.kind) == kind
     grouped = group(np.asarray(trace.host.name)[chosen], np.asarray(trace.host.duration)[chosen])

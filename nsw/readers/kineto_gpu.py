@@ -34,7 +34,7 @@ def gpu_summary(trace: Trace) -> list[Row]:
     """A row a kernel, copy or memset name, most time first."""
     import numpy as np
 
-    from nsw.readers.nsys_statistics import group, statistics, with_shares
+    from nsw.readers.statistics import group, statistics, with_shares
 
     gpu = trace.gpu
     if not len(gpu.kind):
@@ -73,8 +73,8 @@ def communication(trace: Trace) -> list[Row]:
     """NCCL kernels by collective; bytes where each of them tells its elements and their type."""
     import numpy as np
 
-    from nsw.readers.nsys_gpu import nccl_operation
-    from nsw.readers.nsys_statistics import statistics, with_shares
+    from nsw.readers.communication import nccl_operation
+    from nsw.readers.statistics import statistics, with_shares
 
     operations = {number: nccl_operation(name) for name, number in trace.names.items() if "nccl" in name}
     found: dict[str, tuple[list[int], list[int | None]]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys_collect import Collected, collect
@@ -15,13 +14,13 @@ from nsw.readers.nsys_source import (
     process_of,
     require_integers,
 )
-from nsw.readers.nsys_statistics import group, merge, statistics, with_shares
+from nsw.readers.statistics import group, merge, statistics, with_shares
+from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from nsw.readers.nsys_source import IntArray, Source
     from nsw.tables import Row
 
-_VERSION = re.compile(r"_v\d{4,5}\Z")  # cudaLaunchKernel_v7000, cudaGraphLaunch_v10000
 _OPENACC = {
     "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "data",
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "compute",
@@ -32,7 +31,7 @@ _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MP
 
 def api_summary(source: Source) -> list[Row]:
     """Calls of the CUDA runtime and driver; versions of one call (`_v3020`) are one row."""
-    return _by_name(source, RUNTIME, unversioned)
+    return _by_name(source, RUNTIME, api_name)
 
 
 def osrt_summary(source: Source) -> list[Row]:
@@ -85,11 +84,6 @@ def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
     labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
     pid = pid_of(found, "globalTid")
     return with_shares([{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()])
-
-
-def unversioned(name: str) -> str:
-    """The name of an API call less the version of its interface."""
-    return _VERSION.sub("", name)
 
 
 def _constructs(source: Source, table: str) -> list[Row]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_source import DURATION, NULL, TableFault, has_columns, require_integers
-from nsw.readers.nsys_statistics import Grouped, group
+from nsw.readers.statistics import Grouped, group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

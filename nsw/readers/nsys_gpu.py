@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.communication import nccl_operation
 from nsw.readers.nsys_calls import pid_of
 from nsw.readers.nsys_collect import Collected, collect
 from nsw.readers.nsys_facts import origin
@@ -20,7 +20,7 @@ from nsw.readers.nsys_source import (
     require_integers,
     total,
 )
-from nsw.readers.nsys_statistics import merge, statistics, with_shares
+from nsw.readers.statistics import merge, statistics, with_shares
 
 if TYPE_CHECKING:
     from nsw.readers.nsys_source import IntArray, Source
@@ -34,12 +34,6 @@ COPY_KINDS = {
     13: "Unified Device-to-Device",
 }  # fmt: skip
 _UNIFIED = (11, 12, 13)
-_NCCL = re.compile(
-    r"\bnccl(?:Dev)?(?:Kernel)?_?(AllReduce|AllGather|AllToAllV?|ReduceScatter|Broadcast|Reduce|SendRecv|Gather|Scatter"
-    r"|Generic)",
-    re.IGNORECASE,
-)
-_NCCL_KERNEL = re.compile(r"\bnccl(?:Dev)?Kernel|\bnccl\w*Kernel")
 
 
 @dataclass(slots=True)
@@ -128,15 +122,6 @@ def _add_kernels(source: Source, found: Collected, work: GpuWork) -> None:
     for operation, values in merge(found.grouped, operations).items():
         if operation is not None:
             work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(values))
-
-
-def nccl_operation(kernel: str) -> str | None:
-    """The collective of an NCCL kernel, AllReduce of ncclDevKernel_AllReduce_Sum_f32_RING(...); or None."""
-    head = kernel.split("(", 1)[0]
-    if not _NCCL_KERNEL.search(head):
-        return None
-    match = _NCCL.search(head)
-    return match[1] if match else "other"
 
 
 def copy_labels(source: Source) -> dict[int, str]:

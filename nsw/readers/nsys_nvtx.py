@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_source import NULL, NVTX, TEXT, TableFault, has_columns, require_integers
-from nsw.readers.nsys_statistics import group, merge, statistics, with_shares
+from nsw.readers.statistics import group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
     from nsw.readers.nsys_source import Batch, IntArray, Source

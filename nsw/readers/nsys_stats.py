@@ -75,8 +75,10 @@ def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
             gpu, api = make.combined(grid, marks)
             collected.kernels(gpu, grid)
             collected.simple("api_summary", api, grid)
-        case "api" | "osrt":
-            collected.simple(f"{kind}_summary", make.calls(grid, marks), grid)
+        case "api":
+            collected.simple("api_summary", make.api_calls(grid, marks), grid)
+        case "osrt":
+            collected.simple("osrt_summary", make.calls(grid, marks), grid)
         case "openacc":
             collected.simple("openacc_summary", make.openacc(grid, marks), grid)
         case "nvtx":

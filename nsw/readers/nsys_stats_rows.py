@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys_stats_columns import Marks, column
 from nsw.readers.nsys_stats_kinds import nvtx_style, openacc_kind, title_unit
-from nsw.readers.nvprof_state import gpu_kind
 from nsw.readers.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.tables.names import short_name
+from nsw.tables.kinds import gpu_kind
+from nsw.tables.names import api_name, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,7 +141,7 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
     for _, cells.cells in grid.rows:
         name, category = cells.text("operation"), cells.text("category")
         if category == "CUDA_API":
-            api.append({"name": name} | _statistics(cells))
+            api.append({"name": api_name(name)} | _statistics(cells))
         else:
             gpu.append(named(name) | _statistics(cells))
     if api and gpu:
@@ -163,8 +163,13 @@ def sizes(grid: Grid, marks: Marks) -> list[Row]:
 
 
 def calls(grid: Grid, marks: Marks) -> list[Row]:
-    """api_summary or osrt_summary rows."""
+    """Rows of calls: osrt_summary."""
     return list(_each(grid, marks, lambda c: {"name": c.text("name")} | _statistics(c)))
+
+
+def api_calls(grid: Grid, marks: Marks) -> list[Row]:
+    """api_summary rows: calls of CUDA less the version in their names."""
+    return [row | {"name": api_name(row["name"])} for row in calls(grid, marks)]
 
 
 def openacc(grid: Grid, marks: Marks) -> list[Row]:
@@ -260,7 +265,7 @@ def gpu_trace(grid: Grid, marks: Marks) -> list[Row]:
 
 def api_trace(grid: Grid, marks: Marks) -> list[Row]:
     """api_trace rows."""
-    return list(_each(grid, marks, lambda c: {"name": c.text("name")} | _traced(c, "start", "duration")))
+    return list(_each(grid, marks, lambda c: {"name": api_name(c.text("name"))} | _traced(c, "start", "duration")))
 
 
 def launches(grid: Grid, marks: Marks) -> list[Row]:
@@ -292,7 +297,7 @@ def launch_trace(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
         return row
 
     def call(cells: Cells) -> Row:
-        row = {"name": cells.text("api function")} | _traced(cells, "api start", "api dur")
+        row = {"name": api_name(cells.text("api function"))} | _traced(cells, "api start", "api dur")
         row.pop("device", None)
         return row
 

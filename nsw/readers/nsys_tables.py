@@ -9,7 +9,7 @@ from nsw.readers import nsys_calls, nsys_facts, nsys_gpu, nsys_nvtx, nsys_traces
 from nsw.readers.nsys_diagnostics import diagnostics
 from nsw.readers.nsys_projection import nvtx_gpu_summary
 from nsw.readers.nsys_source import TableFault
-from nsw.readers.nsys_statistics import with_shares
+from nsw.readers.statistics import with_shares
 from nsw.tables import TABLES, TRACES
 
 if TYPE_CHECKING:

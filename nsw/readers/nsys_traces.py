@@ -45,14 +45,14 @@ def gpu_trace(source: Source) -> pa.Table:
 
 def api_trace(source: Source) -> pa.Table:
     """Every call of the CUDA runtime and driver, by start; names are those of api_summary."""
-    from nsw.readers.nsys_calls import unversioned
+    from nsw.tables.names import api_name
 
     def more(batch: Batch) -> dict[str, Any]:
         tid = batch["globalTid"]
         return {
             "pid": _part(tid, 24),
             "tid": _part(tid, 0),
-            "name": _names(source, batch["nameId"], unversioned),
+            "name": _names(source, batch["nameId"], api_name),
         }
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}

@@ -143,13 +143,3 @@ def split_device(text: str) -> tuple[str | None, int | None]:
         return None, None
     found = _DEVICE.match(text)
     return (found["name"], int(found["ordinal"])) if found else (text, None)
-
-
-def gpu_kind(name: str) -> str:
-    """kernel, memcpy, memset or um, by the printed name."""
-    if not name.startswith("["):
-        return "kernel"
-    if name.startswith("[Unified Memory"):
-        return "um"
-    lower = name.lower()
-    return "memcpy" if "memcpy" in lower else "memset" if "memset" in lower else "kernel"

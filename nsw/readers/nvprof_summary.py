@@ -6,9 +6,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.nvprof_state import gpu_kind
 from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import Quantity, duration, percent, whole
+from nsw.tables.kinds import gpu_kind
+from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
@@ -188,7 +189,7 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any]
         sink.add("gpu_summary", row)
         return row
     if section == "api":
-        sink.add("api_summary", {**origin, "name": name, **row})
+        sink.add("api_summary", {**origin, "name": api_name(name), **row})
     elif section == "openacc":
         sink.add("openacc_summary", {**origin, "name": name, "kind": openacc_kind(name), **row})
     elif section == "openmp":

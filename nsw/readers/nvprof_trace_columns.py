@@ -8,9 +8,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof_metrics import metric_value
-from nsw.readers.nvprof_state import gpu_kind, split_device
+from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_times import whole_ns
 from nsw.readers.quantities import rate, size, whole
+from nsw.tables.kinds import gpu_kind
+from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +27,6 @@ _CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
 _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _NVTX = ("[Range start]", "[Range end]", "[Marker]")
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
-_VERSION = re.compile(r"_v\d{3,5}\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
 KNOWN: Final = {
@@ -193,7 +194,7 @@ class TraceColumns:
         if correlation is None and call[2] and (found := _CORRELATION.match(call[2])):
             correlation = int(found[2])
         own = (*start, *self._time(cells, self._duration_at), correlation)
-        self._append(self._api, (_VERSION.sub("", call[1]),), own)
+        self._append(self._api, (api_name(call[1]),), own)
 
     def _append(self, table: Columns, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
         stream = self._stream
