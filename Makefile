@@ -9,7 +9,7 @@ TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test soak check bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-8s %s\n' "$$target" "$$text"; done
@@ -25,6 +25,10 @@ test: ## run every test
 	@$(SETUP) --dev
 	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
 	@"$(BIN)/python" -m pytest $(ARGS) $(TESTS)
+
+soak: ## kill nsw, sbatch and Slurm hundreds of times (20 minutes; NSW_SOAK_SEED, NSW_SOAK_KILLS)
+	@$(SETUP) --dev
+	@"$(BIN)/python" -m pytest $(ARGS) -m soak tests/soak
 
 check: ## lint, formatting and types
 	@$(SETUP) --dev

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.collect import KEPT_FILES, collect, read_tail, run_folder
-from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.campaign.ledger import AT_A_TIME, Ledger, Reading, RunRow, State
 from nsw.campaign.submitting import submission_name, submissions
 from nsw.campaign.witness import Status, Verdict, judge, last_words, parse_status
 from nsw.errors import NswError, RefusedError, UnreachableError
@@ -99,6 +99,8 @@ class Driver:
 
     def step(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
+        if limit := self._ledger.meta(AT_A_TIME):
+            self._scheduler.limit(int(limit))
         self._settle_doubts()
         self._canary.check()
         if self._scheduler.shares_machine:
@@ -113,7 +115,6 @@ class Driver:
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs: all that are not over, or those named. What a cancelled task had finished stays."""
-        (self._folder.path / _CANCEL).unlink(missing_ok=True)
         self._poll(at_once=True)  # what has ended by itself keeps its own reason
         chosen = None if runs is None else set(runs)
         rows = [r for r in self._ledger.runs("state IN ('planned','intent','submitted','queued','running')")
@@ -127,6 +128,7 @@ class Driver:
             reason="cancelled by nsw cancel",
         )
         self._close_what_is_over()
+        (self._folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._changed([r.id for r in rows])
 
     def _cancel_asked(self) -> bool:

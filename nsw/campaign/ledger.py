@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Plan
 
 VERSION = 1
+AT_A_TIME = "at_a_time"  # meta: how many tasks may run at the same time, when a person changed it
 _SOME = 500  # values in one statement; SQLite's own limit was once 999
 
 

@@ -39,15 +39,17 @@ Sites = Annotated[
 ]
 Root = Annotated[
     Path | None,
-    typer.Option("--root", help="Folder of campaigns [NSW_ROOT or ./campaigns].", show_default=False),
+    typer.Option("--root", help="Folder of campaigns; NSW_ROOT or ./campaigns if not given.", show_default=False),
 ]
 Campaign = Annotated[
     str | None,
-    typer.Argument(help="Campaign: folder, id or its beginning [the newest].", show_default=False),
+    typer.Argument(help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False),
 ]
 CampaignOption = Annotated[
     str | None,
-    typer.Option("--campaign", "-c", help="Campaign: folder, id or its beginning [the newest].", show_default=False),
+    typer.Option(
+        "--campaign", "-c", help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False
+    ),
 ]
 Format = Annotated[_Format, typer.Option("--format", "-f", help="How data is printed.")]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
@@ -122,7 +124,9 @@ def resume(campaign: Campaign = None, root: Root = None) -> None:
 def retry(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="Runs to do again [all that failed, were lost or cancelled].", show_default=False),
+        typer.Argument(
+            help="Runs to do again; if none is named, all that failed, were lost or cancelled.", show_default=False
+        ),
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
@@ -142,6 +146,21 @@ def cancel(campaign: Campaign = None, root: Root = None) -> None:
     from nsw.cli import running
 
     raise typer.Exit(running.cancel(campaign, root))
+
+
+@app.command()
+def throttle(
+    running: Annotated[int, typer.Argument(min=1, metavar="N", help="Jobs and array tasks.", show_default=False)],
+    campaign: Campaign = None,
+    root: Root = None,
+) -> None:
+    """Change how many of a campaign's jobs and array tasks run at a time, while it runs.
+
+    The nsw that drives it hears of it at once, on Slurm with one scontrol for an array; what runs already goes on.
+    """
+    from nsw.cli import running as commands
+
+    raise typer.Exit(commands.throttle(running, campaign, root))
 
 
 @app.command()
@@ -194,7 +213,7 @@ def summarize(
         str | None,
         typer.Option(
             "--table",
-            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, or one of reports'.",
+            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, gpu_summary ...",
             show_default=False,
         ),
     ] = None,

@@ -12,6 +12,7 @@ from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.schedulers import slurm
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.slurm import Native
+from nsw.schedulers.throttles import Throttles
 from nsw.transport.runner import PATIENT, Runner
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _SAY_AFTER_S = 600.0  # of polls that failed
 _ABSENT = 3  # polls in a row without a trace: lost
 _STALE = 10  # polls in a row in which only the history still calls it alive: lost too
 _FIND_MINUTES = 60 * 24 * 14
+_ARRIVES_S = 2.0  # a submission whose sbatch was killed may still be on its way to the controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,6 @@ class _Memory:
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     absent: dict[tuple[str, int], int] = field(default_factory=dict)
-    throttles: dict[str, int] = field(default_factory=dict)
 
 
 class BatchScheduler:
@@ -106,6 +107,7 @@ class BatchScheduler:
         )
         self._pace = _Pace(clock, draw)
         self._memory = _Memory()
+        self._throttles = Throttles(limits.in_flight, self._throttle)
         self._most: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
 
@@ -122,7 +124,7 @@ class BatchScheduler:
 
     def room(self, in_flight: Sequence[Submission]) -> int:
         """An array's worth, as long as there are fewer submissions than tasks may run at the same time."""
-        if len(in_flight) >= self._limits.in_flight or self._clock() < self._full_until:
+        if len(in_flight) >= self._throttles.limit or self._clock() < self._full_until:
             return 0
         return self.most_tasks()
 
@@ -134,24 +136,31 @@ class BatchScheduler:
             UnreachableError: In doubt.
         """
         self._make_folder()
-        share = self._share(len(self._memory.throttles) + 1)
+        share = self._throttles.make_way(len(submission.tasks))
         argv = slurm.submit_command(submission, log=self._log(submission), comment=self._comment, throttle=share)
         result = self._runner.run(argv, timeout=120)
         job = slurm.parse_submitted(result.stdout) if result.returncode == 0 else None
         if job is None:
             self._not_submitted(submission, result)
             return None
-        if len(submission.tasks) > 1:
-            self._memory.throttles[submission.name] = share
+        native = slurm.native_of(submission, job)
+        self._throttles.begun(submission, native, share)
         self._pace.reset()
-        return str(slurm.native_of(submission, job))
+        return str(native)
 
     def find(self, submission: Submission) -> str | None:
-        """By name: squeue, then sacct.
+        """By name: squeue, then sacct; once more after a moment, for the controller may be about to take it.
 
         Raises:
             UnreachableError: One of them could not be asked.
         """
+        found = self._look_up(submission)
+        if found is None:
+            self._sleep(_ARRIVES_S)
+            found = self._look_up(submission)
+        return found
+
+    def _look_up(self, submission: Submission) -> str | None:
         queue = self._ask(slurm.queue_command([submission.name]), "asking squeue for a job by its name")
         lines = slurm.parse_queue(queue.stdout)
         if self._facts.accounting and not any(line.name == submission.name for line in lines):
@@ -178,7 +187,7 @@ class BatchScheduler:
         changed = any(self._memory.answers.get(name) != answers for name, answers in told.items())
         self._memory.answers = told
         self._pace.asked(changed=changed)
-        self._rebalance(submissions, told)
+        self._throttles.rebalance(submissions, told)
         return told
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
@@ -191,6 +200,12 @@ class BatchScheduler:
         if argv is not None:
             self._runner.need(argv, timeout=120, what="jobs could not be cancelled", retry=PATIENT)
         self._pace.reset()
+
+    def limit(self, running: int) -> None:
+        """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""
+        if running != self._throttles.limit:
+            self._throttles.limit = running
+            self._pace.next = self._clock()
 
     def wait(self, seconds: float) -> None:
         """Sleep until it is time to ask, at most so long."""
@@ -216,7 +231,7 @@ class BatchScheduler:
         if slurm.is_full(result):
             self._learn_room(len(submission.tasks), result)
             return
-        if result.returncode == 0 or slurm.transient(result) or slurm.not_sent(result):
+        if result.returncode == 0 or slurm.in_doubt(result):
             raise UnreachableError(CommandError(result, what="sbatch gave no job id").message)
         said, key, hint = slurm.refusal(result)
         raise RefusedError(f"sbatch refused the job: {said}", key=key, hint=hint)
@@ -230,26 +245,8 @@ class BatchScheduler:
             self._say(f"the queue takes no more of your jobs for now ({slurm.refusal(result)[0]}); nsw goes on trying")
         self._full_until = self._clock() + _MOST_S
 
-    def _share(self, arrays: int) -> int:
-        return max(1, self._limits.in_flight // max(1, arrays))
-
-    def _rebalance(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
-        """Share what may run at the same time among the arrays that still have tasks to start."""
-        arrays = [
-            (s, native)
-            for s in submissions
-            if (native := Native.parse(s.native_id)) and native.offset is not None
-            and any(a.phase is Phase.QUEUED for a in told[s.name].values())
-        ]  # fmt: skip
-        share = self._share(len(arrays))
-        known = self._memory.throttles
-        self._memory.throttles = {s.name: known[s.name] for s, _ in arrays if s.name in known}
-        for submission, native in arrays:
-            if known.get(submission.name) == share:
-                continue
-            argv = slurm.throttle_command(native, share)
-            if self._runner.run(argv, timeout=60).returncode == 0:
-                self._memory.throttles[submission.name] = share
+    def _throttle(self, native: Native, limit: int) -> bool:
+        return self._runner.run(slurm.throttle_command(native, limit), timeout=60).returncode == 0
 
     # --- asking -----------------------------------------------------------------------------------------
 

@@ -71,6 +71,10 @@ class LocalScheduler:
         """How many tasks may start now."""
         return max(0, self._parallel - len(in_flight))
 
+    def limit(self, running: int) -> None:
+        """So many tasks at a time from now on; what runs goes on."""
+        self._parallel = max(1, running)
+
     def submit(self, submission: Submission) -> str | None:
         """Start the task; its process id and start time, or None when its GPUs are in use.
 

@@ -67,6 +67,9 @@ class Scheduler(Protocol):
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be submitted now."""
 
+    def limit(self, running: int) -> None:
+        """How many tasks may run at the same time, from now on."""
+
     def submit(self, submission: Submission) -> str | None:
         """Hand it over; the scheduler's id, or None when there is no room for it after all.
 

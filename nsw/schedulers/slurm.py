@@ -166,7 +166,7 @@ def transient(result: CommandResult) -> bool:
 
 def in_doubt(result: CommandResult) -> bool:
     """Whether a command that failed may yet have done its work, or not: it was killed, or left without a word."""
-    killed = result.returncode < 0 or result.returncode > 128
+    killed = result.returncode < 0 or 128 < result.returncode < 192  # by a signal; over ssh a shell adds 128
     speechless = not result.stderr.strip()
     return transient(result) or not_sent(result) or speechless or (killed and "sbatch: error" not in result.stderr)
 

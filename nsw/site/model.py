@@ -83,7 +83,7 @@ class Gpus(Model):
 class Limits(Model):
     """What a campaign may ask of the site."""
 
-    max_in_flight: Count = Field(default=20, description="Jobs or array tasks in the queue at a time.")
+    max_in_flight: Count = Field(default=20, description="Jobs and array tasks that run at a time.")
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: Count = Field(default=1, description="Runs packed into one job.")

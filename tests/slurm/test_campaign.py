@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -120,27 +118,6 @@ def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
         assert states(place) == {"done": 1}
         names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
         assert names == ["attempt-1", "attempt-1.before-restart-1"]
-
-
-def test_killed_while_submitting_and_watching_each_run_is_done_once(cluster):
-    """Single jobs, so that there is much to submit: nsw is killed again and again, and resumed."""
-    count, draw = 40, random.Random(20)
-    words = nsw_words("run", *recipe(cluster, count, most=1))
-    for _ in range(5):
-        process = cluster.start(*words)
-        wait_until(lambda p=process: p.poll() is not None or submitting(cluster))
-        time.sleep(draw.uniform(0, 0.4))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if (cluster.work / "campaigns").exists() and list((cluster.work / "campaigns").glob("*/campaign.db")):
-            words = nsw_words("resume", "--root", "campaigns")
-    done = cluster.run(*nsw_words("resume", "--root", "campaigns"))
-    assert done.returncode == 0, done.stderr
-    assert states(cluster) == {"done": count}
-    assert ran(cluster) == list(range(1, count + 1))
-    names = cluster.run("squeue", "--me", "-h", "-t", "all", "-o", "%j %k").stdout.splitlines()
-    ours = [line.split()[0] for line in names if line.endswith(f"nsw:{campaign(cluster).name}")]
-    assert len(ours) == len(set(ours)) == count
 
 
 @pytest.mark.parametrize("sign", ["TERM", "KILL"])
