@@ -304,7 +304,48 @@ MESSAGES: Final[tuple[Message, ...]] = (
         "the report has no CUDA work: the program used no GPU, or was not traced with --trace=cuda",
         "check --trace, and that the program (and not only its launcher) ran under nsys",
     ),
-    _m("nsys", r"SKIPPED: .* does not contain", "warning", "the report has no data of that kind"),
+    _m("nsys", r"SKIPPED: .* does not contain", "warning", "the report has no data of that kind",
+       "if it should have: record it (--trace), and let the program end by itself"),
+    _m(
+        "nsys",
+        r"Not all CUDA events might have been collected",
+        "warning",
+        "the end of the program's CUDA work may be missing",
+        "let the program end by itself, or set --cuda-flush-interval",
+    ),
+    _m(
+        "nsys",
+        r"is not supported by this build of Nsight Systems",
+        "warning",
+        "this nsys is older than the driver: what is new in the driver's CUDA is not recorded, or wrongly",
+        "profile with an nsys as new as the CUDA driver",
+    ),
+    _m(
+        "nsys",
+        r"(?:No|Not all) NVTX events (?:might have been )?collected",
+        "warning",
+        "no fault if the program has no NVTX ranges",
+    ),
+    _m(
+        "nsys",
+        r"perf event paranoid level|Scheduling information is absent|Failed to load symbols",
+        "warning",
+        "CPU samples and states only; GPU figures are not affected",
+    ),
+    _m(
+        "nsys",
+        r"^usage: nsys ",
+        "error",
+        "nsys was called with arguments that it does not take: it printed its usage and did nothing else",
+        "see what stands above that line, and `nsys stats --help`",
+    ),
+    _m(
+        "nsys",
+        r"No such file or directory: |Input file .* does not exist|unable to open database file",
+        "error",
+        "nsys did not find the report it was to read",
+        "check its name: nsys adds .nsys-rep (.qdrep before 2021.4)",
+    ),
     _m(
         "nsys",
         r"CUDA profiling might have not been started correctly",
@@ -335,6 +376,49 @@ MESSAGES: Final[tuple[Message, ...]] = (
     ),
     _m("nsys", r"Report '.*' could not be found", "error", "this nsys has no such statistics report",
        "list them with nsys stats --help-reports: names changed in 2023"),
+    # PyTorch
+    _m(
+        "pytorch",
+        r"CUPTI_ERROR_INSUFFICIENT_PRIVILEGES|CUPTI_ERROR_VIRTUALIZED_DEVICE",
+        "warning",
+        "CUPTI may not profile this GPU: its work is missing or has no counters",
+        _PERMISSION,
+    ),
+    _m(
+        "pytorch",
+        r"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|CUPTI_ERROR_NOT_COMPATIBLE",
+        "warning",
+        "another tool in the program holds CUPTI: GPU work is missing",
+        "run with one profiler at a time",
+    ),
+    _m(
+        "pytorch",
+        r"CUPTI initialization failed|CUDA profiler activities will be missing|CUPTI_ERROR_NOT_INITIALIZED",
+        "warning",
+        "PyTorch's profiler found no usable CUPTI: GPU work is missing",
+        "check that the CUDA driver is not older than the CUDA that PyTorch was built with",
+    ),
+    _m(
+        "pytorch",
+        r"CUDA is not available, disabling CUDA profiling",
+        "warning",
+        "there was no GPU for the program: only CPU times",
+        _ON_GPU,
+    ),
+    _m(
+        "pytorch",
+        r"Profiler clears events at the end of each cycle",
+        "warning",
+        "only the last cycle of the profiler's schedule is in what was printed",
+        "to keep all cycles give the profiler acc_events=True",
+    ),
+    _m(
+        "pytorch",
+        r"Profiler won't be using warmup|[Ww]armup.* can skew profiler results",
+        "warning",
+        "the first steps were profiled cold: the cost of starting is in the figures",
+        "give the schedule a warm-up step",
+    ),
 )  # fmt: skip
 
 
@@ -344,7 +428,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def explain(tool: str, text: str) -> Message | None:
-    """What is known of a message of `tool` (nvprof, ncu, nsys), or None."""
+    """What is known of a message of `tool` (nvprof, ncu, nsys, pytorch), or None."""
     text = text[: 4 * _LONGEST]
     return next((m for m in MESSAGES if m.matches(tool, text)), None)
 
@@ -353,7 +437,7 @@ def known_message(tool: str, text: str, *, line: int | None = None, severity: st
     """The problem that a tool's message makes.
 
     Args:
-        tool: Who said it: nvprof, ncu, nsys.
+        tool: Who said it: nvprof, ncu, nsys, pytorch.
         text: The message, less its prefix.
         line: Where it stands.
         severity: What the tool itself called it ("error", "warning"); None when it said so in passing, and

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nsw.readers.messages import explain
 from nsw.readers.model import Problem
 
 if TYPE_CHECKING:
@@ -23,20 +24,6 @@ _IDLE = re.compile(
     r"(?:No |Not all )?(?:OpenGL|Vulkan|DirectX|cuDNN|cuBLAS|NvMedia)\b.*"
     r"(?: events | might have not been started)"
 )
-_NO_FAULT = "no fault if the program has no NVTX ranges"
-_CPU_ONLY = "CPU samples and states only; GPU figures are not affected"
-_FIXES = {
-    "No CUDA events collected": "trace with --trace=cuda and check that the program reached its GPU part and"
-    " that nvidia-smi works there; a killed program leaves CUDA events only with --cuda-flush-interval",
-    "CUDA profiling might have not been started correctly": "check that nvidia-smi works on that node",
-    "Not all CUDA events might have been collected": "let the program end, or set --cuda-flush-interval",
-    "is not supported by this build of Nsight Systems": "profile with an nsys as new as the CUDA driver",
-    "No NVTX events collected": _NO_FAULT,
-    "Not all NVTX events might have been collected": _NO_FAULT,
-    "perf event paranoid level": _CPU_ONLY,
-    "Scheduling information is absent": _CPU_ONLY,
-    "Failed to load symbols": _CPU_ONLY,
-}
 
 
 def diagnostics(source: Source) -> list[Problem]:
@@ -59,5 +46,6 @@ def diagnostics(source: Source) -> list[Problem]:
 def _problem(who: str, texts: list[str]) -> Problem:
     text = " ".join(texts[0].split())[:_LONGEST]
     more = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
-    fix = next((fix for words, fix in _FIXES.items() if words in text), None)
-    return Problem("warning", f"{who}: {text}{more}", fix=fix)
+    known = explain("nsys", text)
+    meaning = f" ({known.explanation})" if known else ""
+    return Problem("warning", f"{who}: {text}{more}{meaning}", fix=known.fix if known else None)

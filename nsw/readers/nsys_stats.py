@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsw.readers import nsys_stats_rows as make
-from nsw.readers.model import Options, Report, Sample
+from nsw.readers.messages import known_message
+from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys_stats_collect import Collected
 from nsw.readers.nsys_stats_columns import Marks, decide_marks, is_clipped
 from nsw.readers.nsys_stats_grids import Grid, find_grids
@@ -24,8 +26,15 @@ _HEADER = re.compile(
     re.MULTILINE,
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
+# nsys stats refused, and said nothing else
+_ONLY_SAID = re.compile(
+    r"\s*(?:WARNING: Existing SQLite export found|ERROR: Report '|SKIPPED: .* does not contain"
+    r"|Generating SQLite file |usage: nsys |Exportation error: )"
+)
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
-_COMPLAINT = re.compile(r"^(SKIPPED|ERROR|Error|FATAL ERROR|Importer error status): *(.*)|^(.*Exportation error: .*)")
+_COMPLAINT = re.compile(
+    r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
+)
 
 
 def sniff(sample: Sample) -> int:
@@ -34,7 +43,7 @@ def sniff(sample: Sample) -> int:
         return 0
     if _HEADER.search(sample.text):
         return 90
-    if "Processing [" in sample.text and "SKIPPED: " in sample.text:
+    if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
         return 70
     return 60 if sample.contains(*_WORDS) else 0
 
@@ -57,7 +66,14 @@ def read(path: Path, options: Options) -> Report:
                 _note_faults(report, found)
             _put(collected, kind, found, marks or Marks())
     collected.finish()
+    if any(report.tables.values()):
+        report.problems = [_softer(p) for p in report.problems]
     return report
+
+
+def _softer(problem: Problem) -> Problem:
+    """What nsys could not do beside the tables that are here only says that more was asked for."""
+    return replace(problem, severity="warning")
 
 
 def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
@@ -105,12 +121,9 @@ def _note(report: Report, number: int, text: str) -> None:
     """A line outside of tables: the tool's version, or a complaint of nsys."""
     if report.tool_version is None and (version := _VERSION.search(text)):
         report.tool_version = version[1]
-    if complaint := _COMPLAINT.match(text.strip()):
-        word, said, other = complaint.groups()
-        if word == "SKIPPED":
-            report.warn(f"nsys skipped a table: {said}", line=number)
-        else:
-            report.warn(f"nsys said: {other or said}", line=number)
+    said = text.strip()
+    if _COMPLAINT.match(said) and (problem := known_message("nsys", said, line=number, severity="warning")):
+        report.problems.append(problem)
 
 
 def _note_faults(report: Report, grid: Grid) -> None:

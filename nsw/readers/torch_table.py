@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.model import Options, Report, Sample
+from nsw.readers.messages import known_message
+from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.quantities import Quantity, digits, duration, percent, size, whole
 from nsw.readers.ranked_lines import by_rank, text_lines
 
@@ -21,6 +22,8 @@ _HEADER = re.compile(r"\bName\b.*\bSelf CPU\b.*(?:# of Calls|Number of Calls)")
 _DASHES = re.compile(r"-{4,}(?:  +-{4,})+")
 _RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
+_SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
+_MOST_SAID = 50
 _GAP = re.compile(r"\s{2,}")
 
 _FIXED = {
@@ -70,12 +73,20 @@ def read(path: Path, options: Options) -> Report:
                 facts.append(_total(found) | {"block": max(block, 0), "rank": rank})
             elif table is not None:
                 table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
+            elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
+                _note(report, problem)
             before = text
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
+
+
+def _note(report: Report, problem: Problem) -> None:
+    """A message of the profiler; those that come again and again are kept once."""
+    if len(report.problems) < _MOST_SAID and all(p.message != problem.message for p in report.problems):
+        report.problems.append(problem)
 
 
 def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:

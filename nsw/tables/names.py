@@ -77,7 +77,7 @@ _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _ENCLOSING = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>]*>)?\([^()]*\)(?: const)?::\{lambda")
 _CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)")
 _CORRELATION = re.compile(r"\s*\[\d+\]\s*\Z")
-_API_VERSION = re.compile(r"_v\d{3,5}\Z")  # cudaLaunchKernel_v7000, cudaGraphLaunch_v10000; not cuMemAlloc_v2
+_API_VERSION = re.compile(r"_v\d{1,5}\Z")  # cudaLaunchKernel_v7000, cuMemAlloc_v2
 _LENGTH = re.compile(r"L?(\d{1,4})")
 _SOURCE_NAME = re.compile(r"_?_Z(?:L|N[KVr]*)?((?:L?\d+[A-Za-z_])|(?:S[tabsiod_]))")
 
@@ -113,7 +113,7 @@ def base_name(name: str) -> str:
 
 
 def api_name(name: str) -> str:
-    """The name of a CUDA call less the version of CUDA that CUPTI puts behind it: cudaMemcpy_v3020 is cudaMemcpy."""
+    """A CUDA call less the version of its interface, as nvprof has it: cudaMemcpy_v3020, cuMemAlloc_v2."""
     return _API_VERSION.sub("", name)
 
 

@@ -244,6 +244,14 @@ def test_nsys_own_statistics_of_the_database_agree(kind, table):
             assert within(row, column, exact[name][column]), (name, column)
 
 
+def test_what_nsys_said_instead_of_statistics(fixture):
+    report = read(fixture("tiled-stats-refused.txt"))
+    assert report.format == "nsys-stats"
+    assert [p.severity for p in report.problems] == ["warning", "error"]
+    assert "--force-export" in report.problems[0].fix
+    assert "usage" in report.problems[1].message
+
+
 # PyTorch
 
 
@@ -283,6 +291,12 @@ def test_the_printed_table_agrees_with_its_trace(table):
             apart = want - row[column]
             known = pauses if column == "self_cpu_ns" else [0.0]
             assert any(abs(apart - p) <= slack for p in known), (row["name"], column, apart)
+
+
+def test_what_pytorch_warned_of_is_said(fixture):
+    (problem,) = read(fixture("lenet-table.txt")).problems
+    assert (problem.severity, problem.line) == ("warning", 1)
+    assert "acc_events" in problem.fix
 
 
 def test_the_printed_total_is_that_of_the_gpu_summary(table):

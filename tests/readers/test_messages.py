@@ -31,6 +31,17 @@ SAID = {
         "SKIPPED: a.sqlite does not contain CUDA kernel data.": "--trace",
         "Illegal --trace argument 'bogus'": "--version",
         "Existing SQLite export found: a.sqlite": "--force-export",
+        "SKIPPED: a.sqlite does not contain NV Tools Extension (NVTX) data.": "record it",
+        "ERROR: Report 'gpukernsum2' could not be found.": "--help-reports",
+        "usage: nsys stats [<args>] <input-file>": "nsys stats --help",
+        "Not all CUDA events might have been collected.": "--cuda-flush-interval",
+        "Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems.": "as new as",
+    },
+    "pytorch": {
+        "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
+        "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES": "NVreg_",
+        "UserWarning: CUDA is not available, disabling CUDA profiling": "compute node",
+        "UserWarning: Warning: Profiler clears events at the end of each cycle.Only events": "acc_events",
     },
 }
 
@@ -59,4 +70,4 @@ def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in MESSAGES:
         re.compile(message.pattern)
         assert message.explanation
-        assert message.tools <= {"nvprof", "ncu", "nsys"}
+        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch"}

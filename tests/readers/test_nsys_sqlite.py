@@ -121,7 +121,7 @@ def test_versions_of_an_api_call_are_one_row(nsys_database):
     database.call(100, 100, "cuMemcpyHtoD_v2")
     found = by_name(read(database.done()), "api_summary")
     assert {n: (r["calls"], r["med_ns"], r["time_pct"]) for n, r in found.items()} == {
-        "cuMemcpyHtoD_v2": (1, 100, 50),
+        "cuMemcpyHtoD": (1, 100, 50),
         "cudaGraphLaunch": (1, 70, 35),
         "cudaMemcpy": (2, 15, 15),
     }
@@ -367,11 +367,17 @@ def test_diagnostics_are_warnings_said_once(nsys_database):
     report = read(database.done())
     assert errors(report) == []
     assert warnings(report) == [
-        "nsys: Failed to load symbols for VMA 0x7f0000 from 'lib0.so' (and 39 like it)",
-        "nsys: No CUDA events collected. Does the process use CUDA?",
+        (
+            "nsys: Failed to load symbols for VMA 0x7f0000 from 'lib0.so' (and 39 like it)"
+            " (CPU samples and states only; GPU figures are not affected)"
+        ),
+        (
+            "nsys: No CUDA events collected. Does the process use CUDA? (the report has no CUDA work: the program used"
+            " no GPU, or was not traced with --trace=cuda)"
+        ),
         "nsys reported an error: Some events (17) were lost.",
     ]
-    assert "nvidia-smi" in report.problems[1].fix
+    assert "--trace" in report.problems[1].fix
 
 
 def test_traces_only_when_asked_for(typical_database):

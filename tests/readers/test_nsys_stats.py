@@ -213,6 +213,15 @@ def test_what_nsys_skipped_is_said(tmp_path):
     [problem] = report.problems
     assert (problem.severity, problem.line) == ("warning", 1)
     assert "does not contain CUDA kernel data" in problem.message
+    assert "--trace" in problem.fix
+
+
+def test_complaints_with_no_table_are_errors_with_their_meaning(tmp_path):
+    said = "ERROR: Report 'gpukernsums' could not be found.\n"
+    problems = read_text(tmp_path, said).problems
+    assert [p.severity for p in problems] == ["error"]
+    assert "--help-reports" in problems[0].fix
+    assert [p.severity for p in read_text(tmp_path, said + OLD).problems] == ["warning"]
 
 
 def test_tables_without_a_place_are_named(tmp_path):
