@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
+from nsw.campaign.build_step import steps
 from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.errors import CampaignError
@@ -51,12 +52,12 @@ def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> N
     scratch = f"{made_of.scratch}/{folder.id}" if made_of.scratch else str((folder.path / "scratch").absolute())
     for source, name in plan.files:
         _copy(Path(source), folder.app / name)
-    for job in plan.jobs:
+    for job in (*plan.builds, *plan.jobs):
         folder.script(job.name).write_text(made_of.render(job, folder.id, scratch), encoding="utf-8")
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
     facts = {
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
-        "scratch": scratch, "created": str(time.time()), "build": json.dumps(plan.build) if plan.build else "",
+        "scratch": scratch, "created": str(time.time()), "builds": json.dumps(steps(plan)),
     }  # fmt: skip
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
     facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from nsw.campaign.build_step import Builds
     from nsw.campaign.drive import Driver
     from nsw.campaign.log import Log
     from nsw.plan.model import Plan
@@ -33,6 +34,7 @@ class _Open:
     folder: folders.CampaignFolder
     ledger: Ledger
     driver: Driver
+    builds: Builds
     watch: Watch
     log: Log
     transport: Transport
@@ -128,6 +130,7 @@ def cancel(campaign: str | None, root: Path | None) -> int:
         with _opened(folder, quiet=True) as it:
             it.driver.recover()
             it.driver.cancel()
+            it.builds.conclude()
     except CampaignLockedError:
         ask_to_cancel(folder)
         print("asked the nsw that drives it to cancel", file=sys.stderr)
@@ -180,6 +183,7 @@ def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
 def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[_Open]:
     import json
 
+    from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
     from nsw.campaign.log import Log
@@ -200,21 +204,22 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
             if not quiet:
                 watch.changed(rows)
 
+        scheduler = create(site, transport, scratch, folder.id, watch.say)
         driver = Driver(
             folder,
             ledger,
-            create(site, transport, scratch, folder.id, watch.say),
+            scheduler,
             transport,
             scratch,
             changed,
             Canary(ledger, lambda run: answering.fault_of(folder, ledger, run)),
         )
-        yield _Open(folder, ledger, driver, watch, log, transport, scratch)
+        yield _Open(folder, ledger, driver, Builds(folder, ledger, scheduler, transport, scratch), watch, log,
+                    transport, scratch)  # fmt: skip
 
 
 def _carry_out(folder: folders.CampaignFolder) -> int:
     from nsw import __version__
-    from nsw.campaign.build_step import prepare
     from nsw.campaign.lock import finish
     from nsw.present.status_view import headline
 
@@ -222,11 +227,13 @@ def _carry_out(folder: folders.CampaignFolder) -> int:
         it.log.say(f"nsw {__version__} goes on with {headline(it.ledger.counts())}")
         try:
             with it.watch:
-                prepare(folder, it.ledger, it.transport, it.scratch)
+                it.builds.prepare()
                 adopted = it.driver.recover()
                 if adopted:
                     it.watch.say(f"{plural(adopted, 'submission')} in doubt found again")
                 it.driver.run()
+                for told in it.builds.conclude():
+                    it.watch.say(f"error: {told}")
             answering.read_reports(folder, it.ledger)
             for told in finish(folder, it.transport, it.scratch):
                 it.watch.say(f"warning: {told}")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
 from nsw.plan import refuse
+from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
-from nsw.plan.resolve import Resolver, UnresolvedError, resources, standing_at
+from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.errors import Mark
     from nsw.plan.facts import SiteFacts
-    from nsw.plan.model import Resources
+    from nsw.plan.model import Job, Resources
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite
@@ -62,7 +63,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
-        build=None if facts.replay else builder.build(),
+        builds=tuple(builder.builds.values()),
         marks=_marks(loaded, place),
     )
 
@@ -89,6 +90,7 @@ class _Builder:
     def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> None:
         self.faults: list[Diagnostic] = []
         self.absent: dict[tuple[str, str], list[str]] = {}
+        self.builds: dict[str, Job] = {}
         self._too_many = (0, 1)
         self._loaded = loaded
         self._place = place
@@ -105,10 +107,11 @@ class _Builder:
         recipe = self._loaded.recipe
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
-            needs = resources(recipe.resources, self._place.site, values, self._resolver)
+            needs = self._resolver.resources(recipe.resources, self._place.site, values)
             env = {**self._place.site.env, **self._env(values)}
             program = self._program(values)
             how = self._launch(values)
+            app = self._app(case, needs, values)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
         except UnresolvedError as fault:
             self.faults.append(
@@ -128,7 +131,7 @@ class _Builder:
                 continue
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
-                    done.reports, done.after)
+                    done.reports, done.after, app)
                 for n, id_ in enumerate(ids, 1)
             ]  # fmt: skip
         return made
@@ -138,10 +141,14 @@ class _Builder:
         folder = self._loaded.folder
         return [(str(folder / name), (folder / name).name) for name in self._loaded.recipe.app.files]
 
-    def build(self) -> tuple[str, ...] | None:
-        """The words of the build step; it knows no parameters."""
+    def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
+        """The folder of the application that a case uses; a build step is done once for each."""
         step = self._loaded.recipe.app.build
-        return None if step is None else words(self._resolver.parse(step.command), {"site": self._site_values})
+        if step is None or self._facts.replay is not None:
+            return APP
+        folder, job = build_job(self._loaded.recipe.name, step, case, needs, values, self._resolver)
+        self.builds.setdefault(folder, job)
+        return folder
 
     def _program(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         command = self._loaded.recipe.app.command

@@ -53,15 +53,20 @@ class Run:
     resources: Resources
     reports: tuple[str, ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
+    app: str = "app"  # folder of the application that it uses, beside the runs' folders
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the scheduler sees: one task, or an array of them; each task holds runs, done one after another."""
+    """What the scheduler sees: one task, or an array of them; each task holds runs, done one after another.
+
+    `build` says of one that builds the application where it does: login or job.
+    """
 
     name: str
     resources: Resources
     tasks: tuple[tuple[Run, ...], ...]
+    build: str | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -99,7 +104,7 @@ class Plan:
     files: tuple[tuple[str, str], ...] = ()  # (source on this machine, name beside the program)
     setup: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    build: tuple[str, ...] | None = None
+    builds: tuple[Job, ...] = ()  # each before the jobs whose runs use its folder
     marks: dict[str, Mark] = field(default_factory=dict)
 
     @cached_property

@@ -38,6 +38,7 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("app", "launcher", "prefix"),
     ("app", "launcher", "options", "*"),
     ("app", "build", "command"),
+    ("app", "build", "gpus"),
     ("app", "container", "image"),
     ("app", "container", "options", "*"),
     ("resources", "*"),

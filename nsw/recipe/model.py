@@ -16,6 +16,7 @@ from nsw.recipe.fields import (
     Command,
     Count,
     CountOrTemplate,
+    Duration,
     DurationOrTemplate,
     Filled,
     Flag,
@@ -105,10 +106,14 @@ class Launcher(Model):
 
 
 class Build(Model):
-    """How the application is built, once a campaign."""
+    """How the application is built: once a campaign, or once for each value of the parameters that its command uses."""
 
-    command: Template = Field(description="One line of shell.")
+    command: Template = Field(description="One line of shell, run in the folder of the application's files.")
     where: Literal["login", "job"] = Field(default="job", description="On the login node, or in a job of its own.")
+    time: Duration = Field(
+        default=3600, description="Longest time that it may take.", json_schema_extra={"default": "1h"}
+    )
+    gpus: NumberOrTemplate = Field(default=0, description="GPUs of its job.")
 
 
 class Container(Model):

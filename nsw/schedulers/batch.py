@@ -95,6 +95,7 @@ class BatchScheduler:
         sleep: Callable[[float], object] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
+        self.after: Callable[[str], str | None] = lambda _job: None
         self._transport = transport
         self._jobs = f"{scratch}/jobs"
         self._comment = f"nsw:{campaign}"
@@ -137,7 +138,13 @@ class BatchScheduler:
         """
         self._make_folder()
         share = self._throttles.make_way(len(submission.tasks))
-        argv = slurm.submit_command(submission, log=self._log(submission), comment=self._comment, throttle=share)
+        argv = slurm.submit_command(
+            submission,
+            log=self._log(submission),
+            comment=self._comment,
+            throttle=share,
+            after=self.after(submission.job),
+        )
         result = self._runner.run(argv, timeout=120)
         job = slurm.parse_submitted(result.stdout) if result.returncode == 0 else None
         if job is None:

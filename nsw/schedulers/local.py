@@ -21,7 +21,7 @@ from nsw.schedulers import gpus as gpu_claims
 from nsw.schedulers.model import Answer, Phase, Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
 
@@ -37,6 +37,7 @@ class LocalScheduler:
     """
 
     batches = False
+    after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # builds are done before here
     shares_machine = True
 
     def __init__(

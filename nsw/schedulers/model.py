@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -59,6 +59,7 @@ class Scheduler(Protocol):
     """A scheduler as the campaign's loop sees it."""
 
     batches: bool  # takes many tasks in one submission and queues them itself
+    after: Callable[[str], str | None]  # job -> the scheduler's id of one that must have succeeded before
     shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
 
     def most_tasks(self) -> int:

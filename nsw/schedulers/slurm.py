@@ -71,7 +71,9 @@ class Facts:
     accounting: bool = True
 
 
-def submit_command(submission: Submission, *, log: str, comment: str, throttle: int | None = None) -> list[str]:
+def submit_command(
+    submission: Submission, *, log: str, comment: str, throttle: int | None = None, after: str | None = None
+) -> list[str]:
     """The sbatch of a submission: an array when it holds several tasks; what it needs stands in the script.
 
     Args:
@@ -79,10 +81,13 @@ def submit_command(submission: Submission, *, log: str, comment: str, throttle: 
         log: File for what the job script prints, without its ending; `%` in it stands for itself.
         comment: Comes back from squeue and sacct.
         throttle: How many tasks may run at the same time.
+        after: A job that must have succeeded before; if it fails, this one ends.
     """
     first = submission.tasks[0]
     base = log.replace("%", "%%")
     words = ["sbatch", "--parsable", f"--job-name={submission.name}", f"--comment={comment}", "--open-mode=append"]
+    if after is not None:
+        words += [f"--dependency=afterok:{after}", "--kill-on-invalid-dep=yes"]
     if len(submission.tasks) == 1:
         return [*words, f"--output={base}.log", str(submission.script), str(submission.attempt), str(first)]
     limit = f"%{throttle}" if throttle is not None and throttle < len(submission.tasks) else ""

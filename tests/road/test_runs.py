@@ -190,3 +190,15 @@ def test_the_sites_scratch_folder_takes_variables_of_this_machine(road):
     done = road.run(HEAD + "app: {command: echo hello}\n")
     assert done.returncode == 2
     assert "its variables must be set" in done.stderr
+
+
+def test_a_build_that_uses_a_parameter_is_done_once_for_each_of_its_values(road):
+    (road.home / "make.sh").write_text('echo "$1" >>built; echo "echo $1" >prog.sh\n')
+    app = "app: {command: bash prog.sh, files: [make.sh], build: {command: 'bash make.sh {{ kind }}'}}\n"
+    done = road.run(HEAD + app + "matrix: {kind: [one, two], n: [1, 2]}\n")
+    assert done.returncode == 0, done.stderr
+    assert road.output("kind-one_n-2.baseline.r1") == "one\n"
+    assert road.output("kind-two_n-1.baseline.r1") == "two\n"
+    scratch = road.campaign / "scratch"
+    assert (scratch / "app-kind-one" / "built").read_text() == "one\n"
+    assert (scratch / "app-kind-two" / "built").read_text() == "two\n"
