@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError
@@ -41,14 +42,19 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
         return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
 
     text = expression.render(values, wrap=keep)
-    states = _contexts(text)
-    if not _needs_shell(text, states):
-        try:
-            parts = shlex.split(text, comments=False)
-        except ValueError as fault:
-            raise UsageError(f"the command cannot be taken apart ({fault}): {_restore(text, kept)}") from None
-        return tuple(_restore(part, kept) for part in parts)
-    return ("bash", "-c", _as_parameters(text, states, kept), "nsw", *kept)
+    try:
+        parts = _taken_apart(text)
+    except ValueError as fault:
+        raise UsageError(f"the command cannot be taken apart ({fault}): {_restore(text, kept)}") from None
+    if parts is None:
+        return ("bash", "-c", _as_parameters(text, _contexts(text), kept), "nsw", *kept)
+    return tuple(_restore(part, kept) for part in parts)
+
+
+@lru_cache(maxsize=256)
+def _taken_apart(text: str) -> tuple[str, ...] | None:
+    """The words of a command that needs no shell, else None; the same for all cases that differ in values only."""
+    return None if _needs_shell(text, _contexts(text)) else tuple(shlex.split(text, comments=False))
 
 
 def _restore(text: str, kept: list[str]) -> str:

@@ -43,6 +43,8 @@ class Resolver:
     def __init__(self) -> None:
         self._parsed: dict[str, Expression] = {}
         self._known: dict[tuple[str, tuple[Any, ...]], Any] = {}
+        self._resource_names: list[str] | None = None
+        self._resources: dict[tuple[str, ...], Resources] = {}
 
     def parse(self, text: str) -> Expression:
         """The expression of a text."""
@@ -62,6 +64,16 @@ class Resolver:
         if key not in self._known:
             self._known[key] = expression.value(values)
         return self._known[key]
+
+    def resources(self, asked: Any, site: Any, values: Mapping[str, Any]) -> Resources:
+        """The resources of one case; cases that differ in nothing they are made of share them."""
+        if self._resource_names is None:
+            texts = [text for text in asked.model_dump().values() if isinstance(text, str) and "{" in text]
+            self._resource_names = sorted({name for text in texts for name in self.parse(text).names})
+        key = tuple(repr(values.get(name)) for name in self._resource_names)
+        if key not in self._resources:
+            self._resources[key] = resources(asked, site, values, self)
+        return self._resources[key]
 
 
 def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolver) -> Resources:
