@@ -1,4 +1,4 @@
-"""The formats that nsw reads, one line each: a new format is a new file and a line here."""
+"""The formats that nsw reads: a new format is a new file and an entry here; docs/formats.md is made of it."""
 
 from __future__ import annotations
 
@@ -7,33 +7,166 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A report format: its id (the `format` of a Report), the tool that writes it, the module that reads it."""
+    """A report format.
+
+    Args:
+        id: The `format` of a Report.
+        tool: Who writes it.
+        module: What reads it.
+        meaning: What it is, in a line.
+        versions: Of the tool or the format, as far as files of them have been read.
+        tables: What is read, by the names of nsw.tables.schema.
+        unread: What such files may hold and nsw leaves: it is said of the file where it is there.
+        proofs: Tests and fixtures, below tests/, that show it.
+        folder: The report is a folder.
+    """
 
     id: str
     tool: str
     module: str
     meaning: str
-    folder: bool = False  # the report is a folder
+    versions: str
+    tables: tuple[str, ...]
+    unread: str
+    proofs: tuple[str, ...]
+    folder: bool = False
 
+
+_TIMELINE = (
+    "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
+    "nvtx_gpu_summary", "openacc_summary", "communication", "facts",
+)  # fmt: skip
+_COUNTERS = ("launches", "metrics", "rules", "facts")
+_UNSUMMED = "samples of the CPU and of GPU metrics, graphics APIs, network"
 
 # Asked in this order until one is certain; the most certain wins, the earlier at a tie. Magic numbers go first.
 FORMATS: tuple[Format, ...] = (
-    Format("nsys-sqlite", "nsys", "nsw.readers.nsys_sqlite", "nsys export --type sqlite, 2020 to 2026"),
     Format(
-        "nsys-binary", "nsys", "nsw.readers.nsys_binary", ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found"
+        "nsys-sqlite",
+        "nsys",
+        "nsw.readers.nsys_sqlite",
+        "nsys export --type sqlite, 2020 to 2026",
+        "Nsight Systems 2020 to 2026: schema none, 2.9 to 3.28; lazy tables; 25 to 40 kernel columns",
+        _TIMELINE,
+        f"{_UNSUMMED}; single NVTX ranges",
+        ("fixtures/h200/tiled.sqlite.gz", "readers/test_nsys_sqlite.py", "readers/test_nsys_oracle.py"),
     ),
-    Format("kineto", "pytorch", "nsw.readers.kineto", "Chrome traces of PyTorch's profiler, also .gz"),
-    Format("pstats", "cProfile", "nsw.readers.pstats", "python -m cProfile -o FILE"),
-    Format("nsys-stats", "nsys", "nsw.readers.nsys_stats", "nsys stats: text, CSV and TSV, also inside job output"),
-    Format("nsys-parquet", "nsys", "nsw.readers.nsys_parquet", "nsys export --type parquetdir", folder=True),
-    Format("nvprof-sqlite", "nvprof", "nsw.readers.nvprof_sqlite", "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12"),
-    Format("nvprof-text", "nvprof", "nsw.readers.nvprof_text", "nvprof's text and CSV, also inside job output"),
     Format(
-        "ncu-csv", "ncu", "nsw.readers.ncu_csv", "ncu --csv: details, raw, summary and session pages, amid other output"
+        "nsys-binary",
+        "nsys",
+        "nsw.readers.nsys_binary",
+        ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found",
+        "what the nsys that is found can export",
+        _TIMELINE,
+        "all of it where no nsys is found: the command to export it is told",
+        ("readers/test_nsys_binary.py",),
     ),
-    Format("ncu-text", "ncu", "nsw.readers.ncu_text", "ncu's pages as text, also inside job output"),
-    Format("ncu-binary", "ncu", "nsw.readers.ncu_binary", ".ncu-rep: read where ncu_report or an ncu is found"),
     Format(
-        "torch-table", "pytorch", "nsw.readers.torch_table", "key_averages().table() of PyTorch, in text or Markdown"
+        "kineto",
+        "pytorch",
+        "nsw.readers.kineto",
+        "Chrome traces of PyTorch's profiler, also .gz",
+        "PyTorch 1.8 to 2.11 (Kineto, CUDA and XPU); the older autograd profiler's traces",
+        ("gpu_summary", "gpu_trace", "api_summary", "operators", "nvtx_summary", "nvtx_gpu_summary",
+         "communication", "facts"),
+        "stacks, arguments, flow arrows; the time line of memory (its peak is a fact)",
+        ("fixtures/h200/lenet-trace.json.gz", "readers/test_kineto.py"),
     ),
-)
+    Format(
+        "pstats",
+        "cProfile",
+        "nsw.readers.pstats",
+        "python -m cProfile -o FILE",
+        "Python 2.7 to 3.15 (marshal versions 2 to 5), read without running any of it",
+        ("functions", "facts"),
+        "callers",
+        ("readers/test_pstats.py",),
+    ),
+    Format(
+        "nsys-stats",
+        "nsys",
+        "nsw.readers.nsys_stats",
+        "nsys stats: text, CSV and TSV, also inside job output",
+        "Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
+        tuple(t for t in _TIMELINE if t != "facts"),
+        "reports without a table in nsw (named in a warning)",
+        ("fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py"),
+    ),
+    Format(
+        "nsys-parquet",
+        "nsys",
+        "nsw.readers.nsys_parquet",
+        "nsys export --type parquetdir",
+        "Nsight Systems 2023.4 to 2026",
+        _TIMELINE,
+        f"{_UNSUMMED}; single NVTX ranges",
+        ("readers/test_nsys_parquet.py",),
+        folder=True,
+    ),
+    Format(
+        "nvprof-sqlite",
+        "nvprof",
+        "nsw.readers.nvprof_sqlite",
+        "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12",
+        "nvprof of CUDA 8 to 12 (database versions 8, 9, 11, 12)",
+        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
+         "metrics", "facts"),
+        "samples of the program counter, source lines; XML sessions of the Visual Profiler (explained)",
+        ("readers/test_nvprof_sqlite.py",),
+    ),
+    Format(
+        "nvprof-text",
+        "nvprof",
+        "nsw.readers.nvprof_text",
+        "nvprof's text and CSV, also inside job output",
+        "nvprof of CUDA 6 to 12: summary, --print-gpu-trace, --print-api-trace, --metrics, --events",
+        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
+         "metrics"),
+        "CPU call trees, OpenMP rows; work of one NVTX range alone (its totals are in gpu_summary)",
+        ("readers/test_nvprof_text.py",),
+    ),
+    Format(
+        "ncu-csv",
+        "ncu",
+        "nsw.readers.ncu_csv",
+        "ncu --csv: details, raw, summary and session pages, amid other output",
+        "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
+        _COUNTERS,
+        "the source page (figures of single instructions): refused with that reason",
+        (
+            "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
+            "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",
+            "fixtures/h200/naive-source.csv.gz", "readers/test_ncu_csv.py",
+        ),
+    ),
+    Format(
+        "ncu-text",
+        "ncu",
+        "nsw.readers.ncu_text",
+        "ncu's pages as text, also inside job output",
+        "Nsight Compute 2019 to 2026",
+        _COUNTERS,
+        "charts drawn in text; the source page",
+        ("fixtures/h200/naive-details.txt", "fixtures/h200/ncu-stdout.txt", "readers/test_ncu_text.py"),
+    ),
+    Format(
+        "ncu-binary",
+        "ncu",
+        "nsw.readers.ncu_binary",
+        ".ncu-rep: read where ncu_report or an ncu is found",
+        "what ncu_report (pip install 'nsw[ncu]') or the ncu that is found can load; .nsight-cuprof-report likewise",
+        _COUNTERS,
+        "all of it where neither is found: the command to export it is told",
+        ("fixtures/h200/blocked.ncu-rep.gz", "readers/test_ncu_binary.py"),
+    ),
+    Format(
+        "torch-table",
+        "pytorch",
+        "nsw.readers.torch_table",
+        "key_averages().table() of PyTorch, in text or Markdown",
+        "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks",
+        ("operators", "facts"),
+        "the rest of a name that PyTorch cut",
+        ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,50 @@
+"""Write docs/formats.md from nsw/readers/registry.py: `python tools/formats_page.py [--check]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from nsw.readers.registry import FORMATS, Format
+
+PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
+_HEAD = """# Formats
+
+<!-- made by tools/formats_page.py from nsw/readers/registry.py: change it there -->
+
+What `nsw read` reads, of which versions, what it leaves, and which fixture or test (below `tests/`) proves it.
+A file is known by what is in it, not by its name. A file that cannot be read, or of which a part cannot, says why:
+its problems stand beside the tables. `nsw schema` describes the tables.
+"""
+
+
+def page() -> str:
+    """The page as it should be."""
+    rows = [f"| [{f.id}](#{f.id}) | {f.tool} | {f.meaning} |" for f in FORMATS]
+    index = "\n".join(["| format | tool | what it is |", "|---|---|---|", *rows])
+    return "\n".join([_HEAD, index, *(_section(f) for f in FORMATS)])
+
+
+def _section(format_: Format) -> str:
+    proofs = ", ".join(f"[{p}](../tests/{p})" for p in format_.proofs)
+    return f"""
+## {format_.id}
+
+- What: {format_.meaning}{" (a folder)" if format_.folder else ""}
+- Versions: {format_.versions}
+- Read: {", ".join(format_.tables)}
+- Not read: {format_.unread}
+- Proof: {proofs}
+"""
+
+
+def main() -> None:
+    """Write the page, or with --check only say whether it is current."""
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(page())
+    elif PAGE.read_text() != page():
+        sys.exit(f"{PAGE} is not current: python tools/formats_page.py")
+
+
+if __name__ == "__main__":
+    main()
