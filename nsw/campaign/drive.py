@@ -33,6 +33,7 @@ _CANCEL = "cancel"
 _STATUS_BYTES = 65536
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER = 2  # polls in a row that say so
+_NEVER_BEGUN = 6  # of a job that was seen to run
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 
 
@@ -281,15 +282,33 @@ class Driver:
             return False
         verdict = judge(answer, status)
         if verdict.ended:
-            collect(self._folder, self._transport, self._scratch, run)
-            verdict = self._with_last_words(run, verdict)
-            self._ledger.update_runs([run.id], state=verdict.state, reason=verdict.reason, reading=Reading.COLLECTED,
-                                     **_times(status))  # fmt: skip
+            self._end(run, verdict, status)
             return True
         if (verdict.state, verdict.reason) == (run.state, run.reason):
             return False
         self._ledger.update_runs([run.id], state=verdict.state, reason=verdict.reason, **_times(status))
         return True
+
+    def _end(self, run: RunRow, verdict: Verdict, status: Status | None) -> None:
+        """Nothing more will come of this attempt: bring what it left, and write down how it ended."""
+        if status is None and (earlier := self._earlier(run)):
+            run, status = earlier
+            verdict = judge(Answer(Phase.ENDED, clean=True), status)
+        collect(self._folder, self._transport, self._scratch, run)
+        verdict = self._with_last_words(run, verdict)
+        self._ledger.update_runs(
+            [run.id], state=verdict.state, reason=verdict.reason, reading=Reading.COLLECTED, attempt=run.attempt,
+            **_times(status),
+        )  # fmt: skip
+
+    def _earlier(self, run: RunRow) -> tuple[RunRow, Status] | None:
+        """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
+        for attempt in range(run.attempt - 1, 0, -1):
+            before = replace(run, attempt=attempt)
+            status = self._status(before)
+            if status is not None and status.state == "done":
+                return before, status
+        return None
 
     def _with_last_words(self, run: RunRow, verdict: Verdict) -> Verdict:
         """What the program said last belongs to why it failed."""
@@ -312,23 +331,30 @@ class Driver:
         return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
 
     def _give_up(self, never: list[tuple[RunRow, Answer]]) -> list[str]:
-        """End tasks that wait for what will not come, once that was said twice in a row."""
-        sure = {}
+        """End tasks that wait for what will not come, once that was said twice in a row.
+
+        A controller that came back from a crash may hold a job of which the first launch still runs: that one is
+        waited for somewhat longer, and what it finished counts.
+        """
+        sure: dict[str, tuple[RunRow, Answer, Status | None]] = {}
         for run, answer in never:
+            status = self._status(run)
             self._seen[run.id, "never"] += 1
-            if self._seen[run.id, "never"] >= _NEVER:
-                sure[run.id] = (run, answer)
+            begun = status is not None and status.state == "running"
+            if self._seen[run.id, "never"] >= (_NEVER_BEGUN if begun else _NEVER):
+                sure[run.id] = (run, answer, status)
         if not sure:
             return []
         try:
-            self._scheduler.cancel(self._holding(run for run, _ in sure.values()))
+            self._scheduler.cancel(self._holding(run for run, _, _ in sure.values()))
         except NswError:  # it is tried again after the next poll
             return []
         with self._ledger.transaction():
-            for run, answer in sure.values():
-                self._ledger.update_runs(
-                    [run.id], state=State.FAILED, reason=f"it would never have begun: {answer.reason}"
-                )
+            for run, answer, status in sure.values():
+                done = status is not None and status.state == "done"
+                what = "it would never have begun" if status is None else "it would never have begun again"
+                verdict = Verdict(State.DONE) if done else Verdict(State.FAILED, f"{what}: {answer.reason}")
+                self._end(run, verdict, status)
             self._close_what_is_over()
         return list(sure)
 

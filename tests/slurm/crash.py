@@ -151,7 +151,9 @@ def _start(place: Real, trial: Trial) -> subprocess.Popen[str]:
 
 
 def outcome(place: Real, trial: Trial, code: int) -> Outcome:
-    (ledger,) = ledgers(place)
+    found_ledgers = ledgers(place)
+    assert found_ledgers, (place.work / "said").read_text()
+    (ledger,) = found_ledgers
     ran = [int(n) for n in (place.work / "ran").read_text().split()] if (place.work / "ran").exists() else []
     found = Outcome(runs=trial.runs, clients=len((place.work / "clients").read_text().split()))
     comment = f"nsw:{ledger.parent.name}"

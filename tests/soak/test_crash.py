@@ -58,7 +58,7 @@ def table_lines() -> list[str]:
 def machine() -> str:
     model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())  # fmt: skip
-    slurm = subprocess.run(["sbatch", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    slurm = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=False).stdout.strip()
     python = platform.python_version()
     return f"{os.cpu_count()} x {model}; {slurm}; Python {python}; nsw {__version__}; seed {SEED}"
 
