@@ -9,6 +9,7 @@ from nsw.errors import Diagnostic, InputError
 from nsw.plan import refuse
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
+from nsw.plan.containers import Box
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
@@ -112,6 +113,7 @@ class _Builder:
             program = self._program(values)
             how = self._launch(values)
             app = self._app(case, needs, values)
+            box = self._box(app, values)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
         except UnresolvedError as fault:
             self.faults.append(
@@ -125,7 +127,7 @@ class _Builder:
         for one, limit in zip(recipe.passes, limits, strict=True):
             ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
-            tool, done = self._profiled(one, case, program, how)
+            tool, done = self._profiled(one, case, program, how, box)
             if done.impossible is not None:
                 self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
                 continue
@@ -184,7 +186,22 @@ class _Builder:
             time = self._resolver.value(one.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
-    def _profiled(self, one: Any, case: Case, program: tuple[str, ...], how: Launch) -> tuple[str | None, Profiled]:
+    def _box(self, app: str, values: Mapping[str, Any]) -> Box | None:
+        given = self._loaded.recipe.app.container
+        if given is None:
+            return None
+        with standing_at("app", "container", "image"):
+            image = str(self._resolver.value(given.image, values))
+        with standing_at("app", "container", "options"):
+            options = tuple(str(self._resolver.value(option, values)) for option in given.options)
+        recipe = self._loaded.recipe.app
+        return Box(
+            given.runtime, image, options, given.profiler == "inside", app if recipe.files or recipe.build else None
+        )
+
+    def _profiled(
+        self, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None
+    ) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
             command = self._facts.replay(case.params, one.kind)
             if command is None:
@@ -196,7 +213,7 @@ class _Builder:
         return profiled(
             one, program, how, self._facts, {str(tool): path for tool, path in self._place.site.profilers.items()},
             inside=None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside",
-            export_here=recipe.collect == "tables",
+            export_here=recipe.collect == "tables", box=box,
         )  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.containers import boxed, folder_of_tool
+from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import RANK_VARIABLE, Launch, launch
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from nsw.plan.facts import SiteFacts
+    from nsw.plan.containers import Box
 
 
 def profiled(
@@ -22,6 +24,7 @@ def profiled(
     *,
     inside: bool | None,
     export_here: bool,
+    box: Box | None = None,
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
 
@@ -33,17 +36,25 @@ def profiled(
         configured: The site's profilers: tool -> path.
         inside: Whether the recipe wants a profiler for each process; None: what suits the launcher.
         export_here: Whether the job turns reports into tables' sources itself.
+        box: The container that the program runs in.
     """
+    nest = _Nest(how, box)
     if one.kind == "baseline":
-        return None, Profiled(launch(how, program))
-    tool, path, missing = _tool(one, facts, configured)
+        return None, Profiled(nest.around(program))
+    # around a launcher, which is no program of the image, stands the site's own profiler
+    in_image = box is not None and box.profiler_inside and not (nest.launcher_outside and inside is False)
+    tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured)
     if missing is not None:
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
     each = _each_process(profiler, how, inside)
+    outermost = not each and nest.launcher_outside
+    tools = () if in_image else _brought_in(profiler, path, box)
+    if tools is None:
+        return tool, Profiled(impossible=f"{path} cannot be brought into the container: {_NOT_BROUGHT}")
     request = Request(
         path=path,
-        program=program if each else launch(how, program),
+        program=nest.around(program, tools) if outermost else program if each else nest.inside(program),
         trace=tuple(getattr(one, "trace", ())),
         options=tuple(one.options),
         per_rank=each,
@@ -51,9 +62,44 @@ def profiled(
         export_here=export_here,
     )
     done = profiler.profile(request)
-    if each and done.impossible is None:
-        done = Profiled(launch(how, done.command), done.reports, done.after)
-    return tool, done
+    if done.impossible is not None or outermost:
+        return tool, done
+    command = nest.around(done.command, tools) if each else nest.boxed(done.command, tools)
+    after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
+    return tool, Profiled(command, done.reports, after)
+
+
+_NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"
+
+
+class _Nest:
+    """What stands around what: torchrun is in the image, and so in the container; other launchers start containers."""
+
+    def __init__(self, how: Launch, box: Box | None) -> None:
+        self._how = how
+        self._box = box
+        self.launcher_outside = how.kind not in {"none", "torchrun"}
+
+    def boxed(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+        return tuple(words) if self._box is None else boxed(self._box, words, tools)
+
+    def inside(self, program: Sequence[str]) -> tuple[str, ...]:
+        """What runs in the container when the profiler does not start each process."""
+        return tuple(program) if self.launcher_outside else launch(self._how, program)
+
+    def around(self, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+        """One process's words under launcher and container."""
+        if self.launcher_outside:
+            return launch(self._how, self.boxed(program, tools))
+        return self.boxed(launch(self._how, program), tools)
+
+
+def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ...] | None:
+    """Folders of the profiler that must be bound into the container; None when that cannot be done."""
+    if box is None or profiler.EXECUTABLE is None:
+        return ()
+    folder = folder_of_tool(path)
+    return None if folder is None else (folder,)
 
 
 def _each_process(profiler: Profiler, how: Launch, inside: bool | None) -> bool:

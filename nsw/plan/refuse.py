@@ -36,8 +36,6 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
         )
     if facts.replay is not None:
         return found
-    if recipe.app.container is not None:
-        found.append(loaded.document.diagnostic(("app", "container"), "containers: not yet", key=True))
     for number, one in enumerate(recipe.passes):
         if one.kind == "baseline":
             continue

@@ -37,20 +37,13 @@ def test_a_site_without_a_gpu_has_none_and_one_whose_gpus_are_unknown_is_not_jud
 NOT_YET = {
     "a pass": ("passes:\n  - baseline\n  - counters: {}\n", 6, "counters", "pass counters: not yet"),
     "a tool": ("passes:\n  - host: {tool: perf}\n", 5, "host", "tool perf for pass host: not yet"),
-    "a container": (
-        "passes: [baseline]\napp: {command: x, container: {runtime: apptainer, image: a.sif}}\n",
-        4,
-        "container",
-        "containers: not yet",
-    ),
 }
 
 
 @pytest.mark.parametrize("what", NOT_YET)
 def test_what_this_version_cannot_do_is_refused_at_its_key(planner, what):
     text, line, word, message = NOT_YET[what]
-    head = "nsw: 1\nname: t\n" if "app:" in text else HEAD
-    (fault,) = planner.faults(head + text)
+    (fault,) = planner.faults(HEAD + text)
     assert fault.message == message
     assert fault.mark.line == line
     assert fault.source_line[fault.mark.column - 1 :].startswith(word)
@@ -76,13 +69,13 @@ def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
     recipe = """\
         nsw: 1
         name: t
-        app: {command: ./prog, container: {runtime: podman, image: i}}
+        app: {command: ./prog}
         passes: [baseline, counters: {}, host: {tool: vtune}]
         resources: {gpus: 3, time: 2h}
         """
     faults = planner.faults(recipe, "scheduler: pbs, limits: {max_walltime: 1h}", gpus_per_node=1)
     told = "\n".join(f.message for f in faults)
-    for part in ("scheduler pbs", "containers", "pass counters", "tool vtune", "3 GPUs asked", "a job would need"):
+    for part in ("scheduler pbs", "pass counters", "tool vtune", "3 GPUs asked", "a job would need"):
         assert part in told
     assert all(f.mark is not None for f in faults)
 
