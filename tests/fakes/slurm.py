@@ -252,9 +252,11 @@ def sacct(argv: list[str]) -> None:
     if asked.S is not None and not re.fullmatch(r"now-\d+minutes", asked.S):
         fail(f"sacct: error: Invalid time specification (pos=0): {asked.S}")
     wanted = None if asked.j is None else [int(j) for j in asked.j.split(",")]
+    midnight_hides = asked.j is None and asked.S is None  # by itself it looks no further back
     for job, folder in jobs():
         if (
             not job["sacct"]
+            or (midnight_hides and job.get("yesterday"))
             or (wanted is not None and job["id"] not in wanted)
             or asked.name not in {None, job["name"]}
         ):

@@ -1,0 +1,283 @@
+"""A campaign's loop over fake commands with a clock of its own: what a real Slurm takes minutes or an accident for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from nsw.campaign.canary import Canary
+from nsw.campaign.drive import Driver
+from nsw.campaign.ledger import AT_A_TIME, Ledger, State
+from nsw.cli import running
+from nsw.errors import CampaignError
+from nsw.schedulers.batch import BatchScheduler, Limits
+from nsw.transport.local import LocalTransport
+
+from .test_faults import Clock
+
+SITES = """
+nsw: 1
+sites:
+  s: {scheduler: slurm, limits: {runs_per_job: PACKED}}
+"""
+RECIPE = """
+nsw: 1
+name: t
+app:
+  command: PROGRAM
+matrix: {n: [1, 2, 3]}
+passes: [baseline: {}]
+resources: {gpus: 0, time: 1m}
+"""
+
+
+class Campaign:
+    """A campaign on the fake Slurm; `round` lets time pass and the loop turn."""
+
+    def __init__(self, fake, folder, limits, fault):
+        self.fake, self.folder, self.clock = fake, folder, Clock()
+        self.ledger = Ledger(folder.ledger)
+        self.scratch = self.ledger.meta("scratch")
+        self.limits, self.fault = limits, fault
+        self.open()
+
+    def open(self):
+        """As a new nsw does."""
+        clock = self.clock
+        self.scheduler = BatchScheduler(LocalTransport(), self.scratch, self.folder.id, self.limits,
+                                        clock=clock, sleep=clock.sleep, draw=lambda: 0.5)  # fmt: skip
+        canary = Canary(self.ledger, self.fault)
+        self.driver = Driver(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, canary=canary)
+        self.driver.recover()
+
+    def rounds(self, number=1):
+        for _ in range(number):
+            self.clock.now += 61
+            self.driver.step()
+
+    def run(self, n):
+        return self.ledger.runs_named([f"n-{n}.baseline.r1"])[0]
+
+    @property
+    def states(self):
+        return [str(r.state) for r in self.ledger.runs()]
+
+    def retry(self):
+        with self.ledger.transaction():
+            self.ledger.release([r.id for r in self.ledger.runs() if r.state in {State.FAILED, State.LOST}])
+
+
+@pytest.fixture
+def campaign(fake, monkeypatch):
+    opened = []
+
+    def make(program="'true'", packed=1, extra="", limits=None, fault=lambda _run: None):
+        fake.hold()
+        (fake.work / "sites.yaml").write_text(SITES.replace("PACKED", str(packed)))
+        (fake.work / "recipe.yaml").write_text(dedent(RECIPE.replace("PROGRAM", program)) + extra)
+        found = []
+        monkeypatch.setattr(running, "_carry_out", lambda folder, *_: found.append(folder) or 0)
+        running.run(str(fake.work / "recipe.yaml"), "s", [fake.work / "sites.yaml"], fake.work / "campaigns", True)
+        opened.append(Campaign(fake, found[0], limits or Limits(), fault))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.ledger.close()
+
+
+def test_why_a_run_waits_is_kept_in_the_ledger(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 1, "PENDING", "QOSMaxGRESPerUser")
+    it.rounds()
+    assert it.run(1).reason == "others in the queue come first (Priority)"
+    assert it.run(2).reason.startswith("a limit of the QOS for a user is reached")
+
+
+@pytest.mark.parametrize("reason", ["DependencyNeverSatisfied", "job requeued in held state", "PartitionTimeLimit"])
+def test_a_task_that_would_never_begin_is_cancelled_and_reported_and_the_others_go_on(campaign, fake, reason):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 1, "PENDING", reason)
+    it.rounds()
+    assert it.run(2).state is State.QUEUED
+    it.rounds()
+    assert it.states == ["queued", "failed", "queued"]
+    assert it.run(2).reason.startswith("it would never have begun: ")
+    assert reason in it.run(2).reason
+    states = [json.loads((fake.state / f"jobs/1/{i}.json").read_text())["state"] for i in range(3)]
+    assert states == ["PENDING", "CANCELLED", "PENDING"]
+
+
+def test_what_the_first_launch_of_a_job_finished_counts_though_the_controller_holds_a_second(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 0, "PENDING", "launch failed requeued held")
+    it.rounds()
+    fake.execute(1, 0)
+    it.rounds()
+    assert it.run(1).state is State.DONE
+
+
+def test_a_run_whose_job_nobody_knows_is_lost_and_what_it_finished_out_of_sight_is_not_done_again(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    fake.forget(1, squeue=False, sacct=False)
+    it.rounds(3)
+    assert it.states == ["lost"] * 3
+    assert it.run(1).reason == "squeue and sacct do not know its job any more"
+    fake.execute(1, 0)
+    it.retry()
+    it.rounds()
+    for index in range(3):
+        fake.execute(2, index)
+        fake.set(2, index, "COMPLETED")
+    it.rounds(6)
+    assert it.states == ["done"] * 3
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [1, 2, 2]
+
+
+def test_too_much_memory_without_cgroups_is_the_runs_reason(campaign, fake):
+    it = campaign()
+    it.rounds()
+    (log,) = [j["output"].replace("%a", "1") for j in fake.jobs()]
+    Path(log).write_text("slurmstepd: error: Job 1 exceeded memory limit (300000 > 204800), being killed\n")
+    fake.set(1, 1, "FAILED", code="0:9")
+    it.rounds()
+    assert "out of memory: Job 1 exceeded memory limit" in it.run(2).reason
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [("NODE_FAIL", "a node of the job failed"), ("PREEMPTED", "preempted by another one")]
+)
+def test_a_task_that_lost_its_node_says_so(campaign, fake, state, words):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 2, state)
+    it.rounds()
+    assert words in it.run(3).reason
+
+
+def test_a_preempted_task_that_is_put_back_runs_again_and_keeps_what_it_left(campaign, fake):
+    it = campaign("'true'")
+    it.rounds()
+    home = Path(it.scratch) / "runs/n-1.baseline.r1"
+    fake.execute(1, 0)
+    fake.set(1, 0, "PENDING", "BeginTime")
+    it.rounds()
+    assert it.run(1).state is State.QUEUED
+    assert "Slurm waits two minutes" in it.run(1).reason
+    (home / "attempt-1/status").write_text("state=failed\nexit_code=143\n")
+    fake.execute(1, 0, restart=1)
+    fake.set(1, 0, "COMPLETED")
+    it.rounds()
+    assert it.run(1).state is State.DONE
+    assert "exit_code=143" in (home / "attempt-1.before-restart-1/status").read_text()
+
+
+def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_not_done(campaign, fake):
+    it = campaign(f"bash -c 'echo {{{{ n }}}} >> {fake.work}/ran'", packed=3)
+    it.rounds()
+    script = it.folder.script("t-j1")
+    whole = script.read_text()
+    second = whole.index("# n=2")
+    script.write_text(whole[:second] + "exit 0\n" + whole[second:])
+    fake.execute(1)
+    script.write_text(whole)
+    claimed = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    claimed.mkdir(parents=True)
+    (claimed / "claim").write_text("state=running\n")
+    fake.set(1, -1, "TIMEOUT")
+    it.rounds()
+    assert it.states == ["done", "failed", "failed"]
+    assert it.run(2).reason == "its job ended in the middle of this run (the job was over its time limit)"
+    assert it.run(3).reason == "its job ended before this run began (the job was over its time limit)"
+    it.retry()
+    it.rounds()
+    fake.execute(2)
+    fake.set(2, -1, "COMPLETED")
+    it.rounds()
+    assert it.states == ["done"] * 3
+    assert (fake.work / "ran").read_text().split() == ["1", "2", "3"]
+
+
+def test_only_what_failed_is_submitted_again_as_one_smaller_array(campaign, fake):
+    it = campaign("bash -c '[ {{ n }} = 2 ]'")
+    it.rounds()
+    for index in range(3):
+        fake.execute(1, index)
+        fake.set(1, index, "COMPLETED")
+    it.rounds()
+    assert it.states == ["failed", "done", "failed"]
+    it.retry()
+    it.rounds()
+    assert sorted(p.stem for p in (fake.state / "jobs/2").glob("[0-9]*.json")) == ["0", "2"]
+
+
+def test_a_canary_goes_ahead_and_the_rest_follows_in_one_array(campaign, fake):
+    it = campaign(extra="canary: on\n")
+    it.rounds()
+    assert len(fake.jobs()) == 1
+    fake.execute(1)
+    fake.set(1, -1, "COMPLETED")
+    it.rounds(2)
+    assert [len(list((fake.state / f"jobs/{n}").glob("[-0-9]*.json"))) for n in (1, 2)] == [1, 2]
+
+
+def test_a_canary_that_shows_nothing_holds_the_rest_until_a_person_resumes(campaign, fake):
+    it = campaign(extra="canary: runs above 2\n", fault=lambda _run: "its report holds no metric")
+    it.rounds()
+    fake.execute(1)
+    fake.set(1, -1, "COMPLETED")
+    with pytest.raises(CampaignError, match="its report holds no metric") as stopped:
+        it.rounds(2)
+    assert "nsw resume" in stopped.value.hint
+    assert it.states == ["done", "planned", "planned"]
+    it.open()
+    it.rounds()
+    assert it.states == ["done", "submitted", "submitted"]
+
+
+def test_how_many_run_at_a_time_is_changed_while_they_run(campaign, fake):
+    it = campaign(limits=Limits(in_flight=2))
+    it.rounds()
+    assert fake.jobs()[0]["throttle"] == "2"
+    it.ledger.set_meta(AT_A_TIME, "1")
+    it.rounds()
+    assert fake.jobs()[0]["throttle"] == "1"
+    it.ledger.set_meta(AT_A_TIME, "3")
+    it.rounds()
+    assert fake.jobs()[0]["throttle"] == "3"
+
+
+def test_a_submission_in_doubt_from_before_midnight_is_found(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", stderr="sbatch: error: Socket timed out", after=True)
+    it.rounds()
+    file = fake.state / "jobs/1/job.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"squeue": False, "yesterday": True}))
+    it.rounds()
+    assert len(fake.jobs()) == 1
+    assert it.states == ["submitted"] * 3
+
+
+def test_an_sbatch_that_is_killed_is_in_doubt_and_not_refused(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", rc=137, stderr="", after=True)
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
+def test_the_reason_of_a_failed_run_ends_with_its_last_words(campaign, fake):
+    it = campaign("bash -c 'echo first >&2; echo no such kernel >&2; exit 3'")
+    it.rounds()
+    for index in range(3):
+        fake.execute(1, index)
+        fake.set(1, index, "COMPLETED")
+    it.rounds()
+    assert it.run(1).reason == "exit status 3: no such kernel"
