@@ -33,7 +33,7 @@ _CANCEL = "cancel"
 _STATUS_BYTES = 65536
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER = 2  # polls in a row that say so
-_NEVER_BEGUN = 6  # of a job that was seen to run
+_NEVER_RUNS = 10  # of a job that may run all the same: five minutes
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 
 
@@ -340,8 +340,8 @@ class Driver:
         for run, answer in never:
             status = self._status(run)
             self._seen[run.id, "never"] += 1
-            begun = status is not None and status.state == "running"
-            if self._seen[run.id, "never"] >= (_NEVER_BEGUN if begun else _NEVER):
+            runs = answer.may_run and status is not None and status.state == "running"
+            if self._seen[run.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
                 sure[run.id] = (run, answer, status)
         if not sure:
             return []

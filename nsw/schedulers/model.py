@@ -30,13 +30,15 @@ class Phase(StrEnum):
 class Answer:
     """What the scheduler says of one task, with its reason in words where it gives one.
 
-    `never`: it waits for what will not come. `clean`: it ended without a fault of its own.
+    `never`: it waits for what will not come; `may_run`: and yet an earlier launch of it may still run.
+    `clean`: it ended without a fault of its own.
     """
 
     phase: Phase
     reason: str | None = None
     never: bool = False
     clean: bool = False
+    may_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

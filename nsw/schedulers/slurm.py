@@ -264,7 +264,8 @@ def answer(state: str, reason: str) -> Answer:
     if phase is Phase.QUEUED and word == "PENDING":
         if why is None:
             return Answer(phase)
-        return Answer(phase, f"{why.sentence} ({reason})" if why.sentence else None, never=why.never)
+        said = f"{why.sentence} ({reason})" if why.sentence else None
+        return Answer(phase, said, never=why.never, may_run=why.may_run)
     return Answer(phase, ended)
 
 

@@ -43,10 +43,11 @@ STATES: dict[str, tuple[Phase, str | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job waits: a sentence, and whether it will wait for ever."""
+    """Why a job waits: a sentence, whether it will wait for ever, whether an earlier launch may run all the same."""
 
     sentence: str
     never: bool = False
+    may_run: bool = False
 
 
 def _never(sentence: str) -> Reason:
@@ -69,8 +70,8 @@ REASONS: dict[str, Reason] = {
     "JobHeldUser": Reason("held by the user: `scontrol release JOB` lets it go"),
     "JobHeldAdmin": Reason("held by an administrator"),
     "job requeued in held state": _never("put back into the queue and held: `scontrol release JOB` lets it go"),
-    "launch failed requeued held": _never(
-        "its launch failed, and Slurm holds it until an administrator looks at the node"
+    "launch failed requeued held": Reason(
+        "its launch failed, and Slurm holds it until an administrator looks at the node", never=True, may_run=True
     ),
     "JobArrayTaskLimit": Reason("waits for other tasks of its array (the campaign's limit)"),
     "MaxJobsPerAccount": Reason("the account's limit of running jobs is reached"),

@@ -194,6 +194,20 @@ class _Daemons:
         pid = (self.root / "run" / "slurmctld.pid").read_text().strip()
         subprocess.run([*_SUDO, "kill", f"-{sign}", pid], check=True)
 
+    def kill_node(self, name: str) -> None:
+        """SIGKILL for a slurmd, the watchers of all jobs and what they watch: as if the power had gone."""
+        pid = (self.root / "run" / f"slurmd.{name}.pid").read_text().strip()
+        subprocess.run([*_SUDO, "kill", "-KILL", pid], check=True)
+        for stepd in subprocess.run(
+            ["pgrep", "-x", "slurmstepd"], capture_output=True, text=True, check=False
+        ).stdout.split():
+            environment = subprocess.run(
+                [*_SUDO, "cat", f"/proc/{stepd}/environ"], capture_output=True, check=False
+            ).stdout
+            if f"SLURM_CONF={self.place.conf}".encode() in environment.split(b"\0"):
+                job = subprocess.run(["pgrep", "-P", stepd], capture_output=True, text=True, check=False).stdout.split()
+                subprocess.run([*_SUDO, "kill", "-KILL", stepd, *job], check=False)
+
     def _do(self, action: str) -> subprocess.CompletedProcess[str]:
         words = [
             *_SUDO,

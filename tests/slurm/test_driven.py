@@ -117,7 +117,12 @@ def test_what_the_first_launch_of_a_job_finished_counts_though_the_controller_ho
     it = campaign()
     it.rounds()
     fake.set(1, 0, "PENDING", "launch failed requeued held")
-    it.rounds()
+    claimed = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    claimed.mkdir(parents=True)
+    (claimed / "claim").write_text("state=running\n")
+    it.rounds(5)
+    assert it.run(1).state is State.QUEUED
+    (claimed / "claim").unlink()
     fake.execute(1, 0)
     it.rounds()
     assert it.run(1).state is State.DONE
