@@ -1,0 +1,170 @@
+"""What a user does with a campaign on a real Slurm while it runs and afterwards: look, change, cancel, retry."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .places import own_cluster
+from .test_campaign import as_root, campaign, nsw_words, ran, recipe, states, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .places import Real
+
+pytestmark = pytest.mark.slurm
+UNTIL = "until [ -e WORK/go ]; do sleep 0.1; done"
+
+
+@pytest.fixture
+def place(unaccounted) -> Iterator[Real]:
+    with unaccounted.in_folder() as found:
+        yield found
+
+
+def waiting(place: Real) -> str:
+    """A program that runs until `go` is there."""
+    return UNTIL.replace("WORK", str(place.work))
+
+
+def begun(place: Real, *words: str):
+    return place.start(*nsw_words("run", *words))
+
+
+def nsw(place: Real, *words: str):
+    return place.nsw(*words, "--root", "campaigns")
+
+
+def runs(place: Real) -> dict[int, dict]:
+    return {r["params"]["n"]: r for r in json.loads(nsw(place, "status", "--json").stdout)["runs"]}
+
+
+def in_queue(place: Real) -> list[str]:
+    return place.run("squeue", "--me", "-h", "-r", "-t", "PD,R,CG", "-o", "%T").stdout.split()
+
+
+def test_a_driven_campaign_is_cancelled_by_another_nsw_and_done_again_by_a_third(place):
+    process = begun(place, *recipe(place, 3, body=waiting(place)))
+    wait_until(lambda: len(ran(place)) == 3)
+    done = nsw(place, "cancel")
+    assert "3 runs: 3 cancelled" in done.stdout
+    assert process.wait(timeout=60) == 1
+    wait_until(lambda: not in_queue(place))
+    assert runs(place)[2]["reason"] == "cancelled by nsw cancel"
+    (place.work / "go").touch()
+    assert nsw(place, "retry").returncode == 0
+    assert states(place) == {"done": 3}
+
+
+def test_a_campaign_that_nobody_drives_is_cancelled(place):
+    process = begun(place, *recipe(place, 3, body=waiting(place)))
+    wait_until(lambda: ran(place))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert "3 runs: 3 cancelled" in nsw(place, "cancel").stdout
+    wait_until(lambda: not in_queue(place))
+
+
+def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place):
+    words = recipe(place, 2, body=f"echo to be seen; {waiting(place)}", most=1,
+                   extra="sites: {mycluster: {resources: {extra: ['#SBATCH --begin=now+10minutes']}}}\n")  # fmt: skip
+    process = begun(place, *words)
+    wait_until(lambda: (place.work / "campaigns").exists() and "BeginTime" in nsw(place, "status").stdout)
+    assert "its begin time lies ahead" in " ".join(nsw(place, "status").stdout.split())
+    for job in place.run("squeue", "--me", "-h", "-t", "PD", "-o", "%A").stdout.split():
+        place.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    wait_until(lambda: len(ran(place)) == 2)
+    assert "to be seen" in nsw(place, "logs", "n-1.baseline.r1").stdout
+    script = next(campaign(place).glob("scratch/jobs/*.log"))
+    script.write_text("what slurmd said\n")
+    job_shown = [nsw(place, "logs", f"n-{n}.baseline.r1").stdout for n in (1, 2)]
+    assert sum("what slurmd said" in text for text in job_shown) == 1
+    (place.work / "go").touch()
+    assert process.wait(timeout=120) == 0
+
+
+def test_how_many_run_at_a_time_is_changed_for_a_running_array(place):
+    process = begun(place, *recipe(place, 24, body=waiting(place)))
+    wait_until(lambda: len(ran(place)) == 16)
+    done = nsw(place, "throttle", "20")
+    assert "20 tasks at a time; 24 runs not over" in done.stdout
+    wait_until(lambda: len(ran(place)) == 20)
+    assert in_queue(place).count("PENDING") == 4
+    (place.work / "go").touch()
+    assert process.wait(timeout=120) == 0
+    assert ran(place) == list(range(1, 25))
+
+
+def test_a_job_that_depends_on_one_that_failed_is_not_waited_for(place):
+    failed = place.run("sbatch", "--parsable", "--mem=50M", "-o", "/dev/null", "--wrap=exit 1").stdout.strip()
+    words = recipe(
+        place, 2, extra=f"sites: {{mycluster: {{resources: {{extra: ['#SBATCH --dependency=afterok:{failed}']}}}}}}\n"
+    )
+    done = nsw(place, "run", *words[:-3], "--yes")
+    assert done.returncode == 1
+    assert {r["state"] for r in runs(place).values()} == {"failed"}
+    assert "can no longer end as needed (DependencyNeverSatisfied)" in runs(place)[1]["reason"]
+    assert not in_queue(place)
+
+
+def test_a_job_that_is_put_back_and_held_is_not_waited_for(place):
+    process = begun(place, *recipe(place, 1, body=waiting(place)))
+    wait_until(lambda: ran(place))
+    job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
+    as_root(place, "scontrol", "requeuehold", job)
+    assert process.wait(timeout=300) == 1
+    assert "would never have begun again: put back into the queue and held" in runs(place)[1]["reason"]
+
+
+def test_a_program_over_its_memory_says_so_without_cgroups(place):
+    (place.work / "eat.py").write_text("import time; a = b'x' * 200_000_000; time.sleep(30)")
+    eater = f"/usr/bin/python3 {place.work}/eat.py"
+    done = nsw(place, "run", *recipe(place, 1, body=eater)[:-3], "--yes")
+    assert done.returncode == 1
+    assert "out of memory: " in runs(place)[1]["reason"]
+
+
+def test_a_canary_goes_ahead_and_the_rest_is_done_when_it_came_back(place):
+    words = recipe(place, 5, extra="canary: on\n")
+    assert nsw(place, "run", *words[:-3], "--yes").returncode == 0
+    assert ran(place) == [1, 2, 3, 4, 5]
+    calls = json.loads(nsw(place, "status", "--json").stdout)["scheduler_calls"]
+    assert calls["sbatch"] == 2
+
+
+def test_a_canary_that_fails_stops_the_rest_with_what_it_said(place):
+    words = recipe(place, 5, body="echo no such model >&2; exit 3", extra="canary: runs above 4\n")
+    done = nsw(place, "run", *words[:-3], "--yes")
+    assert done.returncode != 0
+    assert "exit status 3: no such model" in done.stderr
+    assert "nsw resume" in done.stderr
+    assert ran(place) == [1]
+
+
+def test_a_walltime_over_the_sites_limit_is_refused_at_its_line(place):
+    words = recipe(place, 2)
+    sites = place.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("limits: {", "limits: {max_walltime: 90s, "))
+    done = nsw(place, "run", *words[:-3], "--yes")
+    assert done.returncode == 2
+    assert "recipe.yaml:9:" in done.stderr
+    assert "allows 90 s" in done.stderr
+
+
+def test_a_node_that_dies_has_its_runs_done_again_and_keeps_what_they_left():
+    with own_cluster(accounting=False) as daemons, daemons.place.in_folder() as place:
+        body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 300"
+        process = begun(place, *recipe(place, 1, body=body))
+        wait_until((place.work / "second").exists)
+        job, node = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A %N").stdout.split()
+        daemons.kill_node(node)
+        as_root(place, "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
+        wait_until(lambda: place.run("squeue", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
+        as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
+        assert process.wait(timeout=120) == 0
+        names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
+        assert names == ["attempt-1", "attempt-1.before-restart-1"]
