@@ -5,6 +5,7 @@ A run counts as read once its rows are in the files: ended in between, its repor
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Problem, Report
 
 _FLUSH_EVERY_S = 30.0
+_RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
 
 
 def read_all(
@@ -59,7 +61,11 @@ class _Read:
 
     def add(self, table: str, found: Iterator[dict[str, Any]], run: RunRow, report: str) -> None:
         rows = self.tables.setdefault(table, [])
-        rows.extend(row | {"run": run.id, "report": report} for row in found)
+        named = _RANK.match(report.rpartition("/")[2])
+        rank = {"rank": int(named[1])} if named else {}
+        for row in found:
+            more = rank if row.get("rank") is None else {}
+            rows.append(row | {"run": run.id, "report": report} | more)
 
 
 def _read_run(

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a recipe's launcher starts the program. `prefix` are the words of kind `custom`."""
+    """How a recipe's launcher starts the program.
+
+    `prefix` are the words of kind `custom`; `python` is the interpreter that a program starts with, also where a
+    profiler stands before it.
+    """
 
     kind: str
     processes: int
     options: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
+    python: str | None = None
 
 
 # processes -> words; the count's flag differs, the rest is the same
@@ -51,7 +56,8 @@ def _torchrun(how: Launch, words: tuple[str, ...]) -> tuple[str, ...]:
     count = (*_own_port(how), f"--nproc_per_node={how.processes}")
     if words and is_python(words[0]) and len(words) > 1 and not words[1].startswith("-"):
         return (words[0], "-m", "torch.distributed.run", *count, *how.options, *words[1:])
-    return ("torchrun", *count, *how.options, "--no-python", *words)
+    own = ("torchrun",) if how.python is None else (how.python, "-m", "torch.distributed.run")
+    return (*own, *count, *how.options, "--no-python", *words)
 
 
 def _own_port(how: Launch) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import RANK_VARIABLE, Launch, launch
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
+from nsw.profilers.cprofile import is_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +40,8 @@ def profiled(
         export_here: Whether the job turns reports into tables' sources itself.
         box: The container that the program runs in.
     """
+    if program and is_python(program[0]):
+        how = replace(how, python=program[0])
     nest = _Nest(how, box)
     if one.kind == "baseline":
         return None, Profiled(nest.around(program))

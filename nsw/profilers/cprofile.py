@@ -32,7 +32,7 @@ def profile(request: Request) -> Profiled:
         return Profiled(impossible="cProfile needs a script or -m MODULE; `python -c` cannot be profiled so")
     if request.per_rank:
         # $1 interpreter words, then the script; the report's name needs a variable of the rank's own shell
-        report = f'{_REPORT}."${{{request.rank_variable}:-0}}".pstats'
+        report = f'{_REPORT}.rank"${{{request.rank_variable}:-0}}".pstats'
         text = f'n=$1; shift; exec "${{@:1:n}}" -m cProfile -o {report} "${{@:n+1}}"'
         wrapped = ("bash", "-c", text, "nsw", str(at), *program[:at], *request.options, *program[at:])
         return Profiled(wrapped, reports=(f"{_REPORT}*.pstats",))

@@ -11,7 +11,7 @@ class Request:
     """One pass asked of a profiler.
 
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
-    own, so that reports must be named by `rank_variable`.
+    own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank.
     """
 
     path: str

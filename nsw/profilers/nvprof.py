@@ -17,7 +17,7 @@ def profile(request: Request) -> Profiled:
     nvprof prints to stderr: --log-file keeps its table out of the program's output. In ns and CSV nothing is
     rounded. Child processes are followed, a file each (%p).
     """
-    rank = f".%q{{{request.rank_variable}}}" if request.per_rank else ""
+    rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
     command = (
         request.path,
         "--profile-child-processes",

@@ -39,6 +39,19 @@ def test_torchrun_of_another_program_starts_it_as_it_is(program):
     assert found == ("torchrun", "--standalone", "--nproc_per_node=2", "--no-python", *program)
 
 
+def test_torchrun_is_the_program_s_python_s_own_also_where_a_profiler_stands_before_it(planner):
+    recipe = """\
+        nsw: 1
+        name: t
+        app: {command: /v/python train.py, launcher: {kind: torchrun, processes: 2, profiler: inside}}
+        passes: [timeline: {tool: nsys}]
+        resources: {gpus: 0}
+        """
+    (run,) = planner.plan(recipe, "scheduler: slurm").runs
+    assert run.command[:3] == ("/v/python", "-m", "torch.distributed.run")
+    assert run.command[run.command.index("--no-python") + 1] == "nsys"
+
+
 def planned(planner, app: str, **facts):
     recipe = f"nsw: 1\nname: t\nmatrix: {{gpus: [2]}}\napp: {app}\npasses: [baseline]\n"
     (run,) = planner.plan(recipe + "resources: {gpus: 0, nodes: 3}\n", **facts).runs

@@ -66,7 +66,7 @@ def first_words(run):
 def test_a_scheduler_launcher_starts_a_profiler_for_each_process(planner):
     (run,) = runs(planner, SRUN, "[timeline: {tool: nsys}]")
     assert run.command[:5] == ("srun", "-n", "2", "/opt/nsys", "profile")
-    assert "--output=timeline.%q{SLURM_PROCID}" in run.command
+    assert "--output=timeline.rank%q{SLURM_PROCID}" in run.command
 
 
 def test_torchrun_is_profiled_as_a_whole(planner):
@@ -85,7 +85,7 @@ def test_torchrun_is_profiled_as_a_whole(planner):
 
 @pytest.mark.parametrize(
     ("app", "where", "first"),
-    [(SRUN, "outside", "/opt/nsys"), (SRUN, "inside", "srun"), (TORCHRUN, "inside", "torchrun"),
+    [(SRUN, "outside", "/opt/nsys"), (SRUN, "inside", "srun"), (TORCHRUN, "inside", "python"),
      (TORCHRUN, "outside", "/opt/nsys")],
 )  # fmt: skip
 def test_the_recipe_may_say_where_the_profiler_stands(planner, app, where, first):

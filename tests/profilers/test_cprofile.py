@@ -72,4 +72,4 @@ def test_each_process_of_a_launcher_leaves_a_report_under_its_rank(tmp_path):
     assert done.reports == ("host*.pstats",)
     for rank in ("0", "1"):
         assert run(done, tmp_path, SLURM_PROCID=rank).stdout == "['a b', '$HOME'] 1\n"
-    assert {p.name for p in tmp_path.glob("host*")} == {"host.0.pstats", "host.1.pstats"}
+    assert {p.name for p in tmp_path.glob("host*")} == {"host.rank0.pstats", "host.rank1.pstats"}

@@ -36,7 +36,7 @@ def test_options_stand_before_the_program_and_cannot_take_the_reports_name_or_th
 
 def test_each_process_of_a_launcher_has_a_report_of_its_own():
     done = nsys.profile(Request("nsys", PROGRAM, per_rank=True, rank_variable="SLURM_PROCID"))
-    assert "--output=timeline.%q{SLURM_PROCID}" in done.command
+    assert "--output=timeline.rank%q{SLURM_PROCID}" in done.command
     assert done.reports == ("timeline*.nsys-rep", "timeline*.qdstrm")
 
 

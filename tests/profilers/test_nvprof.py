@@ -34,7 +34,7 @@ def test_the_whole_command_line():
 
 def test_each_process_of_a_launcher_has_a_log_of_its_own():
     done = nvprof.profile(Request("nvprof", PROGRAM, per_rank=True, rank_variable="OMPI_COMM_WORLD_RANK"))
-    assert "timeline.%q{OMPI_COMM_WORLD_RANK}.%p.nvprof.csv" in done.command
+    assert "timeline.rank%q{OMPI_COMM_WORLD_RANK}.%p.nvprof.csv" in done.command
 
 
 # --- the messages by themselves ---------------------------------------------------------------------------------
