@@ -145,7 +145,9 @@ class Builds:
         last = self._last(step)
         now = replace(last, attempt=last.attempt + 1)
         self._remember(step, now)
-        words = ["bash", str(now.script), str(now.attempt), "0"]
+        # the script's own first line, which says whether bash is a login shell
+        shell = now.script.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
+        words = [*shell, str(now.script), str(now.attempt), "0"]
         self._transport.run(words, timeout=step.seconds + _AROUND_S, cwd=self._scratch)
         if not self._done(step):
             raise CampaignError(self._failure(step), hint=self._hint())

@@ -78,6 +78,7 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
             scheduler=place.site.scheduler,
             campaign=campaign,
             scratch=scratch,
+            login_shell=place.site.login_shell,
             tools=tools,
             overrides=overrides,
         )

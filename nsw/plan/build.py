@@ -148,7 +148,8 @@ class _Builder:
         step = self._loaded.recipe.app.build
         if step is None or self._facts.replay is not None:
             return APP
-        folder, job = build_job(self._loaded.recipe.name, step, case, needs, values, self._resolver)
+        name, site = self._loaded.recipe.name, self._place.site
+        folder, job = build_job(name, step, case, needs, values, self._resolver, site)
         self.builds.setdefault(folder, job)
         return folder
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.plan.command import words
 from nsw.plan.model import Job, Run
-from nsw.plan.resolve import standing_at
+from nsw.plan.resolve import site_gres, standing_at
 from nsw.recipe.matrix import case_id
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims 
 
 
 def build_job(
-    name: str, step: Any, case: Case, needs: Resources, values: Mapping[str, Any], resolver: Resolver
+    name: str, step: Any, case: Case, needs: Resources, values: Mapping[str, Any], resolver: Resolver, site: Any
 ) -> tuple[str, Job]:
     """The folder of the application that a case uses, and the job that builds there.
 
@@ -33,6 +33,7 @@ def build_job(
         needs: What a run of it needs: the build asks for one process of one node of the same kind.
         values: What expressions may name.
         resolver: Evaluates them.
+        site: The site, which may have words of its own for GPUs.
     """
     with standing_at("app", "build", "command"):
         expression = resolver.parse(step.command)
@@ -40,9 +41,9 @@ def build_job(
         command = words(expression, values)
     suffix = f"-{case_id(used)}" if used else ""
     folder = f"{APP}{suffix}"
-    asked = replace(
-        needs, nodes=1, tasks=1, gpus=_gpus(step, values, resolver), gres=None, exclusive=False, time_s=step.time
-    )
+    gpus = _gpus(step, values, resolver)
+    gres = site_gres(site, 1, gpus, values, resolver)
+    asked = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
     run = Run(
         f"build{suffix}", case.id, used, "build", "build", None, 1, ("bash", "-c", _THERE, folder, *command), {},
         asked, app=folder,

@@ -106,11 +106,24 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         queue=get("queue") or get("partition") or site.queue or site.partition,
         account=get("account") or site.account,
         qos=get("qos") or site.qos,
-        gres=get("gres"),
+        gres=get("gres") or site_gres(site, nodes, get("gpus", whole), values, resolver),
         reservation=get("reservation"),
         constraint=get("constraint"),
         extra=tuple(asked.extra),
     )
+
+
+def site_gres(site: Any, nodes: int, gpus: int, values: Mapping[str, Any], resolver: Resolver) -> str | None:
+    """The site's own words for GPUs; Slurm counts them a node. None where it has none, or no GPU is asked for."""
+    if site.gres is None or gpus == 0:
+        return None
+    if gpus % nodes:
+        with standing_at("resources", "gpus"):
+            raise NswError(
+                f"{gpus} GPUs cannot be shared out equally among {nodes} nodes, as this site's gres asks",
+                hint=f"such as gpus: {-(-gpus // nodes) * nodes}",
+            )
+    return str(resolver.value(site.gres, {**values, "gpus": gpus // nodes, "nodes": nodes}))
 
 
 def _unless_text(parse: Callable[[Any], float]) -> Callable[[Any], int]:

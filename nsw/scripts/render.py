@@ -25,6 +25,7 @@ def render_job(
     scheduler: str,
     campaign: str,
     scratch: str,
+    login_shell: bool = False,
     tools: Mapping[str, str] | None = None,
     overrides: Mapping[str, Path] | None = None,
 ) -> str:
@@ -36,6 +37,7 @@ def render_job(
         scheduler: Names the template: templates/job/SCHEDULER.sh.j2.
         campaign: The campaign's id, for the header.
         scratch: Folder of the campaign on the site, where run folders are made.
+        login_shell: Whether bash starts as a login shell, where a site's `module` needs it.
         tools: Profilers whose version is recorded: name -> path.
         overrides: The site's own templates: name of a block -> file.
 
@@ -52,6 +54,7 @@ def render_job(
             campaign=campaign,
             scratch=scratch,
             version=__version__,
+            login_shell=login_shell,
             directives=_directives(scheduler, job, scratch),
             tools=sorted((tools or {}).items()),
         )

@@ -26,6 +26,8 @@ FILE_NAME = "sites.yaml"
 ENVIRONMENT = "NSW_SITES"  # files, separated as in PATH
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 
+_OF_GRES = frozenset({"gpus", "nodes"})
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedSite:
@@ -147,9 +149,28 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
             hint = f"the name is the key above: {shown(path[-1])[1:-1]}"
             yield document.diagnostic((*path, "name"), "a site's name is not set below it", hint=hint, key=True)
         yield from _scratch_names(document, path, site)
+        yield from _gres_names(document, path, site)
         for block, file in document.find(*path, "templates", "*"):
             if isinstance(file, str) and "\0" not in file and not (folder / file).is_file():
                 yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")
+
+
+def _gres_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
+    """A site's words for GPUs are the same for all recipes: they know no parameters."""
+    gres = site.get("gres")
+    if not isinstance(gres, str):
+        return
+    path = (*site_path, "gres")
+    try:
+        names = Expression.parse(gres).names
+    except Fault as fault:
+        yield document.diagnostic(path, fault.message, hint=fault.hint)
+        return
+    for name in sorted(names - _OF_GRES):
+        offset = find_name(document.raw(path), name)
+        mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
+        hint = did_you_mean(name, _OF_GRES) or "gpus is how many GPUs a node, nodes how many nodes"
+        yield document.at(mark, f"the expression uses '{name}', which gres does not know", hint=hint)
 
 
 def _scratch_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:

@@ -110,6 +110,11 @@ class Site(Model):
     queue: Filled | None = Field(default=None, description="Queue, unless the recipe names one.")
     partition: Filled | None = Field(default=None, description="Partition, unless the recipe names one.")
     qos: Filled | None = Field(default=None, description="Quality of service, unless the recipe names one.")
+    gres: Line | None = Field(
+        default=None,
+        description="How Slurm is asked for GPUs, such as gpu:a100:{{ gpus }}, where gpus is how many a node;"
+        " unless the recipe says so itself.",
+    )
     login_shell: Flag = Field(
         default=False, description="Whether jobs start in a login shell, where 'module' needs it."
     )

@@ -100,3 +100,36 @@ def test_environment_and_command_are_filled_case_by_case(planner):
 def test_the_same_expression_is_worked_out_for_each_case_anew(planner):
     recipe = HEAD.replace("[2]", "[1, 2, 3]") + 'resources: {gpus: 0, nodes: "{{ n }}"}\n'
     assert [r.resources.nodes for r in planner.plan(recipe).runs] == [1, 2, 3]
+
+
+GRES = "scheduler: slurm, gres: 'gpu:a100:{{ gpus }}'"
+
+
+@pytest.mark.parametrize(
+    ("asked", "gres"),
+    [
+        ("gpus: 4", "gpu:a100:4"),
+        ("gpus: 8, nodes: 2", "gpu:a100:4"),
+        ("gpus: 0", None),
+        ("gpus: 4, gres: 'gpu:h100:1'", "gpu:h100:1"),
+    ],
+)
+def test_a_site_may_have_words_of_its_own_for_the_gpus_of_a_node(planner, asked, gres):
+    recipe = f"nsw: 1\nname: t\napp: {{command: ./p}}\npasses: [baseline]\nresources: {{{asked}}}\n"
+    (run,) = planner.plan(recipe, GRES).runs
+    assert run.resources.gres == gres
+
+
+def test_gpus_that_cannot_be_shared_out_equally_are_told_where_they_are_asked(planner):
+    recipe = "nsw: 1\nname: t\napp: {command: ./p}\npasses: [baseline]\nresources: {gpus: 3, nodes: 2}\n"
+    (fault,) = planner.faults(recipe, GRES)
+    assert "3 GPUs cannot be shared out equally among 2 nodes" in fault.message
+    assert (fault.mark.line, fault.hint) == (5, "such as gpus: 4")
+
+
+@pytest.mark.parametrize(("gpus", "gres"), [("0", None), ("2", "gpu:a100:2")])
+def test_a_build_s_gpus_are_asked_for_in_the_site_s_words_too(planner, gpus, gres):
+    app = f"{{command: ./p, build: {{command: make, gpus: {gpus}, time: 5m}}}}"
+    recipe = f"nsw: 1\nname: t\napp: {app}\npasses: [baseline]\nresources: {{gpus: 4}}\n"
+    (job,) = planner.plan(recipe, GRES).builds
+    assert (job.resources.gres, job.resources.gpus, job.walltime_s) == (gres, int(gpus), 360)

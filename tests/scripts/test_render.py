@@ -421,3 +421,10 @@ def test_templates_of_the_sites_file_stand_beside_it(tmp_path):
     made, _, place, known = places.make_plan("cpu_quickstart", "here", [tmp_path / "sites.yaml"])
     text = planning.renderer(made, place, known)(made.jobs[0], "c", "/s")
     assert text.endswith("echo the end\n")
+
+
+@pytest.mark.parametrize(("login", "first"), [(False, "#!/usr/bin/env bash"), (True, "#!/bin/bash -l")])
+@pytest.mark.parametrize("scheduler", ["local", "slurm"])
+def test_a_job_starts_in_a_login_shell_where_the_site_says_so(scripts, scheduler, login, first):
+    text = scripts.render(make_plan(make_run(["true"])), scheduler=scheduler, login_shell=login).read_text()
+    assert text.splitlines()[0] == first

@@ -133,3 +133,13 @@ def test_a_remote_site_needs_a_scratch_folder(tmp_path):
     sites_file(tmp_path / "sites.yaml", extra="    transport: {kind: ssh, host: h}\n")
     with pytest.raises(InputError, match="needs 'scratch'"):
         list_sites()
+
+
+@pytest.mark.parametrize(
+    ("gres", "message"),
+    [("gpu:{{ gpu }}", "the expression uses 'gpu', which gres does not know"), ("gpu:{{ gpus", "expression")],
+)
+def test_a_site_s_words_for_gpus_know_no_parameters(tmp_path, gres, message):
+    with pytest.raises(InputError, match=message) as caught:
+        list_sites([sites_file(tmp_path / "sites.yaml", extra=f"    gres: '{gres}'\n")])
+    assert caught.value.diagnostics[0].mark.line == 5
