@@ -14,7 +14,7 @@ _HEAD = """# Formats
 
 What `nsw read` reads, of which versions, what it leaves, and which fixture or test (below `tests/`) proves it.
 A file is known by what is in it, not by its name. A file that cannot be read, or of which a part cannot, says why:
-its problems stand beside the tables. `nsw schema` describes the tables.
+its problems stand beside the tables. `nsw/tables/schema.py` describes the tables.
 """
 
 

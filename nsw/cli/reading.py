@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.errors import Exit, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.readers.model import Options, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _MOST_ROWS = 20
 
 
 def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, output: Path | None) -> int:
-    """Read files and print their tables; 1 when one of them could not be read."""
+    """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.many import FEW, read_many
     from nsw.tables import TABLES
 
@@ -33,15 +34,72 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
     options = Options(frozenset(tables) if tables else None)
-    reports = _counted(read_many(files, options), len(files) if len(files) > FEW else 0)
+    search = _Search()
+    paths = list(search.paths(files))
+    reports = search.known(_counted(read_many(paths, options), len(paths) if len(paths) > FEW else 0))
+    code = _put_out(reports, tables, format, output)
+    return max(code, search.tell())
+
+
+def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None) -> int:
     if format == "json":
-        return _print_json(reports)
-    found = list(reports)
+        with _printed_to(output):
+            return _print_json(reports)
     if format == "table":
-        _show(found)
-    else:
-        _rows(found, tables, format, output)
+        with _printed_to(output):
+            return _show(reports)
+    if format == "parquet":
+        if output is None:
+            raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
+        if output.is_dir() or not output.suffix:
+            return _write_folder(reports, output)
+    found = list(reports)
+    _one_table(found, tables, format, output)
     return _code(found)
+
+
+@dataclass(slots=True)
+class _Search:
+    """The reports below folders: which files came of one, and how many of them were none."""
+
+    folders: list[Path] = field(default_factory=list)
+    searched: set[str] = field(default_factory=set)
+    reports: int = 0
+
+    def paths(self, files: Sequence[Path]) -> Iterator[Path]:
+        """The files; of a folder that is no report itself, every file below it."""
+        from nsw.readers.folders import below, is_report
+
+        named = {str(f) for f in files}
+        for path in files:
+            if not path.is_dir() or is_report(path):
+                yield path
+                continue
+            self.folders.append(path)
+            for found in below(path):
+                if str(found) not in named:
+                    self.searched.add(str(found))
+                    yield found
+
+    def known(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports without those of searched files that no profiler wrote."""
+        for report in reports:
+            if report.path in self.searched and report.tool is None:
+                continue
+            self.reports += report.path in self.searched
+            yield report
+
+    def tell(self) -> int:
+        """Say on stderr how many files were no reports; 1 where folders held none at all."""
+        if not self.folders:
+            return Exit.GOOD
+        others = len(self.searched) - self.reports
+        where = ", ".join(str(f) for f in self.folders)
+        if others:
+            print(f"{others} other file{'s' * (others != 1)} in {where}: no known report format", file=sys.stderr)
+        if self.reports == 0:
+            print(f"no report in {where}", file=sys.stderr)
+        return Exit.GOOD if self.reports else Exit.SOME_FAILED
 
 
 def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
@@ -57,9 +115,26 @@ def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
     yield from track(reports, "reading", total=total, console=out, transient=True)
 
 
-def _code(reports: Sequence[Report]) -> int:
-    bad = any(p.severity == "error" for r in reports for p in r.problems)
-    return Exit.SOME_FAILED if bad else Exit.GOOD
+def _is_bad(report: Report) -> bool:
+    return any(p.severity == "error" for p in report.problems)
+
+
+def _code(reports: Iterable[Report]) -> int:
+    return Exit.SOME_FAILED if any(_is_bad(r) for r in reports) else Exit.GOOD
+
+
+@contextmanager
+def _printed_to(output: Path | None) -> Iterator[None]:
+    """What is printed goes to the file, where one is named."""
+    if output is None:
+        yield
+        return
+    try:
+        file = output.open("w", encoding="utf-8", newline="")
+    except OSError as fault:
+        raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
+    with file, redirect_stdout(file):
+        yield
 
 
 def _print_json(reports: Iterator[Report]) -> int:
@@ -70,7 +145,7 @@ def _print_json(reports: Iterator[Report]) -> int:
     bad = False
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
     for number, report in enumerate(reports):
-        bad = bad or any(p.severity == "error" for p in report.problems)
+        bad = bad or _is_bad(report)
         head = {
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": [asdict(p) for p in report.problems],
@@ -86,40 +161,90 @@ def _print_json(reports: Iterator[Report]) -> int:
     return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
-def _rows(reports: Sequence[Report], tables: list[str], format: str, output: Path | None) -> None:
+def _one_table(reports: Sequence[Report], tables: list[str], format: str, output: Path | None) -> None:
     from nsw.tables import TABLES, rows
 
     held = {name for r in reports for name, data in r.tables.items() if len(data)}
-    wanted = tables or sorted(held)
+    wanted = tables or sorted(held - {"facts"} or held)  # facts stand beside a table, as its description
     if len(wanted) != 1:
+        of_folder = ", or give a folder to --output: a file a table" if format == "parquet" else ""
         raise UsageError(
             f"{format} holds one table, and here are {', '.join(wanted) or 'none'}",
-            hint="name it with --table",
+            hint=f"name it with --table{of_folder}",
         )
-    name = wanted[0]
-    found = [row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name])]
-    if format == "csv":
+    (name,) = wanted
+    if format == "parquet" and output is not None:
+        from nsw.present.parquet import Files
+
+        with Files({name: output}) as files:
+            _fill(files, reports, {name})
+        _tell_problems(reports)
+        return
+    found = (row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name]))
+    with _printed_to(output):
         emit.as_csv(found, TABLES[name].names)
-    else:
-        emit.as_parquet(found, TABLES[name].names, output)
+    _tell_problems(reports)
 
 
-def _show(reports: Sequence[Report]) -> None:
+def _write_folder(reports: Iterator[Report], folder: Path) -> int:
+    """Every table of all reports as FOLDER/TABLE.parquet, report by report: what is held is one report."""
+    from nsw.present.parquet import Files
+    from nsw.tables import TABLES
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise NswError(f"{folder} cannot be made: {fault.strerror or fault}") from None
+    bad = False
+    with Files({name: folder / f"{name}.parquet" for name in TABLES}) as files:
+        for report in reports:
+            bad = bad or _is_bad(report)
+            _fill(files, [report], set(TABLES))
+            _tell_problems([report])
+    for name, count in files.written.items():
+        print(f"{folder / name}.parquet: {count:,} rows")
+    return Exit.SOME_FAILED if bad else Exit.GOOD
+
+
+def _fill(files: Any, reports: Iterable[Report], names: set[str]) -> None:
+    for report in reports:
+        for name in names & report.tables.keys():
+            files.add(name, report.tables[name], report.path)
+
+
+def _tell_problems(reports: Iterable[Report]) -> None:
+    """Problems have no place in a file of rows: they are said on stderr."""
+    from nsw.present.terminal import clean
+
+    for report in reports:
+        for problem in report.problems:
+            where = f":{problem.line}" if problem.line else ""
+            print(f"{clean(report.path)}{where}: {problem.severity}: {clean(problem.message)}", file=sys.stderr)
+
+
+def _show(reports: Iterable[Report]) -> int:
     from nsw.present.report_view import show_report
     from nsw.present.terminal import console
 
+    bad = False
     out = console()
     for report in reports:
+        bad = bad or _is_bad(report)
         show_report(out, report, _MOST_ROWS)
+    return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
 def _list_formats(format: str) -> int:
     from nsw.present.terminal import console, table
     from nsw.readers.registry import FORMATS
 
-    rows: list[dict[str, Any]] = [{"format": f.id, "tool": f.tool, "what": f.meaning} for f in FORMATS]
+    rows: list[dict[str, Any]] = [
+        {"format": f.id, "tool": f.tool, "what": f.meaning, "versions": f.versions, "not_read": f.unread}
+        for f in FORMATS
+    ]
     if format == "json":
         emit.as_json({"formats": rows})
     else:
-        console().print(table(None, ("format", "tool", "what"), ([*r.values()] for r in rows)))
+        heads = ("format", "tool", "what")
+        console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
     return Exit.GOOD

@@ -25,7 +25,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     """
     report = _read(path, options or Options())
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
-        report.error("the file holds no result")
+        asked = options.tables if options else None
+        report.error(f"holds nothing of {', '.join(sorted(asked))}" if asked else "the file holds no result")
     return report
 
 
@@ -67,7 +68,10 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
         if format_.folder != sample.is_folder:
             continue
         reader = cast("Reader", importlib.import_module(format_.module))
-        sure = reader.sniff(sample)
+        try:
+            sure = reader.sniff(sample)
+        except Exception:  # noqa: BLE001, S112  what one reader cannot look at, another may know
+            continue
         if sure > (best[0] if best else 0):
             best = (sure, format_, reader)
         if sure >= CERTAIN:  # a magic number: the other readers need not even be loaded

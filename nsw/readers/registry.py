@@ -109,9 +109,9 @@ FORMATS: tuple[Format, ...] = (
         "nsw.readers.nvprof_sqlite",
         "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12",
         "nvprof of CUDA 8 to 12 (database versions 8, 9, 11, 12)",
-        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
-         "metrics", "facts"),
-        "samples of the program counter, source lines; XML sessions of the Visual Profiler (explained)",
+        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "facts"),
+        "metrics and events, OpenACC, samples of the program counter (what is there is said, with the nvprof"
+        " command that shows it); XML sessions of the Visual Profiler (explained)",
         ("readers/test_nvprof_sqlite.py",),
     ),
     Format(
@@ -121,8 +121,8 @@ FORMATS: tuple[Format, ...] = (
         "nvprof's text and CSV, also inside job output",
         "nvprof of CUDA 6 to 12: summary, --print-gpu-trace, --print-api-trace, --metrics, --events",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
-         "metrics"),
-        "CPU call trees, OpenMP rows; work of one NVTX range alone (its totals are in gpu_summary)",
+         "nvtx_gpu_summary", "metrics", "facts"),
+        "CPU call trees, OpenMP rows",
         ("readers/test_nvprof_text.py",),
     ),
     Format(

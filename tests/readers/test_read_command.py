@@ -1,0 +1,120 @@
+"""`nsw read` of folders and into files: every table as Parquet, one as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nsw.cli.main import run
+from nsw.readers import read
+from nsw.tables import TABLES, count
+from nsw.tables.data import arrow_schema
+
+H200 = Path(__file__).parents[1] / "fixtures" / "h200"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two reports, one of them deeper, and three files that are none; one more report is hidden."""
+    top = tmp_path / "reports"
+    for place in ("deep/er", ".hidden"):
+        (top / place).mkdir(parents=True)
+    shutil.copy(H200 / "naive-details.csv", top)
+    shutil.copy(H200 / "tiled-stats.txt", top / "deep" / "er")
+    shutil.copy(H200 / "tiled-details.csv", top / ".hidden")
+    for name in ("notes.md", "deep/run.sh", "deep/empty"):
+        (top / name).write_text("hello\n" if name != "deep/empty" else "")
+    return top
+
+
+def test_a_folder_gives_the_reports_below_it_and_counts_the_rest(folder, capsys):
+    assert run(["read", str(folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    paths = [Path(r["path"]).relative_to(folder) for r in json.loads(out)["reports"]]
+    assert paths == [Path("naive-details.csv"), Path("deep/er/tiled-stats.txt")]
+    assert err == f"3 other files in {folder}: no known report format\n"
+
+
+def test_a_folder_without_a_report_is_said(tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("hello\n")
+    assert run(["read", str(tmp_path)]) == 1
+    assert f"no report in {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_file_that_is_named_and_is_no_report_is_an_error_still(folder, capsys):
+    assert run(["read", str(folder), str(folder / "notes.md"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["reports"][-1]["problems"][0]["severity"] == "error"
+
+
+def test_every_table_goes_into_a_file_of_a_folder(folder, tmp_path, capsys):
+    import pyarrow.parquet as pq
+
+    target = tmp_path / "out"
+    assert run(["read", str(folder), "--format", "parquet", "-o", f"{target}/"]) == 0
+    wanted: dict[str, dict[str, int]] = {}
+    for path in (folder / "naive-details.csv", folder / "deep/er/tiled-stats.txt"):
+        for name, data in read(path).tables.items():
+            if count(data):
+                wanted.setdefault(name, {})[str(path)] = count(data)
+    assert {p.name for p in target.iterdir()} == {f"{n}.parquet" for n in wanted}
+    for name, reports in wanted.items():
+        found = pq.read_table(target / f"{name}.parquet")
+        assert found.schema.equals(arrow_schema(name))
+        assert found.schema.field("report").metadata is not None
+        column = found["report"].to_pylist()
+        assert {r: column.count(r) for r in set(column)} == reports
+    assert "out/launches.parquet: 2 rows" in capsys.readouterr().out
+
+
+def test_one_table_goes_into_one_parquet_file(folder, tmp_path):
+    import pyarrow.parquet as pq
+
+    target = tmp_path / "rules.parquet"
+    assert (
+        run(["read", str(folder / "naive-details.csv"), "-t", "rules", "--format", "parquet", "-o", str(target)]) == 0
+    )
+    assert pq.read_table(target).num_rows == 30
+
+
+def test_a_failure_leaves_the_file_of_before(folder, tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "rules.parquet").write_bytes(b"before")
+    monkeypatch.setattr("nsw.present.parquet._zeros", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(["read", str(folder), "--format", "parquet", "-o", str(target)])
+    assert {p.name: p.read_bytes() for p in target.iterdir()} == {"rules.parquet": b"before"}
+
+
+def test_one_table_goes_into_a_csv(folder, tmp_path):
+    target = tmp_path / "launches.csv"
+    assert run(["read", str(folder / "naive-details.csv"), "-t", "launches", "--format", "csv", "-o", str(target)]) == 0
+    with target.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert list(found[0]) == list(TABLES["launches"].names)
+    assert [r["short_name"] for r in found] == ["matmul_naive"] * 2
+
+
+def test_csv_of_several_tables_is_refused(folder, capsys):
+    assert run(["read", str(folder / "naive-details.csv"), "--format", "csv"]) == 2
+    assert "--table" in capsys.readouterr().err
+
+
+def test_parquet_wants_a_place(folder, capsys):
+    assert run(["read", str(folder), "--format", "parquet"]) == 2
+    assert "--output" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_said(folder, capsys):
+    assert run(["read", str(folder), "--format", "parquet", "-o", "/proc/nowhere"]) != 0
+    assert "/proc/nowhere cannot be made" in capsys.readouterr().err
+
+
+def test_a_table_that_a_file_has_not_is_named(folder, capsys):
+    assert run(["read", str(folder / "naive-details.csv"), "-t", "operators", "--json"]) == 1
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert report["problems"][-1]["message"] == "holds nothing of operators"
