@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.drive import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.errors import CampaignError
 from nsw.tables import rows as table_rows
 
 if TYPE_CHECKING:
@@ -168,7 +169,13 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
     path = folder.tables / f"{table}.parquet"
     if not path.exists():
         return []
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    try:
+        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError) as fault:
+        raise CampaignError(
+            f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"
+        ) from None
     return found

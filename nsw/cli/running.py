@@ -11,7 +11,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
 from nsw.cli.planning import renderer
-from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.errors import Exit, UnreachableError, UsageError, did_you_mean
 from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     warnings = [w.render() for w in loaded.warnings] + (differences(before, lock, here) if before else [])
     show_plan(console(sys.stderr), made, warnings)
     _confirm(made, place, yes)
+    _reach(place)
     render = renderer(made, place, known)
     # with every default written out: another version of nsw may have others
     data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -154,6 +155,25 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     if left and not folders.is_driven(folder):
         print(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
     return Exit.GOOD
+
+
+def _reach(place: LoadedSite) -> None:
+    """Ask the scheduler for a sign of life before there is a campaign that would wait for it.
+
+    Raises:
+        UnreachableError: It gives none; nothing was made or submitted.
+    """
+    from nsw.transport.local import LocalTransport
+
+    if place.site.scheduler != "slurm" or place.site.transport.kind != "local":
+        return
+    answer = LocalTransport().run(["sinfo", "--noheader", "--format=%P"], timeout=60)
+    if answer.returncode != 0:
+        said = (answer.stderr or answer.stdout).strip() or "it gave no answer within a minute"
+        raise UnreachableError(
+            f"the Slurm of site {place.site.name} does not answer `sinfo`: {said}",
+            hint="is this its login node, with Slurm's commands on PATH?",
+        )
 
 
 def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:

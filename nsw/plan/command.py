@@ -25,6 +25,41 @@ _VALUE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+")
 _SPECIAL = frozenset("|&;<>()$`*?[]{}!#~\n")
 _SPECIAL_IN_DOUBLE = frozenset("$`")
+# words that only a shell knows: a command that begins with one needs it
+_BUILTIN = frozenset(
+    [
+        ".",
+        ":",
+        "alias",
+        "case",
+        "cd",
+        "declare",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "for",
+        "function",
+        "if",
+        "local",
+        "module",
+        "read",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "shopt",
+        "source",
+        "time",
+        "trap",
+        "ulimit",
+        "umask",
+        "unset",
+        "until",
+        "wait",
+        "while",
+    ]
+)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -83,7 +118,7 @@ def _contexts(text: str) -> str:
 
 
 def _needs_shell(text: str, states: str) -> bool:
-    if _ASSIGNMENT.match(text.lstrip()):
+    if _ASSIGNMENT.match(text.lstrip()) or next(iter(text.split(maxsplit=1)), "") in _BUILTIN:
         return True
     return any(
         (s == "u" and c in _SPECIAL) or (s == "d" and c in _SPECIAL_IN_DOUBLE) or (s == "e" and c == "\n")

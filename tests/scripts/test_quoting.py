@@ -100,7 +100,21 @@ def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
 
 @pytest.mark.parametrize(
     "text",
-    ["a | b", "a > f", "A=1 b", "cd x && b", "echo $HOME", 'echo "$HOME"', "ls *.txt", "cd ~", "a; b", "echo `x`"],
+    [
+        "a | b",
+        "a > f",
+        "A=1 b",
+        "cd x && b",
+        "echo $HOME",
+        'echo "$HOME"',
+        "ls *.txt",
+        "cd ~",
+        "cd build",
+        "exit 3",
+        "ulimit -s unlimited",
+        "a; b",
+        "echo `x`",
+    ],
 )
 def test_shell_syntax_is_given_to_bash_as_it_is_written(text):
     assert words(Expression.parse(text), {}) == ("bash", "-c", text, "nsw")

@@ -1,0 +1,106 @@
+"""`nsw read`: several files at once, one of them damaged, and every way of printing."""
+
+import csv
+import io
+import json
+import os
+import pstats
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from jsonschema import Draft202012Validator
+
+
+@pytest.fixture
+def reports(home):
+    """Two good reports and a damaged one."""
+    (home / "prog.py").write_text("def busy():\n    return sum(range(1000))\nbusy()\n")
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-m", "cProfile", "-o", f"{name}.pstats", "prog.py"], cwd=home, check=True)
+    (home / "bad.pstats").write_bytes((home / "one.pstats").read_bytes()[:50])
+    assert pstats.Stats(str(home / "one.pstats")).total_calls > 0
+    return ["one.pstats", "bad.pstats", "two.pstats"]
+
+
+def test_one_damaged_file_spoils_only_itself(nsw, reports):
+    said = nsw("read", *reports, "--json")
+    assert said.code == 1
+    one, bad, two = json.loads(said.out)["reports"]
+    assert [r["path"] for r in (one, bad, two)] == reports
+    assert one["tables"]["functions"]
+    assert two["tables"]["functions"]
+    assert bad["problems"][0]["severity"] == "error"
+    assert nsw("read", "one.pstats", "two.pstats").code == 0
+
+
+def test_the_terminal_shows_the_others_and_what_is_wrong(nsw, reports):
+    said = nsw("read", *reports)
+    assert said.code == 1
+    assert said.out.count("busy") >= 2
+    assert "bad.pstats" in said.out
+    assert "error: " in said.out
+
+
+def test_csv_and_parquet_hold_the_rows_of_all_files_with_their_file(nsw, reports, home):
+    said = nsw("read", *reports, "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(said.out)))
+    assert said.code == 1
+    assert {r["report"] for r in rows} == {"one.pstats", "two.pstats"}
+    assert nsw("read", *reports, "-f", "parquet", "-o", "x.parquet").code == 1
+    table = pq.read_table(home / "x.parquet")
+    assert table.num_rows == len(rows)
+    assert "busy" in table.column("name").to_pylist()
+
+
+def test_csv_of_several_tables_asks_which(nsw, home):
+    (home / "t.json").write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 0, "tid": 1, "args": {"device": 0, "stream": 1}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 5, "pid": 1, "tid": 1, "args": {}}]}))  # fmt: skip
+    said = nsw("read", "t.json", "-f", "csv")
+    assert said.code == 2
+    assert "holds one table" in said.err
+    assert nsw("read", "t.json", "-f", "csv", "--table", "operators").code == 0
+
+
+def test_what_is_not_there_is_said_and_the_others_are_read(nsw, reports):
+    said = nsw("read", "nowhere.pstats", "one.pstats", "--json")
+    assert said.code == 1
+    first, second = json.loads(said.out)["reports"]
+    assert "cannot be opened: No such file" in first["problems"][0]["message"]
+    assert second["tables"]["functions"]
+
+
+def test_a_file_whose_name_is_no_text_is_read_like_any_other(home, reports):
+    name = os.fsencode(home) + b"/\xff\n.pstats"
+    os.rename(os.fsencode(home / "one.pstats"), name)
+    for more in ([], ["--json"], ["-f", "csv"]):
+        done = subprocess.run([sys.executable, "-m", "nsw", "read", name, *more], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert b"busy" in done.stdout
+
+
+@pytest.mark.parametrize("document", ["recipe", "sites"])
+def test_a_schema_is_a_json_schema(nsw, document):
+    Draft202012Validator.check_schema(json.loads(nsw("schema", document).out))
+
+
+def test_the_shipped_recipes_and_a_sites_file_fit_their_schemas(nsw, home):
+    import yaml
+
+    from nsw.resources import recipes_folder
+
+    recipes = Draft202012Validator(json.loads(nsw("schema", "recipe").out))
+    for file in recipes_folder().glob("*.yaml"):
+        recipes.validate(yaml.safe_load(file.read_text()))
+    sites = Draft202012Validator(json.loads(nsw("schema", "sites").out))
+    sites.validate(yaml.safe_load((home / "sites.yaml").read_text()))
+    assert list(recipes.iter_errors({"nsw": 1, "nam": "x"}))
+
+
+def test_sites_are_listed_with_the_file_that_they_come_from(nsw):
+    rows = {r["site"]: r for r in json.loads(nsw("sites", "--json").out)["sites"]}
+    assert rows["here"]["from"].endswith("sites.yaml")
+    assert rows["demo"]["from"] == "built in"
+    assert (rows["batch"]["scheduler"], rows["batch"]["transport"]) == ("slurm", "local")
