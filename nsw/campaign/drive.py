@@ -165,7 +165,8 @@ class Driver:
 
     def _next_submissions(self) -> list[Submission]:
         """What there is room for."""
-        if self._doubt:  # what became of the last submission is not known
+        # a submission in doubt comes first; the look for planned runs costs far less than choosing among none
+        if self._doubt or not self._ledger.has_planned():
             return []
         try:
             room = self._scheduler.room(list(self._open.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.model import Answer, Phase
@@ -202,7 +203,7 @@ def parse_queue(stdout: str) -> list[Line]:
             continue
         _, base, index, state, name, reason = fields
         told = answer(state, reason)
-        indices = [None] if index == "N/A" else parse_ranges(index.strip("[]"))
+        indices = [int(index)] if index.isdigit() else [None] if index == "N/A" else parse_ranges(index.strip("[]"))
         found += [Line(int(base), i, name, told) for i in indices]
     return found
 
@@ -252,6 +253,7 @@ def _exit_words(code: str) -> str:
     return f"exit status {status}"
 
 
+@lru_cache(maxsize=512)
 def answer(state: str, reason: str) -> Answer:
     """What a state and a reason mean together. An unknown state is no statement."""
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000

@@ -1,4 +1,4 @@
-"""Stands in for sbatch, squeue, sacct, scontrol and scancel; keeps its state in the folder NSW_FAKE_SLURM.
+"""Stands in for sbatch, squeue, sacct, scontrol, scancel and sinfo; keeps its state in the folder NSW_FAKE_SLURM.
 
 It refuses every option that it does not know, so that a command which changes is noticed, and it really runs the
 scripts, one task after the other. Faults come from the test: `faults/COMMAND` holds JSON lines, of which each call
@@ -286,6 +286,15 @@ def scontrol(argv: list[str]) -> None:
         write(file, json.loads(file.read_text()) | {"throttle": match[2]})
 
 
+def sinfo(argv: list[str]) -> None:
+    parser = Parser()
+    parser.add_argument("--noheader", action="store_true", required=True)
+    parser.add_argument("--format", choices=["%P"], required=True)
+    parser.parse_args(argv)
+    for name in setting("partitions"):
+        print(name)
+
+
 def scancel(argv: list[str]) -> None:
     for word in argv:
         match = re.fullmatch(r"(\d+)(?:_\[([\d,-]+)\])?", word)
@@ -313,7 +322,9 @@ def main() -> None:
         stdout = sys.stdout
         if fault:
             sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends
-        {"sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol, "scancel": scancel}[command](argv)
+        {"sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol, "scancel": scancel, "sinfo": sinfo}[
+            command
+        ](argv)
         sys.stdout = stdout
     if fault:
         fail(fault.get("stderr", ""), fault.get("rc", 1))
