@@ -46,9 +46,8 @@ def main() -> None:
         one = min(seconds(home, 1) for _ in range(rounds))
         many = sorted(seconds(home, runs) for _ in range(rounds))
     own = own_time(runs) / runs
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
-    )
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}")
     for name, taken in (("least", many[0]), ("median", many[len(many) // 2])):
         print(
             f"nsw, {runs} runs, {name} of {rounds}: {((taken - one) / (runs - 1) - own) * 1e3:.1f} ms a run (target 15)"

@@ -58,9 +58,8 @@ def main() -> None:
                 start = time.perf_counter()
                 subprocess.run(command, cwd=home, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 seconds[name].append(time.perf_counter() - start)
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
-    )
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}")
     print(f"{'command':28} {'min ms':>8} {'median ms':>10}  target")
     for name, taken in seconds.items():
         print(f"{name:28} {min(taken) * 1e3:8.0f} {statistics.median(taken) * 1e3:10.0f}  {TARGETS.get(name, '')}")
