@@ -23,6 +23,7 @@ from nsw.schedulers.model import Answer, Phase, Submission
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_FAREWELL_S = 0.2
 _GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
 
 
@@ -67,6 +68,17 @@ class LocalScheduler:
     def calls(self) -> dict[str, int]:
         """None: there is no command to run."""
         return {}
+
+    def __del__(self) -> None:
+        """Let go of children: those about to end are waited for a moment, the others live on by design."""
+        deadline = time.monotonic() + _FAREWELL_S
+        for child in self._children.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, deadline - time.monotonic()))
+            if child.returncode is None:
+                child.returncode = 0  # not ended, but not ours any more: Popen would warn of it
+        for descriptor in self._pidfds.values():
+            os.close(descriptor)
 
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may start now."""
