@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.collect import run_folder
 from nsw.campaign.ledger import State
 from nsw.campaign.submitting import submission_name
-from nsw.campaign.witness import Status, last_words, parse_status
+from nsw.campaign.last_words import last_words
+from nsw.campaign.witness import Status, parse_status
 from nsw.errors import CampaignError, RefusedError, UnreachableError
 from nsw.plan.builds import APP, command_of
 from nsw.schedulers.model import Phase, Submission

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.collect import KEPT_FILES, collect, read_tail, run_folder
+from nsw.campaign.last_words import last_words
 from nsw.campaign.ledger import AT_A_TIME, Ledger, Reading, RunRow, State
 from nsw.campaign.submitting import submission_name, submissions
-from nsw.campaign.witness import Status, Verdict, judge, last_words, parse_status
+from nsw.campaign.witness import Status, Verdict, judge, parse_status
 from nsw.errors import NswError, RefusedError, UnreachableError
 from nsw.schedulers.model import Answer, Phase, Submission
 

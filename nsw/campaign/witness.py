@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from nsw.campaign.ledger import State
 from nsw.schedulers.model import Answer, Phase
 
-_LAST_WORDS = 200  # characters
-
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -74,14 +72,6 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
         {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
         answer.reason,
     )
-
-
-def last_words(stderr: bytes | None) -> str | None:
-    """The last line that a program wrote on stderr, shortened: most often it says why it failed."""
-    lines = [line.strip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
-    if not lines:
-        return None
-    return lines[-1] if len(lines[-1]) <= _LAST_WORDS else lines[-1][: _LAST_WORDS - 3] + "..."
 
 
 def _number(text: str | None) -> float | None:

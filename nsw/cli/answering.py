@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,21 @@ if TYPE_CHECKING:
 
 def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     """Read every collected report into the campaign's tables, with a progress bar on a terminal."""
+    from functools import partial
+
     from nsw.campaign.reading import read_all
     from nsw.readers import read
     from nsw.readers.figures import figures
+    from nsw.readers.model import Options
     from nsw.readers.said import said_in
     from nsw.recipe.load import load_recipe
 
     wanted = load_recipe(folder.recipe).recipe.app.figures
-    read_all(folder, ledger, read, lambda output: figures(output, wanted), _progress(), said_in)
+    site = json.loads(ledger.meta("site_data") or "{}")
+    options = Options(nsys=(site.get("profilers") or {}).get("nsys"))
+    read_all(
+        folder, ledger, partial(read, options=options), lambda output: figures(output, wanted), _progress(), said_in
+    )
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:

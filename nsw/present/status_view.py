@@ -66,11 +66,13 @@ def show_status(
 
 def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
     """What is wrong with reports; the same words of several runs once."""
-    merged: dict[tuple[str, str, str | None], list[str]] = {}
+    merged: dict[tuple[str, str, str], tuple[str, str | None, list[str]]] = {}
     for run, report, severity, message, fix in problems:
         # a reader counts equal messages of one report; across reports that count is noise
-        merged.setdefault((severity, _COUNTED.sub("", message), fix), []).append(report or run)
-    for (severity, message, fix), where in merged.items():
+        said = _COUNTED.sub("", message)
+        same = (severity, said.replace(run, "RUN"), (fix or "").replace(run, "RUN"))
+        merged.setdefault(same, (said, fix, []))[2].append(report or run)
+    for (severity, _, _), (message, fix, where) in merged.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         out.print(
             f"{severity}: {clean(where[0])}{more}: {clean(message)}",

@@ -1,6 +1,6 @@
 """`.nsys-rep`, `.qdrep` and `.qdstrm`: the format is NVIDIA's own, so a found nsys exports it to SQLite.
 
-An nsys is looked for in NSW_NSYS, on PATH and in the usual places. Without one the problem says what to run
+An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the problem says what to run
 where one is. An export that already stands beside the report is used only when there is no nsys and it is
 newer than the report, and then a warning names it.
 """
@@ -45,9 +45,9 @@ def read(path: Path, options: Options) -> Report:
     """Export the report into a temporary folder and read that."""
     report = Report(str(path), tool="nsys", format="nsys-binary")
     failures: list[str] = []
-    tools = find_nsys()
+    tools = _known(options.nsys) + find_nsys()
     with tempfile.TemporaryDirectory(prefix="nsw-nsys-", ignore_cleanup_errors=True) as folder:
-        for tool in tools[:_TRIES]:
+        for tool in list(dict.fromkeys(tools))[:_TRIES]:
             exported = Path(folder) / "export.sqlite"
             failure = _export(tool, path, exported, Path(folder))
             if failure is None:
@@ -64,6 +64,12 @@ def find_nsys() -> list[str]:
     installed = [str(p) for place in _PLACES for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
     newest = sorted(installed, key=_version, reverse=True)
     return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
+
+
+def _known(named: str | None) -> list[str]:
+    """The nsys of the site that a report comes from, where this machine has it too."""
+    usable = named and "NSW_NSYS" not in os.environ and shutil.which(named)
+    return [usable] if usable else []
 
 
 def export_command(report: Path) -> str:

@@ -190,3 +190,9 @@ def test_counts_and_shares():
     assert [percent(v) for v in (None, 0.0, 99.96)] == ["-", "0.0 %", "100.0 %"]
     assert number(None) == "-"
     assert "," in number(1234567.0)
+
+
+def test_the_same_problem_of_several_runs_is_told_once(out):
+    problems = [(f"n-{n}.t", f"reports/n-{n}.t/x.qdrep", "error", "no nsys", f"run `nsys n-{n}.t`") for n in (1, 2, 3)]
+    status_view.show_problems(out[0], problems)
+    assert out[1].getvalue() == "error: reports/n-1.t/x.qdrep and 2 more: no nsys\n  hint: run `nsys n-1.t`\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import nsys_binary, read
+from nsw.readers.model import Options
 
 MAGIC = b"NVIDIA Tegra Profiler Report 1.\0\0"
 
@@ -121,3 +122,11 @@ def test_a_text_with_the_suffix_is_not_given_to_nsys(tmp_path):
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
     (error,) = errors(read(path))
     assert "LFS" in error.message
+
+
+def test_the_nsys_that_the_site_names_is_used(report, stand_in, typical_database, monkeypatch):
+    tool = stand_in(f'cp {shlex.quote(str(typical_database()))} "$7"')
+    monkeypatch.delenv("NSW_NSYS")
+    monkeypatch.setattr(nsys_binary, "find_nsys", list)
+    assert not read(report, Options(nsys=str(tool))).problems
+    assert errors(read(report, Options(nsys="/nowhere/nsys")))

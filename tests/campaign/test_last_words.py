@@ -1,0 +1,64 @@
+"""Which line of stderr is told as the reason of a failed run."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsw.campaign.last_words import last_words
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 3, in <module>\n'
+    "    import nvtx\n"
+    "ModuleNotFoundError: No module named 'nvtx'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "tool"),
+    [
+        (
+            "Importer error status: An unknown error occurred.\n"
+            "Unable to retrieve the importer version: skipping importation of the QDSTRM file.\n",
+            "nsys without an importer",
+        ),
+        ("Generating '/tmp/nsys-report-a.qdstrm'\n[1/1] [====100%] t.nsys-rep\nGenerated:\n    /s/t.nsys-rep\n", "nsys"),
+        ("==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n", "ncu"),
+        ("======== Error: Application returned non-zero code 1\n", "nvprof"),
+        ("srun: error: ampere1: task 0: Exited with exit code 1\n", "srun"),
+        (
+            "-----------------------------\n"
+            "mpirun detected that one or more processes exited with non-zero status\n  Process name: [[1,1],0]\n",
+            "mpirun",
+        ),
+        (
+            "E1121 05:33:15.123 42 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1)\n"
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+            "============================================================\ntrain.py FAILED\n"
+            "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-21_05:33:15\n"
+            "============================================================\n",
+            "torchrun",
+        ),
+    ],
+    ids=lambda value: value if " " not in value and "\n" not in value else "",
+)
+def test_the_program_s_own_error_counts_not_what_is_said_around_it(after, tool):
+    assert last_words((TRACEBACK + after).encode()) == "ModuleNotFoundError: No module named 'nvtx'", tool
+
+
+def test_without_an_error_the_last_line_counts():
+    assert last_words(b"loading\nepoch 3\n\n") == "epoch 3"
+
+
+def test_a_launcher_s_words_count_where_nothing_else_was_said():
+    told = "srun: error: Unable to create step: Invalid generic resource (gres) specification"
+    assert last_words(told.encode()) == told
+
+
+def test_nothing_said_is_none():
+    assert last_words(b"\n \n") is None
+    assert last_words(None) is None
+
+
+def test_a_long_line_is_cut():
+    assert len(last_words(b"Error: " + b"x" * 500) or "") == 200
