@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.collect import run_folder
+from nsw.campaign.last_words import last_words
 from nsw.campaign.ledger import State
 from nsw.campaign.submitting import submission_name
-from nsw.campaign.last_words import last_words
 from nsw.campaign.witness import Status, parse_status
 from nsw.errors import CampaignError, RefusedError, UnreachableError
 from nsw.plan.builds import APP, command_of

@@ -1,8 +1,8 @@
 """`.nsys-rep`, `.qdrep` and `.qdstrm`: the format is NVIDIA's own, so a found nsys exports it to SQLite.
 
-An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the problem says what to run
-where one is. An export that already stands beside the report is used only when there is no nsys and it is
-newer than the report, and then a warning names it.
+An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the
+problem says what to run where one is. An export that already stands beside the report is used only when there
+is no nsys and it is newer than the report, and then a warning names it.
 """
 
 from __future__ import annotations

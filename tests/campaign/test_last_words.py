@@ -18,25 +18,34 @@ TRACEBACK = (
     ("after", "tool"),
     [
         (
-            "Importer error status: An unknown error occurred.\n"
-            "Unable to retrieve the importer version: skipping importation of the QDSTRM file.\n",
+            (
+                "Importer error status: An unknown error occurred.\n"
+                "Unable to retrieve the importer version: skipping importation of the QDSTRM file.\n"
+            ),
             "nsys without an importer",
         ),
-        ("Generating '/tmp/nsys-report-a.qdstrm'\n[1/1] [====100%] t.nsys-rep\nGenerated:\n    /s/t.nsys-rep\n", "nsys"),
+        (
+            "Generating '/tmp/nsys-report-a.qdstrm'\n[1/1] [====100%] t.nsys-rep\nGenerated:\n    /s/t.nsys-rep\n",
+            "nsys",
+        ),
         ("==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n", "ncu"),
         ("======== Error: Application returned non-zero code 1\n", "nvprof"),
         ("srun: error: ampere1: task 0: Exited with exit code 1\n", "srun"),
         (
-            "-----------------------------\n"
-            "mpirun detected that one or more processes exited with non-zero status\n  Process name: [[1,1],0]\n",
+            (
+                "-----------------------------\n"
+                "mpirun detected that one or more processes exited with non-zero status\n  Process name: [[1,1],0]\n"
+            ),
             "mpirun",
         ),
         (
-            "E1121 05:33:15.123 42 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1)\n"
-            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
-            "============================================================\ntrain.py FAILED\n"
-            "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-21_05:33:15\n"
-            "============================================================\n",
+            (
+                "E1121 05:33:15.123 42 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1)\n"
+                "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+                "============================================================\ntrain.py FAILED\n"
+                "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-21_05:33:15\n"
+                "============================================================\n"
+            ),
             "torchrun",
         ),
     ],
