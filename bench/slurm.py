@@ -104,7 +104,7 @@ def words(place: Place, count: int, *, held: bool) -> list[str]:
 def calls(place: Place, count: int) -> dict[str, int]:
     from nsw.campaign.ledger import Ledger
 
-    (path,) = (place.work / f"campaigns-{count}").glob("*/campaign.db")
+    (path,) = (place.work / f"campaigns-{count}").glob("[!.]*/campaign.db")
     with Ledger(path, read_only=True) as ledger:
         return ledger.calls()
 
@@ -124,7 +124,7 @@ def done_runs(place: Place) -> str:
 def waiting_runs(place: Place) -> str:
     process = place.start(words(place, WAITING, held=True))
     try:
-        while not list((place.work / f"campaigns-{WAITING}").glob("*/campaign.db")) or not submitted(place):
+        while not list((place.work / f"campaigns-{WAITING}").glob("[!.]*/campaign.db")) or not submitted(place):
             assert process.poll() is None, process.communicate()[1][-2000:]
             time.sleep(0.5)
         while calls(place, WAITING)["squeue"] < SETTLED:

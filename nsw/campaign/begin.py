@@ -38,22 +38,19 @@ class Ingredients:
 
 
 def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
-    """Make the campaign's folder; on any fault nothing of it stays."""
-    folder = folders.create(root, plan.name)
-    try:
-        _fill(folder, plan, made_of)
-    except BaseException:
-        shutil.rmtree(folder.path, ignore_errors=True)
-        raise
+    """Make the campaign's folder: whole, or not at all."""
+    with folders.made(root, plan.name) as (hidden, folder):
+        _fill(hidden, folder, plan, made_of)
     return folder
 
 
-def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
-    scratch = f"{made_of.scratch}/{folder.id}" if made_of.scratch else str((folder.path / "scratch").absolute())
+def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
+    """Fill a folder that is not yet `called` so."""
+    scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
     for source, name in plan.files:
         _copy(Path(source), folder.app / name)
     for job in (*plan.builds, *plan.jobs):
-        folder.script(job.name).write_text(made_of.render(job, folder.id, scratch), encoding="utf-8")
+        folder.script(job.name).write_text(made_of.render(job, called.id, scratch), encoding="utf-8")
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
     facts = {
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
@@ -64,13 +61,11 @@ def _fill(folder: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> N
     facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
     if plan.note:
         facts["note"] = plan.note
-    part = folder.ledger.with_suffix(".part")
-    with Ledger(part, create=True) as ledger:
+    with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
             for key, value in facts.items():
                 ledger.set_meta(key, value)
         ledger.add_plan(plan)
-    part.rename(folder.ledger)  # a folder with a ledger is a whole campaign
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LEDGER = "campaign.db"
+_HALF_MADE = ".part"
+_ABANDONED_S = 3600.0  # filling one takes seconds
 
 
 class CampaignFolder:
@@ -48,28 +51,61 @@ def root(given: Path | None = None) -> Path:
     return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
 
 
-def create(parent: Path, name: str, now: float | None = None) -> CampaignFolder:
-    """Make a new folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`."""
+@contextmanager
+def made(parent: Path, name: str, now: float | None = None) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
+    """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, which is there whole or not at all.
+
+    Yields:
+        The folder under a hidden name, to be filled, and what it is called from the end of the block on. On any
+        fault nothing of it stays; what a killed nsw left half made is cleared away by a later one.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     while True:
-        folder = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
+        final = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
+        hidden = CampaignFolder(parent / f".{final.id}{_HALF_MADE}")
         try:
-            folder.path.mkdir(parents=True)
+            hidden.path.mkdir(parents=True)
         except FileExistsError:
             continue
         except OSError as fault:
             raise CampaignError(
-                f"the campaign's folder {folder.path} cannot be made: {fault.strerror}",
+                f"the campaign's folder {final.path} cannot be made: {fault.strerror}",
                 hint="name another place with --root or NSW_ROOT",
             ) from None
-        for sub in (folder.scripts, folder.reports, folder.tables, folder.app):
+        if not final.path.exists():
+            break
+        hidden.path.rmdir()
+    try:
+        for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             sub.mkdir()
-        return folder
+        yield hidden, final
+        hidden.path.rename(final.path)
+        _sync(parent)
+    except BaseException:
+        shutil.rmtree(hidden.path, ignore_errors=True)
+        raise
+    _clear_half_made(parent)
+
+
+def _sync(folder: Path) -> None:
+    """Put the names in a folder on disk; no job may be known to the scheduler whose campaign a power cut takes."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _clear_half_made(parent: Path) -> None:
+    for left in parent.glob(f".*{_HALF_MADE}"):
+        with suppress(OSError):  # another nsw may clear it at the same time
+            if time.time() - left.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def existing(parent: Path) -> list[CampaignFolder]:
     """All campaigns below `parent`, oldest first."""
-    found = [CampaignFolder(p.parent) for p in parent.glob(f"*/{LEDGER}")]
+    found = [CampaignFolder(p.parent) for p in parent.glob(f"[!.]*/{LEDGER}")]
     return sorted(found, key=lambda f: (_stamp(f.id), f.ledger.stat().st_ctime_ns))
 
 

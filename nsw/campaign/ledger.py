@@ -110,18 +110,25 @@ _COLUMNS = (
 )
 
 
+_VERSION = "PRAGMA user_version"
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+
+
 class Ledger:
     """The open ledger of one campaign. `path` must exist unless made by `create`."""
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         if not create and not path.exists():
             raise CampaignError(f"{path.parent} is no campaign: {path.name} is missing")
-        uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-        self._db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+        self._db = _connect(path, "ro" if read_only else "rwc")
         try:
             if create:
                 self._db.executescript(_SCHEMA)
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            version = self._version(path)
         except sqlite3.DatabaseError as fault:
             raise CampaignError(f"{path} is damaged: {fault}") from None
         if version != VERSION:
@@ -129,6 +136,22 @@ class Ledger:
                 f"{path} was written by another nsw (state version {version}; this one knows {VERSION})"
             )
         self._db.execute("PRAGMA synchronous = FULL")
+
+    def _version(self, path: Path) -> int:
+        """What wrote it, from the first look into it.
+
+        An nsw that was killed within a write left a journal. Who only looks may not take that write back, so it is
+        taken back first.
+        """
+        try:
+            version: int = self._db.execute(_VERSION).fetchone()[0]
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            writer = _connect(path, "rw")
+            version = writer.execute(_VERSION).fetchone()[0]
+            writer.close()
+        return version
 
     def close(self) -> None:
         """Close the file."""
