@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from nsw.readers.model import Options, Reader, Report, Sample
 from nsw.readers.notreports import explain
+from nsw.readers.plausible import leave_out_contradictions
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.said import only_said
 
@@ -24,6 +25,7 @@ def read(path: Path, options: Options | None = None) -> Report:
         A report with tables, or with at least one problem of severity `error`.
     """
     report = _read(path, options or Options())
+    leave_out_contradictions(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
         report.error(f"holds nothing of {', '.join(sorted(asked))}" if asked else "the file holds no result")

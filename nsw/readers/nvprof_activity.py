@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -22,6 +23,8 @@ MEMCPYS: Final = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
 API: Final[Mapping[str, Api]] = MappingProxyType(
     {"CUPTI_ACTIVITY_KIND_RUNTIME": "runtime", "CUPTI_ACTIVITY_KIND_DRIVER": "driver"}
 )
+
+_VERSION: Final = re.compile(r"_v\d+\Z")
 
 # As `nvprof -i` names them.
 COPY_KINDS: Final = MappingProxyType(
@@ -97,6 +100,17 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
 def api_name(api: Api, cbid: Any) -> str:
     """The call behind a callback id; an id that CUDA 12.5 does not know is named by its number."""
     return _calls().get((api, cbid), f"cbid {cbid}")
+
+
+@cache
+def is_call(name: str) -> bool:
+    """Whether this is the name of a CUDA runtime or driver call, not of a kernel."""
+    return name in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(_VERSION.sub("", name) for name in _calls().values())
 
 
 @cache

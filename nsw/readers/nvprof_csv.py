@@ -10,12 +10,12 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof_memory import add_memory_row, misplaced_count, size_of
+from nsw.readers.nvprof_memory import add_memory_row, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof_metrics import add_metric
 from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
 from nsw.readers.nvprof_trace_columns import TraceColumns
-from nsw.readers.quantities import TIME_UNITS, duration, percent, size_factor, whole
+from nsw.readers.quantities import QUANTITY, TIME_UNITS, duration, percent, size_factor, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,10 +63,13 @@ def cells_of(text: str, mark: str) -> list[str]:
 class CsvTable:
     """One CSV table being read."""
 
-    def __init__(self, sink: Sink, stream: Stream, kind: str, titles: list[str], mark: str, number: int) -> None:
+    def __init__(
+        self, sink: Sink, stream: Stream, kind: str, titles: list[str], mark: str, number: int, padded: int
+    ) -> None:
         self._sink = sink
         self._stream = stream
         self._titles = titles
+        self._padded = padded  # cells of the line of titles, with empty ones behind them that a spreadsheet adds
         self._mark = mark
         self._kind = kind
         self._names_at = {t: i for i, t in enumerate(titles)}
@@ -76,6 +79,7 @@ class CsvTable:
         self._add: Callable[[Sequence[str]], bool] | None = None
         self._trace: TraceColumns | None = None  # both when the rows of a trace may be regular
         self._regular: re.Pattern[str] | None = None
+        self._is_damaged = False  # the units do not fit the titles: no number has a unit that is known
         self.number = self._number = number
         self.rows = 0
 
@@ -100,7 +104,7 @@ class CsvTable:
         if not self.rows and self._take_units(cells):
             return True
         self._number = number
-        fitted = self._fit(cells)
+        fitted = None if self._is_damaged else self._fit(cells, quoted='"' in text)
         if fitted is None:
             return self._fault(number, cells)
         if self._add is None:
@@ -120,21 +124,28 @@ class CsvTable:
         stripped = [c.strip() for c in cells]
         if not any(stripped) or not all(not c or _is_unit(c) for c in stripped):
             return False
-        self._units = (stripped + [""] * len(self._titles))[: len(self._titles)]
+        width = len(self._titles)
+        self._units = (stripped + [""] * width)[:width]
+        self._is_damaged = not width <= len(stripped) <= self._padded or any(stripped[width:])
         return True
 
-    def _fit(self, cells: list[str]) -> list[str] | None:
-        """The cells, as many as there are titles: a name that was split at its commas is joined again."""
+    def _fit(self, cells: list[str], *, quoted: bool) -> list[str] | None:
+        """The cells, as many as there are titles: a name that was split at its commas is joined again.
+
+        In quotes a name is one cell, and none begins with a number: then there is a cell too many or a title missing.
+        """
         width = len(self._titles)
         if len(cells) > width and '"' not in "".join(cells[width:]):
             while len(cells) > width and not cells[-1].strip():
                 cells.pop()
         if len(cells) == width:
-            return cells
+            return None if cells[self._flexible].count('"') % 2 else cells
         if len(cells) < width or len(cells) > _LONGEST_CELLS:
             return None
         extra = len(cells) - width
         at = self._flexible
+        if quoted or QUANTITY.fullmatch(cells[at].strip()):
+            return None
         return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
 
     def _adder(self) -> Callable[[Sequence[str]], bool]:
@@ -196,6 +207,8 @@ class CsvTable:
         misplaced = misplaced_count(name, count, total)
         if misplaced is not None:
             counted, sizes[3] = misplaced, None
+        elif is_lone_total(counted, sizes):
+            return False
         # some versions print a time without any unit; it is then no time
         time = duration(self._cell(cells, "Total Time"), self._unit("Total Time"))
         if name.startswith("Remote mapping"):
@@ -217,4 +230,7 @@ def _is_unit(cell: str) -> bool:
 def csv_table(sink: Sink, stream: Stream, text: str, number: int) -> RowTaker | None:
     """The table that a line of titles begins, or None when it is no such line."""
     found = header_of(text)
-    return CsvTable(sink, stream, *found, number) if found else None
+    if found is None:
+        return None
+    kind, titles, mark = found
+    return CsvTable(sink, stream, kind, titles, mark, number, len(cells_of(text.strip(" \ufeff"), mark)))

@@ -78,6 +78,11 @@ def misplaced_count(name: str, count: str, total: str) -> int | None:
     return int(found[1]) if found and not count.strip() and _EVENTS.search(name) else None
 
 
+def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
+    """Whether a total stands without a count and other sizes: it may be a count of what is not named, printed so."""
+    return count is None and sizes[3] is not None and not any(sizes[:3])
+
+
 def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
     """`Total CPU Page faults: 17` as a fact; whether it was one."""
     found = FACT.match(text)

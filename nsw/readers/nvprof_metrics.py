@@ -23,11 +23,14 @@ _ROW = re.compile(
 )
 _VALUES = re.compile(_VALUE)
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)")
+_NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 _KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
 _LEVEL = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
+_SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
 _MOST_CONTINUATIONS = 8
+_DAMAGED = "a row of metrics is cut short or damaged"
 
 
 class Value(NamedTuple):
@@ -88,10 +91,10 @@ def in_unit(value: Value, unit: str | None) -> Quantity | None:
 class MetricTable:
     """One table of metrics or events being read: devices, in them kernels, in them rows."""
 
-    def __init__(self, sink: Sink, stream: Stream, *, described: bool, number: int) -> None:
+    def __init__(self, sink: Sink, stream: Stream, *, columns: int, number: int) -> None:
         self._sink = sink
         self._stream = stream
-        self._described = described
+        self._columns = columns  # of values in each row: least, greatest, mean, of events also the total
         self._kernel: str | None = None
         self._open_name = 0  # continuation lines that the kernel's name may still have
         self.number = number
@@ -112,16 +115,21 @@ class MetricTable:
             self._sink.fault("a metric without the kernel it is of", number, "copy the report again")
             return True
         self._open_name = 0
-        self.rows += 1
         values = _VALUES.findall(found["values"])
+        if len(values) != self._columns or not _NAME.match(found["name"]):
+            self._sink.fault(_DAMAGED, number, "copy the report again")
+            return True
+        self.rows += 1
         description = (found["text"] or "").strip() or None
         add_metric(self._sink, self._stream, self._kernel, found["name"], description, int(found["calls"]), values)
         return True
 
     def _take_rest(self, number: int, text: str) -> bool:
         if _ROWISH.match(text):
-            self._sink.fault("a row of metrics is cut short or damaged", number, "copy the report again")
+            self._sink.fault(_DAMAGED, number, "copy the report again")
             return True
+        if not self._open_name and _SIGNATURE.match(text):
+            self._kernel = None  # what follows is of another kernel, perhaps of this one
         name = self._kernel
         if not self._open_name or name is None or not text.strip() or text.startswith("="):
             return False

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.nvprof_activity import is_call
 from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import Quantity, duration, percent, whole
 from nsw.tables.kinds import gpu_kind
@@ -27,6 +28,7 @@ ROW = re.compile(
 _SHARE = re.compile(r"\d+(?:\.\d+)?%")
 _TIME = re.compile(TIME)
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
+_LABELLED = re.compile(r"\s*(GPU activities|API calls|Range|Open(?:ACC|MP) \((?:excl|incl)\)):\s*\S")
 _API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
 _MOST_CONTINUATIONS = 8
@@ -94,8 +96,10 @@ class SummaryTable:
                 duration(low),
                 duration(high),
             )
-        elif _ROWISH.match(text):
+        elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
             self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
+            if labelled is not None:  # what follows is of its section all the same
+                self._stream.section = SECTIONS[labelled[1]]
             self._last = None
             return True
         else:
@@ -175,6 +179,9 @@ def _is_closed(name: str) -> bool:
 
 def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any], name: str) -> dict[str, Any] | None:
     """Put a row where its section belongs; the row as it stands in the table, or None when it is in none."""
+    if stream.section == "gpu" and _API.match(name) and is_call(name):
+        sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
+        stream.section = "api"
     section = stream.section
     if stream.in_nvtx:
         _add_nvtx_row(sink, stream, row, name)

@@ -198,7 +198,8 @@ class _Reading:
             return nvprof_trace.TraceTable(sink, stream, text, number)
         if found := nvprof_metrics.HEADER.match(text):
             self._need_block(stream)
-            return nvprof_metrics.MetricTable(sink, stream, described="Description" in text, number=number)
+            columns = 4 if found["total"] else 3
+            return nvprof_metrics.MetricTable(sink, stream, columns=columns, number=number)
         if nvprof_memory.HEADER.match(text):
             self._need_block(stream)
             return nvprof_memory.MemoryTable(sink, stream)

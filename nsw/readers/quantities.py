@@ -21,6 +21,8 @@ TIME_UNITS = {
 _PREFIXES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 _SIZE_UNIT = re.compile(r"([kmgtpe]?)(i?)(?:b|byte|bytes)\Z", re.IGNORECASE)
 _SPLIT = re.compile(r"([-+]?[\d.,'\u00a0\u202f]*\d[\d.,]*(?:[eE][-+]?\d{1,3})?)\s*([^\d\s(][^\d(]{0,24})?\Z")
+# What is a number, with a unit or without, and no name.
+QUANTITY = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d{1,3})?\s*(?:%|[numµ]?s|[KMGT]?i?B(?:/s)?)?")
 _PLAIN = re.compile(r"([-+]?)(\d+)(?:\.(\d*))?(?:[eE]([-+]?\d{1,3}))?\Z|([-+]?)\.(\d+)(?:[eE]([-+]?\d{1,3}))?\Z")
 _LONGEST = 64  # no profiler prints a longer number; a hostile file may
 _GREATEST_EXPONENT = 60

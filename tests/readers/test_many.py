@@ -10,7 +10,7 @@ from nsw.readers.many import read_many
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
- GPU activities:  100.00%  {n}.000ms         1  1.0000ms  1.0000ms  1.0000ms  kernel_{n}
+ GPU activities:  100.00%  {n}.000ms         1  {n}.000ms  {n}.000ms  {n}.000ms  kernel_{n}
 """
 
 

@@ -1,0 +1,62 @@
+"""Rows whose figures contradict each other: a cell that went missing puts the others under the wrong titles."""
+
+import pytest
+
+from nsw.readers import read
+from nsw.readers.model import Report
+from nsw.readers.plausible import contradiction, leave_out_contradictions
+from nsw.tables import rows
+
+SOUND = {
+    "name": "k", "calls": 3, "time_pct": 40.0, "total_ns": 90.0, "total_ns_pm": 5.0, "avg_ns": 30.0, "avg_ns_pm": 1.0,
+    "med_ns": 20.0, "min_ns": 10.0, "max_ns": 60.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, None),
+        ({"min_ns": 31.5}, "min_ns 31.5 is above"),
+        ({"min_ns": 30.9, "med_ns": 31.0}, None),  # within the rounding of the mean
+        ({"med_ns": 61.0}, "max_ns 60 is below med_ns 61"),
+        ({"max_ns": 100.0}, "total_ns 90 is below max_ns 100"),
+        ({"total_ns": 900.0}, "3 calls of 30 ns are no 900 ns"),
+        ({"calls": 5}, None),  # two of them have no times
+        ({"time_pct": 104.0}, "time_pct is 104"),
+        ({"avg_ns": None, "med_ns": None, "total_ns": None}, None),
+        ({"min": 2.0, "avg": 1.0, "max": 3.0}, "min 2 is above avg 1"),
+    ],
+)
+def test_what_cannot_be(more, said):
+    found = contradiction(SOUND | more)
+    assert found is None if said is None else said in (found or "")
+
+
+def test_such_a_row_is_left_out_and_named_and_the_others_stay():
+    wrong = [SOUND | {"name": f"w{i}", "min_ns": 99.0} for i in range(9)]
+    report = Report("f", tables={"gpu_summary": [SOUND, *wrong], "facts": [{"key": "a", "value": 1.0}]})
+    leave_out_contradictions(report)
+    assert report.tables["gpu_summary"] == [SOUND]
+    assert len(report.problems) == 6
+    assert "w0" in report.problems[0].message
+    assert "9 rows" in report.problems[-1].message
+
+
+def test_a_number_is_no_name_but_of_a_range_it_may_be(tmp_path):
+    rows_ = [SOUND | {"name": n} for n in ("1077.5300", "12.110ms", "41%", "", None, "2mm_kernel", "k")]
+    report = Report("f", tables={"gpu_summary": rows_, "nvtx_summary": rows_})
+    leave_out_contradictions(report)
+    assert [r["name"] for r in report.tables["gpu_summary"]] == ["2mm_kernel", "k"]
+    assert report.tables["nvtx_summary"] == rows_
+
+
+def test_titles_that_were_swapped_do_not_give_numbers_of_another_meaning(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Min","Avg","Max","Name"\n,%,us,,us,us,us,\n'
+        '"GPU activities",60.0,30.0,3,10.0,5.0,15.0,"gemm"\n"GPU activities",40.0,20.0,1,20.0,20.0,20.0,"one"\n'
+    )
+    report = read(path)
+    assert [r["name"] for r in rows("gpu_summary", report.tables["gpu_summary"])] == ["one"]
+    assert any("gemm" in p.message for p in report.problems)
