@@ -16,6 +16,7 @@ from nsw.campaign.collect import KEPT_FILES, collect, read_tail, run_folder
 from nsw.campaign.last_words import last_words
 from nsw.campaign.ledger import AT_A_TIME, Ledger, Reading, RunRow, State
 from nsw.campaign.submitting import submission_name, submissions
+from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Status, Verdict, judge, parse_status
 from nsw.errors import NswError, RefusedError, UnreachableError
 from nsw.schedulers.model import Answer, Phase, Submission
@@ -68,6 +69,7 @@ class Driver:
         self._scratch = scratch
         self._changed = changed
         self._canary = canary or Canary(ledger)
+        self._withdrawing = Withdrawing(ledger, transport, scratch)
         self._open: dict[str, Submission] = {}
         self._doubt: list[Submission] = []
         self._late: list[tuple[str, str]] = []
@@ -260,6 +262,7 @@ class Driver:
         answers = self._scheduler.poll(asked)
         changed: list[str] = []
         never: list[tuple[RunRow, Answer]] = []
+        lost: list[tuple[RunRow, Answer]] = []
         with self._ledger.transaction():
             for submission in asked:
                 told = answers.get(submission.name, {})
@@ -269,10 +272,13 @@ class Driver:
                         never.append((run, answer))
                     else:
                         self._seen.pop((run.id, "never"), None)
-                    if self._judge(run, answer):
+                    if answer.phase is Phase.LOST:
+                        lost.append((run, answer))
+                    elif self._judge(run, answer):
                         changed.append(run.id)
             self._close_what_is_over()
             self._save_calls()
+        changed += self._settle_lost(lost)
         changed += self._give_up(never)
         if changed:
             self._changed(changed)
@@ -332,11 +338,33 @@ class Driver:
         signalled = status is not None and status.state == "failed" and status.exit_code in _SIGNALLED
         return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
 
+    def _settle_lost(self, lost: list[tuple[RunRow, Answer]]) -> list[str]:
+        """What a scheduler forgot before it began is submitted again; of the others nothing more is known."""
+        if not lost:
+            return []
+        try:
+            again = self._withdrawn(run for run, _ in lost)
+        except UnreachableError:  # all of them are looked at again after the next poll
+            return []
+        with self._ledger.transaction():
+            for run, answer in lost:
+                if run.id in again:
+                    self._withdrawing.plan_again(run, answer.reason)
+                else:
+                    self._judge(run, answer)
+            self._close_what_is_over()
+        return [run.id for run, _ in lost]
+
+    def _withdrawn(self, runs: Iterable[RunRow]) -> set[str]:
+        """Which of these had not begun, and can begin no more under their present attempt."""
+        idle = [r for r in runs if self._withdrawing.may(r) and not self._status(r) and not self._earlier(r)]
+        return self._withdrawing.withdraw(idle)
+
     def _give_up(self, never: list[tuple[RunRow, Answer]]) -> list[str]:
         """End tasks that wait for what will not come, once that was said twice in a row.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
-        waited for somewhat longer, and what it finished counts.
+        waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.
         """
         sure: dict[str, tuple[RunRow, Answer, Status | None]] = {}
         for run, answer in never:
@@ -348,11 +376,18 @@ class Driver:
         if not sure:
             return []
         try:
+            again = self._withdrawn(run for run, answer, status in sure.values() if answer.may_run and status is None)
+            for run in [r for r, _, status in sure.values() if status is None and self._status(r)]:
+                del sure[run.id]  # it began a moment ago
             self._scheduler.cancel(self._holding(run for run, _, _ in sure.values()))
         except NswError:  # it is tried again after the next poll
             return []
         with self._ledger.transaction():
             for run, answer, status in sure.values():
+                if run.id in again:
+                    self._seen.pop((run.id, "never"), None)
+                    self._withdrawing.plan_again(run, answer.reason)
+                    continue
                 done = status is not None and status.state == "done"
                 what = "it would never have begun" if status is None else "it would never have begun again"
                 verdict = Verdict(State.DONE) if done else Verdict(State.FAILED, f"{what}: {answer.reason}")

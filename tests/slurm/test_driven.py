@@ -11,6 +11,7 @@ import pytest
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.ledger import AT_A_TIME, Ledger, State
+from nsw.campaign.withdrawing import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits
@@ -128,13 +129,80 @@ def test_what_the_first_launch_of_a_job_finished_counts_though_the_controller_ho
     assert it.run(1).state is State.DONE
 
 
-def test_a_run_whose_job_nobody_knows_is_lost_and_what_it_finished_out_of_sight_is_not_done_again(campaign, fake):
+def test_what_the_controller_holds_before_it_began_is_submitted_again_and_its_first_job_does_nothing(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 1, "PENDING", "launch failed requeued held")
+    it.rounds(2)
+    assert it.run(2).state is State.SUBMITTED
+    assert it.run(2).attempt == 2
+    assert "it had not begun, and is submitted again" in it.run(2).reason
+    assert json.loads((fake.state / "jobs/1/1.json").read_text())["state"] == "CANCELLED"
+    fake.execute(1, 1, restart=1)
+    assert [p.name for p in (Path(it.scratch) / "runs/n-2.baseline.r1").glob("attempt-*/*")] == ["claim"]
+
+
+def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkeypatch):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 0, "PENDING", "launch failed requeued held")
+    withdraw = Withdrawing.withdraw
+
+    def late(self, runs):
+        for run in runs:
+            begun = Path(it.scratch) / f"runs/{run.id}/attempt-1"
+            begun.mkdir(parents=True)
+            (begun / "claim").write_text("state=running\n")
+        return withdraw(self, runs)
+
+    monkeypatch.setattr(Withdrawing, "withdraw", late)
+    it.rounds(2)
+    assert it.run(1).state is State.QUEUED
+    assert json.loads((fake.state / "jobs/1/0.json").read_text())["state"] == "PENDING"
+
+
+def test_a_fault_that_stays_is_not_tried_for_ever(campaign, fake):
+    it = campaign()
+    for job in range(1, 5):
+        it.rounds(2)
+        fake.forget(job, squeue=False, sacct=False)
+        it.rounds(3)
+    assert it.states == ["lost"] * 3
+    assert it.run(1).reason == "squeue and sacct do not know its job any more"
+    assert it.run(1).attempt == 4
+
+
+def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fake):
     it = campaign()
     it.rounds(2)
     fake.forget(1, squeue=False, sacct=False)
+    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\n")
+    it.rounds(3)
+    assert it.states == ["submitted", "lost", "submitted"]
+    assert it.run(2).reason == "squeue and sacct do not know its job any more"
+    fake.execute(1, 0)
+    it.rounds()
+    for index in (0, 2):
+        fake.execute(2, index)
+        fake.set(2, index, "COMPLETED")
+    it.rounds(6)
+    assert it.states == ["done", "lost", "done"]
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 1, 2]
+
+
+def test_what_a_job_finished_out_of_sight_is_not_done_again(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    fake.forget(1, squeue=False, sacct=False)
+    for n in (1, 2, 3):
+        begun = Path(it.scratch) / f"runs/n-{n}.baseline.r1/attempt-1"
+        begun.mkdir(parents=True)
+        (begun / "claim").write_text("state=running\n")
     it.rounds(3)
     assert it.states == ["lost"] * 3
-    assert it.run(1).reason == "squeue and sacct do not know its job any more"
+    (Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1/claim").unlink()
     fake.execute(1, 0)
     it.retry()
     it.rounds()
