@@ -134,7 +134,7 @@ def _prepare(place: Real, trial: Trial) -> None:
 
 
 def ledgers(place: Real) -> list[Path]:
-    return list((place.work / "campaigns").glob("*/campaign.db"))
+    return list((place.work / "campaigns").glob("[!.]*/campaign.db"))
 
 
 def _start(place: Real, trial: Trial) -> subprocess.Popen[str]:

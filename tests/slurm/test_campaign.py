@@ -141,7 +141,7 @@ def nsw_words(*words: str) -> tuple[str, ...]:
 
 
 def submitting(place: Real) -> bool:
-    return bool(list((place.work / "campaigns").glob("*/scratch/jobs")))
+    return bool(list((place.work / "campaigns").glob("[!.]*/scratch/jobs")))
 
 
 def as_root(place: Real, *words: str) -> None:
