@@ -222,7 +222,7 @@ class Driver:
     def _refused(self, submission: Submission, fault: RefusedError) -> None:
         """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
         places = json.loads(self._ledger.meta("places") or "{}")
-        place = places.get(fault.key or "") or (places.get("queue") if fault.key == "partition" else None)
+        place = places.get(fault.key or "")
         asks = f"; resources.{fault.key}" + (f" at {place}" if place else "") if fault.key else ""
         hint = f"; {fault.hint}" if fault.hint else ""
         runs = [r.id for r in self._runs_of(submission)]

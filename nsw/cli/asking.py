@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.errors import Diagnostic
-
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterator
 
-    from nsw.errors import CommandResult
+    from nsw.errors import CommandResult, Diagnostic
     from nsw.plan.model import Job, Plan
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
+    from nsw.transport.runner import Runner
 
 _LIMIT_S = 60.0
 
@@ -40,16 +40,27 @@ def ask(
     place: LoadedSite,
     script: Callable[[Job, str, str], str],
     transport: Transport | None = None,
+    calls: Counter[str] | None = None,
 ) -> list[Prospect]:
-    """A prospect for each distinct set of resources; none where the site's scheduler cannot be asked."""
+    """A prospect for each distinct set of resources; none where the site's scheduler cannot be asked.
+
+    `calls` counts the scheduler's commands that this took.
+    """
     if place.site.scheduler != "slurm" or place.site.transport.kind != "local":
         return []
+    from nsw.schedulers import slurm
+    from nsw.transport.runner import Runner
+
     if transport is None:
         from nsw.transport.local import LocalTransport
 
         transport = LocalTransport()
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
-        return list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), transport, folder))
+        runner = Runner(transport, transient=slurm.transient, without=slurm.CLEARED, keep=slurm.KEPT)
+        found = list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), runner, folder))
+    if calls is not None:
+        calls["sbatch --test-only"] += runner.calls["sbatch"]
+    return found
 
 
 def _prospects(
@@ -57,13 +68,11 @@ def _prospects(
     loaded: LoadedRecipe,
     place: LoadedSite,
     script: Callable[[Job], str],
-    transport: Transport,
+    runner: Runner,
     folder: str,
 ) -> Iterator[Prospect]:
     from nsw.schedulers import slurm
-    from nsw.transport.runner import Runner
 
-    runner = Runner(transport, transient=slurm.transient, without=slurm.CLEARED, keep=slurm.KEPT)
     unreachable: str | None = None
     for jobs in _alike(plan):
         names = tuple(job.name for job in jobs)
@@ -99,19 +108,8 @@ def _said(result: CommandResult) -> str:
 
 
 def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, result: CommandResult) -> Diagnostic:
-    """The refusal at the line that asks for it: the recipe's where it says so, else the site's."""
+    from nsw.plan.asked import refused_at
     from nsw.schedulers import slurm
 
     said, key, hint = slurm.refusal(result)
-    message = f"sbatch would refuse {job.name}: {said}"
-    keys = {"partition": ("partition", "queue"), "gres": ("gres", "gpus")}.get(key or "", (key,) if key else ())
-    for name in keys:
-        if loaded.document.node(("resources", name)) is not None:
-            return loaded.document.diagnostic(("resources", name), message, hint=hint)
-    for name in keys:
-        path = ("sites", place.site.name, name)
-        if place.document.node(path) is not None:
-            return place.document.diagnostic(path, message, hint=hint)
-    if loaded.document.node(("resources",)) is not None:
-        return loaded.document.diagnostic(("resources",), message, hint=hint, key=True)
-    return Diagnostic(message, hint=hint)
+    return refused_at(loaded, place, key, f"sbatch would refuse {job.name}: {said}", hint)

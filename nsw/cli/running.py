@@ -11,18 +11,20 @@ from nsw.campaign import folder as folders
 from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
 from nsw.cli.planning import renderer
-from nsw.errors import Exit, UnreachableError, UsageError, did_you_mean
+from nsw.errors import Exit, InputError, UnreachableError, UsageError, did_you_mean
 from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections import Counter
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.drive import Driver
     from nsw.campaign.log import Log
-    from nsw.plan.model import Plan
+    from nsw.plan.model import Job, Plan
     from nsw.present.live import Watch
+    from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
@@ -54,9 +56,10 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     lock = taken(made.files, loaded.folder, place.site.name, here, before)
     warnings = [w.render() for w in loaded.warnings] + (differences(before, lock, here) if before else [])
     show_plan(console(sys.stderr), made, warnings)
-    _confirm(made, place, yes)
     _reach(place)
     render = renderer(made, place, known)
+    asked = _ask(made, loaded, place, render)
+    _confirm(made, place, yes)
     # with every default written out: another version of nsw may have others
     data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     data["app"]["files"] = [f"app/{name}" for _, name in made.files]
@@ -67,6 +70,8 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
         made,
         Ingredients(data, place.site.model_dump(mode="json", by_alias=True), _scratch(place), render),
     )
+    with Ledger(folder.ledger) as ledger:
+        ledger.set_calls(asked)
     print(f"campaign {folder.path}", file=sys.stderr)
     return _carry_out(folder)
 
@@ -174,6 +179,26 @@ def _reach(place: LoadedSite) -> None:
             f"the Slurm of site {place.site.name} does not answer `sinfo`: {said}",
             hint="is this its login node, with Slurm's commands on PATH?",
         )
+
+
+def _ask(made: Plan, loaded: LoadedRecipe, place: LoadedSite, render: Callable[[Job, str, str], str]) -> Counter[str]:
+    """Ask whether the jobs would be taken, so that a typo costs neither a campaign nor a wait in the queue.
+
+    Returns:
+        How often each command of the scheduler was run for it.
+
+    Raises:
+        InputError: One would be refused.
+    """
+    from collections import Counter
+
+    from nsw.cli.asking import ask
+
+    calls: Counter[str] = Counter()
+    refused = [p.refused for p in ask(made, loaded, place, render, calls=calls) if p.refused]
+    if refused:
+        raise InputError(refused)
+    return calls
 
 
 def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:

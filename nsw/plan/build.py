@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
 from nsw.plan import refuse
+from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
 from nsw.plan.containers import Box
@@ -16,21 +17,16 @@ from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
+from nsw.recipe.units import clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.errors import Mark
     from nsw.plan.facts import SiteFacts
     from nsw.plan.model import Job, Resources
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite
-
-
-# what a scheduler may refuse
-ASKED = ("nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres",
-         "reservation", "constraint", "extra")  # fmt: skip
 
 
 def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Plan:
@@ -65,24 +61,8 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(builder.builds.values()),
-        marks=_marks(loaded, place),
+        marks=marks(loaded, place),
     )
-
-
-def _marks(loaded: LoadedRecipe, place: LoadedSite) -> dict[str, Mark]:
-    """Where the recipe asks for what, or the site: a scheduler's refusal is said with the place."""
-    name = place.site.name
-    places: list[tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]] = [
-        (place, ("sites", name)),
-        (loaded, ("resources",)),
-        (loaded, ("sites", name, "resources")),
-    ]
-    return {
-        key: mark
-        for document, path in ((where.document, path) for where, path in places)
-        for key in ASKED
-        if document.node((*path, key)) is not None and (mark := document.mark((*path, key)))
-    }
 
 
 class _Builder:
@@ -222,12 +202,12 @@ class _Builder:
         needed = limit.time_s * limits.runs_per_job + AROUND_S
         if limits.max_walltime is None or needed <= limits.max_walltime:
             return
-        several = f" for {limits.runs_per_job} runs of {limit.time_s} s in one job" if limits.runs_per_job > 1 else ""
+        several = f" for {limits.runs_per_job} runs of {clock(limit.time_s)}" if limits.runs_per_job > 1 else ""
         name = self._place.site.name
         self.faults.append(
             self._loaded.document.diagnostic(
                 where,
-                f"a job would need {needed} s{several}, but site {name} allows {limits.max_walltime} s",
+                f"a job would need {clock(needed)}{several}, but site {name} allows {clock(limits.max_walltime)}",
                 hint=f"a job needs {AROUND_S} s beside its runs; the limit is the site's limits.max_walltime",
             )
         )

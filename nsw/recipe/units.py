@@ -59,6 +59,11 @@ class Canary:
         return f"runs above {self.above}" if self.above else "on"
 
 
+def clock(seconds: int) -> str:
+    """`HH:MM:SS` of seconds, more than a day included: what every scheduler understands."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
 def parse_duration(value: object) -> int:
     """Seconds of `10m`, `1h30m`, `90s`, `2 days`, `HH:MM:SS` or `D-HH:MM:SS`; longer than zero.
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
+from nsw.recipe.units import clock
 
 if TYPE_CHECKING:
     from nsw.plan.model import Job
@@ -50,11 +51,6 @@ def directive(option: str, value: object) -> str:
     if not _PLAIN.fullmatch(text):
         text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return f"#SBATCH --{option}={text}"
-
-
-def clock(seconds: int) -> str:
-    """`HH:MM:SS`, more than a day included."""
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 def _gpus(count: int, nodes: int) -> dict[str, object]:

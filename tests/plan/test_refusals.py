@@ -84,7 +84,7 @@ def test_a_longer_walltime_than_the_site_allows_counts_all_runs_of_a_job(planner
     recipe = HEAD + "passes: [baseline]\nresources: {gpus: 0, time: 20m}\nrepeats: 4\n"
     assert planner.plan(recipe, "scheduler: local, limits: {max_walltime: 1h}").runs
     (fault,) = planner.faults(recipe, "scheduler: local, limits: {max_walltime: 1h, runs_per_job: 4}")
-    assert "a job would need 4860 s for 4 runs of 1200 s in one job, but site here allows 3600 s" in fault.message
+    assert "a job would need 01:21:00 for 4 runs of 00:20:00, but site here allows 01:00:00" in fault.message
     assert fault.mark.line == 5
 
 

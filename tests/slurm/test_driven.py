@@ -354,3 +354,15 @@ def test_the_reason_of_a_failed_run_ends_with_its_last_words(campaign, fake):
         fake.set(1, index, "COMPLETED")
     it.rounds()
     assert it.run(1).reason == "exit status 3: no such kernel"
+
+
+def test_a_refusal_after_the_plan_was_taken_names_the_line_that_asks(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", stderr="sbatch: error: Requested time limit is invalid (missing or exceeds some limit)")
+    it.rounds()
+    assert it.states == ["failed"] * 3
+    reason = it.run(1).reason
+    assert "sbatch refused the job: Requested time limit is invalid" in reason
+    assert "; resources.time at " in reason
+    assert "recipe.yaml:8:28; " in reason
+    assert "`sinfo -o '%P %l'`" in reason

@@ -75,6 +75,21 @@ def test_a_site_s_own_partition_is_refused_at_its_line_of_the_sites_file(cluster
     assert "sites.yaml:4:" in done.stderr
 
 
+def test_a_recipe_s_queue_counts_before_the_site_s_partition(cluster):
+    done = plan(cluster, more="  queue: other\n", site="odd")
+    assert done.returncode == 2
+    assert "recipe.yaml:10:" in done.stderr
+    assert "invalid partition specified: other" in done.stderr
+
+
+def test_a_run_that_would_be_refused_makes_no_campaign(cluster):
+    (cluster.work / "recipe.yaml").write_text(RECIPE + "  partition: nope\n")
+    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+    assert done.returncode == 2
+    assert "recipe.yaml:10:" in done.stderr
+    assert not (cluster.work / "campaigns").exists()
+
+
 def test_a_cluster_that_does_not_answer_is_a_warning(cluster):
     (cluster.work / "recipe.yaml").write_text(RECIPE)
     nsw = (sys.executable, "-m", "nsw", "plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")

@@ -1,0 +1,43 @@
+"""Where a recipe or its site asks for what a scheduler may refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from nsw.errors import Diagnostic, Mark
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.site.load import LoadedSite
+
+ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "partition", "account", "qos", "gres",
+                "reservation", "constraint", "extra")  # fmt: skip
+# keys that may stand for the one that a scheduler names
+_ALSO: Final = {"partition": ("queue",), "gres": ("gpus",)}
+
+
+def marks(loaded: LoadedRecipe, place: LoadedSite) -> dict[str, Mark]:
+    """The place of everything that was asked for, by the key that a refusal names."""
+    found = ((key, _where(loaded, place, key)) for key in ASKED)
+    return {key: mark for key, at in found if at and (mark := at[0].document.mark(at[1]))}
+
+
+def refused_at(loaded: LoadedRecipe, place: LoadedSite, key: str | None, message: str, hint: str | None) -> Diagnostic:
+    """The refusal of a scheduler at the line that asks for it: the recipe's where it says so, else the site's."""
+    from nsw.errors import Diagnostic
+
+    at = _where(loaded, place, key) if key else None
+    if at is not None:
+        return at[0].document.diagnostic(at[1], message, hint=hint)
+    if loaded.document.node(("resources",)) is not None:
+        return loaded.document.diagnostic(("resources",), message, hint=hint, key=True)
+    return Diagnostic(message, hint=hint)
+
+
+def _where(
+    loaded: LoadedRecipe, place: LoadedSite, key: str
+) -> tuple[LoadedRecipe | LoadedSite, tuple[str, ...]] | None:
+    for document, path in ((loaded, ("resources",)), (place, ("sites", place.site.name))):
+        for name in (key, *_ALSO.get(key, ())):
+            if document.document.node((*path, name)) is not None:
+                return document, (*path, name)
+    return None
