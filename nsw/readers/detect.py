@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
-from nsw.readers.model import Options, Reader, Report, Sample
+from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
 from nsw.readers.notreports import explain
 from nsw.readers.plausible import leave_out_contradictions
 from nsw.readers.registry import FORMATS, Format
@@ -76,6 +76,8 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
             continue
         if sure > (best[0] if best else 0):
             best = (sure, format_, reader)
+        # nobody after it can be surer by looking through all of a long file
+        sample.is_looked_through = best is None or best[0] < SURE_OF_ALL
         if sure >= CERTAIN:  # a magic number: the other readers need not even be loaded
             break
     return (best[1], best[2]) if best else None

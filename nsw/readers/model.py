@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import mmap
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from nsw.tables import TableData
 
 HEAD_BYTES = 65536
+SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
+_PIECE_BYTES = 1 << 20  # that are looked through at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Sample:
         self.path = path
         self.suffix = path.suffix.lower()
         self.is_folder = path.is_dir()
+        self.is_looked_through = True  # whether `contains` looks behind the head
         self.size = 0 if self.is_folder else path.stat().st_size
         self.head = b""
         if not self.is_folder:
@@ -111,18 +113,33 @@ class Sample:
 
     def contains(self, *needles: str) -> bool:
         """Whether one of the texts stands anywhere in the file."""
-        if self.size <= len(self.head):
-            return any(n in self.text for n in needles)
+        if any(n in self.text for n in needles):
+            return True
+        if self.size <= len(self.head) or not self.is_looked_through:
+            return False
         encoding = "utf-16-le" if self.encoding.startswith("utf-16") else "utf-8"
-        with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            return any(whole.find(n.encode(encoding)) >= 0 for n in needles)
+        return self._looks_through([n.encode(encoding) for n in needles])
+
+    def _looks_through(self, wanted: list[bytes]) -> bool:
+        overlap = max(map(len, wanted), default=1) - 1
+        kept = b""
+        with self.path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                kept += piece
+                if any(n in kept for n in wanted):
+                    return True
+                kept = kept[-overlap:] if overlap else b""
+        return False
 
 
 class Reader(Protocol):
     """The two functions of a reader's module (nsw/readers/FORMAT.py)."""
 
     def sniff(self, sample: Sample) -> int:
-        """How sure: 0 not mine, 50 looks like it, 100 certain."""
+        """How sure: 0 not mine, 50 looks like it, 100 certain.
+
+        At most `SURE_OF_ALL` by what stands anywhere in the file (`Sample.contains`).
+        """
 
     def read(self, path: Path, options: Options) -> Report:
         """Read the file; faults of the file become problems of the report, never exceptions."""

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof_state import RowTaker, Sink, Stream
 
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
+_TIMES = ("Time", "Avg", "Min", "Max")
+_PICKED = {
+    "summary": ("Name", "Type", "Calls", "Calls (host)", "Calls (device)", "Time(%)", *_TIMES),
+    "metrics": (
+        *("Kernel", "Metric Name", "Event Name", "Device", "Metric Description", "Invocations"), *("Min", "Max", "Avg"),
+    ),
+}  # fmt: skip
 _LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
 _KINDS = (
     ("summary", {"Time(%)", "Time", "Calls", "Name"}),
@@ -76,6 +83,8 @@ class CsvTable:
         # where a name with commas of its own may spread over several cells
         self._flexible = next((self._names_at[t] for t in ("Name", "Kernel") if t in self._names_at), len(titles) - 1)
         self._units: list[str] = [""] * len(titles)
+        self._pick = [self._names_at.get(t, _LONGEST_CELLS + 1) for t in _PICKED.get(kind, ())]
+        self._time_units: list[str | None] = [None] * len(_TIMES)
         self._add: Callable[[Sequence[str]], bool] | None = None
         self._trace: TraceColumns | None = None  # both when the rows of a trace may be regular
         self._regular: re.Pattern[str] | None = None
@@ -92,11 +101,27 @@ class CsvTable:
             return self._take_cells(number, text)
         start, took, rest, id_ = regular.groups()
         correlation = int(id_) if id_ else None
+        at = self._trace.size_at
+        if at is not None and rest[:1] == self._mark:  # no grid: a copy or a set
+            cells = rest.split(self._mark, at + 2)
+            if len(cells) == at + 3 and cells[at]:
+                return self._take_move(number, text, (start, took, cells), correlation)
         if self._trace.add_known(start, took, rest, correlation):
             self.rows += 1
             return True
         taken = self._take_cells(number, text)
         self._trace.learn(rest, correlation)
+        return taken
+
+    def _take_move(self, number: int, text: str, row: tuple[str, str, list[str]], correlation: int | None) -> bool:
+        trace = self._trace
+        if trace is None:
+            return self._take_cells(number, text)
+        if trace.add_move(*row, correlation):
+            self.rows += 1
+            return True
+        taken = self._take_cells(number, text)
+        trace.learn_move(row[2], correlation)
         return taken
 
     def _take_cells(self, number: int, text: str) -> bool:
@@ -127,6 +152,7 @@ class CsvTable:
         width = len(self._titles)
         self._units = (stripped + [""] * width)[:width]
         self._is_damaged = not width <= len(stripped) <= self._padded or any(stripped[width:])
+        self._time_units = [self._unit(t) for t in _TIMES]
         return True
 
     def _fit(self, cells: list[str], *, quoted: bool) -> list[str] | None:
@@ -165,33 +191,33 @@ class CsvTable:
         return (self._units[at] or None) if at is not None else None
 
     def _add_summary(self, cells: Sequence[str]) -> bool:
-        name = self._cell(cells, "Name")
-        host = self._cell(cells, "Calls") or self._cell(cells, "Calls (host)")
-        calls = calls_of(host, self._cell(cells, "Calls (device)"))
-        pct = percent(self._cell(cells, "Time(%)"))
-        times = [duration(self._cell(cells, t), self._unit(t)) for t in ("Time", "Avg", "Min", "Max")]
-        if not name or calls is None or times[0] is None:
+        name, label, host, either, device, share, *times = self._picked(cells)
+        calls = calls_of(host or either, device)
+        total, avg, low, high = [duration(t, unit) for t, unit in zip(times, self._time_units, strict=True)]
+        if not name or calls is None or total is None:
             return False
-        if label := self._cell(cells, "Type"):
+        if label:
             self._stream.section = SECTIONS.get(label.rstrip(":"), "other")
         elif self._stream.section is None:
             self._stream.section = "gpu"
-        row = statistics(pct, times[0], calls, times[1], times[2], times[3])
+        row = statistics(percent(share), total, calls, avg, low, high)
         add_summary_row(self._sink, self._stream, self._number, row, name)
         return True
 
     def _add_metric(self, cells: Sequence[str]) -> bool:
-        kernel = self._cell(cells, "Kernel")
-        metric = self._cell(cells, "Metric Name") or self._cell(cells, "Event Name")
-        calls = whole(self._cell(cells, "Invocations"))
-        values = [self._cell(cells, t) for t in ("Min", "Max", "Avg")]
+        kernel, metric, event, device, description, invocations, *values = self._picked(cells)
+        metric = metric or event
+        calls = whole(invocations)
         if not kernel or not metric or calls is None or not all(values):
             return False
-        self._stream.set_device(self._cell(cells, "Device"))
-        add_metric(
-            self._sink, self._stream, kernel, metric, self._cell(cells, "Metric Description") or None, calls, values
-        )
+        self._stream.set_device(device)
+        add_metric(self._sink, self._stream, kernel, metric, description or None, calls, values)
         return True
+
+    def _picked(self, cells: Sequence[str]) -> list[str]:
+        """The cells that `_PICKED` names for this kind of table; "" for those it has not."""
+        width = len(cells)
+        return [cells[at].strip() if at < width else "" for at in self._pick]
 
     def _add_memory(self, cells: Sequence[str]) -> bool:
         name = cells[-1].strip()

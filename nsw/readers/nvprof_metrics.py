@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsw.readers.quantities import Quantity, number, size_factor, split_unit
@@ -11,17 +12,16 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(
-    r"\s*Invocations\s+(?P<what>Metric|Event) Name(?:\s+(?:Metric|Event) Description)?"
+    r"\s*Invocations\s+(?P<what>Metric|Event) Name(?P<described>\s+(?:Metric|Event) Description)?"
     r"\s+Min\s+Max\s+Avg(?P<total>\s+Total)?\s*\Z"
 )
 _VALUE = (
     r"(?:[A-Za-z]+ \(\d+\)|[-+]?[\d.,]+(?:[eE][-+]?\d+)?(?:%|[KMGT]?B(?:/s)?)?|-?nan%?|-?inf%?|<OVERFLOW>|n/a|N/A|-)"
 )
-_ROW = re.compile(
-    rf"\s*(?P<calls>\d+)\s+(?P<name>[A-Za-z_]\w*)\s+(?:(?P<text>\S.*?)\s+)??"
-    rf"(?P<values>{_VALUE}(?:\s+{_VALUE}){{2,3}})\s*\Z"
-)
+_ROW = r"\s*(?P<calls>\d+)\s+(?P<name>[A-Za-z_]\w*)\s+(?:(?P<text>\S.*?)\s+)??(?P<values>%s(?:\s+%s){%d})\s*\Z"
+_ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (2, 3, 4)}
 _VALUES = re.compile(_VALUE)
+_GAP = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 _KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
@@ -41,6 +41,7 @@ class Value(NamedTuple):
     text: str | None
 
 
+@lru_cache(16384)
 def metric_value(printed: str) -> Value:
     """`64.607GB/s`, `92.62%`, `Low (2)` (which is 2), `0.834779`, `n/a`."""
     printed = printed.strip()
@@ -63,7 +64,7 @@ def add_metric(
         **stream.origin(),
         "device": stream.device,
         "device_name": stream.device_name,
-        "kernel": _CORRELATION.sub("", kernel),
+        "kernel": _CORRELATION.sub("", kernel) if kernel.endswith("]") else kernel,
         "metric": metric,
         "description": description,
         "unit": unit,
@@ -88,13 +89,19 @@ def in_unit(value: Value, unit: str | None) -> Quantity | None:
     return Quantity(value.quantity.value * ratio, None if value.quantity.pm is None else value.quantity.pm * ratio)
 
 
+@lru_cache(16384)
+def _is_value(cell: str) -> bool:
+    return _VALUES.fullmatch(cell) is not None
+
+
 class MetricTable:
     """One table of metrics or events being read: devices, in them kernels, in them rows."""
 
-    def __init__(self, sink: Sink, stream: Stream, *, columns: int, number: int) -> None:
+    def __init__(self, sink: Sink, stream: Stream, header: re.Match[str], number: int) -> None:
         self._sink = sink
         self._stream = stream
-        self._columns = columns  # of values in each row: least, greatest, mean, of events also the total
+        self._described = header["described"] is not None
+        self._values = 3 if header["total"] is None else 4
         self._kernel: str | None = None
         self._open_name = 0  # continuation lines that the kernel's name may still have
         self.number = number
@@ -102,30 +109,43 @@ class MetricTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a device, a kernel or a row."""
+        cells = self._cells(text)
+        if cells is None:
+            return self._take_heading(number, text)
+        if self._kernel is None:
+            self._sink.fault("a metric without the kernel it is of", number, "copy the report again")
+            return True
+        self._open_name = 0
+        self.rows += 1
+        calls, name, description, values = cells
+        add_metric(self._sink, self._stream, self._kernel, name, description, int(calls), values)
+        return True
+
+    def _cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
+        """Invocations, name, description and values of a row."""
+        cells = _GAP.split(text.strip())
+        first = 3 if self._described else 2
+        if len(cells) == first + self._values and cells[0].isdigit() and cells[0].isascii() and _NAME.match(cells[1]):
+            values = cells[first:]
+            if all(map(_is_value, values)):
+                return cells[0], cells[1], cells[2] if self._described else None, values
+        found = _ROWS[self._values].match(text)
+        if found is None or not _NAME.match(found["name"]):
+            return None
+        description = (found["text"] or "").strip() or None
+        return found["calls"], found["name"], description, _VALUES.findall(found["values"])
+
+    def _take_heading(self, number: int, text: str) -> bool:
         if device := _DEVICE.match(text):
             self._stream.set_device(device[1])
             return True
         if kernel := _KERNEL.match(text):
             self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
             return True
-        found = _ROW.match(text)
-        if found is None:
-            return self._take_rest(number, text)
-        if self._kernel is None:
-            self._sink.fault("a metric without the kernel it is of", number, "copy the report again")
-            return True
-        self._open_name = 0
-        values = _VALUES.findall(found["values"])
-        if len(values) != self._columns or not _NAME.match(found["name"]):
-            self._sink.fault(_DAMAGED, number, "copy the report again")
-            return True
-        self.rows += 1
-        description = (found["text"] or "").strip() or None
-        add_metric(self._sink, self._stream, self._kernel, found["name"], description, int(found["calls"]), values)
-        return True
+        return self._take_rest(number, text)
 
     def _take_rest(self, number: int, text: str) -> bool:
-        if _ROWISH.match(text):
+        if _ROWISH.match(text) or any(row.match(text) for row in _ROWS.values()):
             self._sink.fault(_DAMAGED, number, "copy the report again")
             return True
         if not self._open_name and _SIGNATURE.match(text):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nsw.readers.messages import known_message
@@ -136,6 +137,7 @@ class Sink:
             row[column] = clear[name]
 
 
+@lru_cache(1024)
 def split_device(text: str) -> tuple[str | None, int | None]:
     """`Tesla V100-SXM2-16GB (0)` as name and ordinal; the ordinal is None where it is not printed."""
     text = text.strip().strip('"')

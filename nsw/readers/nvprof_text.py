@@ -198,8 +198,7 @@ class _Reading:
             return nvprof_trace.TraceTable(sink, stream, text, number)
         if found := nvprof_metrics.HEADER.match(text):
             self._need_block(stream)
-            columns = 4 if found["total"] else 3
-            return nvprof_metrics.MetricTable(sink, stream, columns=columns, number=number)
+            return nvprof_metrics.MetricTable(sink, stream, found, number)
         if nvprof_memory.HEADER.match(text):
             self._need_block(stream)
             return nvprof_memory.MemoryTable(sink, stream)

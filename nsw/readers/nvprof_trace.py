@@ -58,15 +58,29 @@ class TraceTable:
         text = text.strip()
         if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
             return False
-        regular = _REGULAR.match(text) if self._columns.is_regular and len(text) < _LONGEST_SHAPE else None
+        columns = self._columns
+        regular = _REGULAR.match(text) if columns.is_regular and len(text) < _LONGEST_SHAPE else None
         if regular is None:
             return self._take_cells(number, text)
         rest, correlation = _less_id(text[regular.end() :])
-        if self._columns.add_known(regular[1], regular[2], rest, correlation):
+        if columns.size_at is not None and rest[:2] == "- ":  # no grid, so that every cell up to the rate is a word
+            cells = rest.split(None, columns.size_at + 2)
+            if len(cells) == columns.size_at + 3 and cells[columns.size_at] != "-":
+                return self._take_move(number, text, (regular[1], regular[2], cells), correlation)
+        if columns.add_known(regular[1], regular[2], rest, correlation):
             self.rows += 1
             return True
         taken = self._take_cells(number, text)
-        self._columns.learn(rest, correlation)
+        columns.learn(rest, correlation)
+        return taken
+
+    def _take_move(self, number: int, text: str, row: tuple[str, str, list[str]], correlation: int | None) -> bool:
+        """A copy or a set: start, duration, cells."""
+        if self._columns.add_move(*row, correlation):
+            self.rows += 1
+            return True
+        taken = self._take_cells(number, text)
+        self._columns.learn_move(row[2], correlation)
         return taken
 
     def _take_cells(self, number: int, text: str) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.nvprof_metrics import metric_value
+from nsw.readers.nvprof_sizes import byte_rate, byte_size
 from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_times import whole_ns
-from nsw.readers.quantities import rate, size, whole
+from nsw.readers.quantities import whole
 from nsw.tables.kinds import gpu_kind
 from nsw.tables.names import api_name
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.nvprof_columns import Columns
+    from nsw.readers.nvprof_sizes import Pair
     from nsw.readers.nvprof_state import Sink, Stream
-    from nsw.readers.quantities import Quantity
 
 _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
@@ -79,7 +80,6 @@ _GPU_COLUMNS = (
     *("src_memory", "dst_memory"),
 )
 _MOVED = ("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm")
-Pair: TypeAlias = "tuple[float | None, float | None]"  # a value and its twin
 _NOTHING: Final = (None, None)
 _took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
 
@@ -117,9 +117,14 @@ class TraceColumns:
         )
         self.has_ids = self._correlation_at is not None
         self._known: dict[str, tuple[Columns, tuple[Any, ...], tuple[Any, ...]]] = {}
+        # where a size and a rate of its own stand in what is else shared, counted from the third cell
+        size_at = self._at.get("bytes", 0) - 2
+        is_moving = self.is_regular and size_at > 0 and self._at.get("bytes_per_s") == size_at + 3 != self._name_at
+        self.size_at = size_at if is_moving and "unified" not in self._at else None
+        self._known_moves: dict[tuple[str, ...], tuple[Columns, tuple[Any, ...]]] = {}
         self._last: tuple[tuple[Columns, tuple[Any, ...]], tuple[Any, ...]] | None = None
-        self._bytes, self._unified = self._sized("bytes", size), self._sized("unified", size)
-        self._rate = self._sized("bytes_per_s", rate)
+        self._bytes, self._unified = self._sized("bytes", byte_size), self._sized("unified", byte_size)
+        self._rate = self._sized("bytes_per_s", byte_rate)
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
         self._gpu = sink.trace("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED)) if "start" in self._at else None
         self._api = sink.trace("api_trace", _API_COLUMNS, _OWN) if "start" in self._at else None
@@ -146,6 +151,44 @@ class TraceColumns:
                 self._known.clear()
             (table, shared), own = self._last
             self._known[rest] = table, shared, own[5:]
+
+    def add_move(self, start: str, duration: str, cells: list[str], correlation: int | None) -> bool:
+        """The same of a copy by its cells from the third on, whose size and rate need not have been learnt.
+
+        Args:
+            start: As printed.
+            duration: As printed.
+            cells: As many as there are before the rate and two more, which are the rate and all that follows it.
+            correlation: The id, where the row has one.
+        """
+        self._last = None
+        at = self.size_at or 0
+        found = self._known_moves.get((*cells[:at], *cells[at + 2 :]))
+        if found is None:
+            return False
+        begin, moved, speed = (
+            whole_ns(start, self._units[0]),
+            self._read_size(cells[at]),
+            self._read_rate(cells[at + 1]),
+        )
+        if begin[0] is None or moved[0] is None or (speed[0] is None and cells[at + 1] not in {"", "-"}):
+            return False
+        stream = self._stream
+        table, shared = found
+        own = (*begin, *_took(duration, self._units[1]), correlation, *moved, *speed)
+        table.append((stream.block or 0, stream.rank, stream.pid, *shared), own)
+        return True
+
+    def learn_move(self, cells: list[str], correlation: int | None) -> None:
+        """Remember the copy that was just added, if these are its cells."""
+        at = self.size_at or 0
+        if self._last is None or self._last[1][4:] != (
+            correlation, *self._read_size(cells[at]), *self._read_rate(cells[at + 1]),
+        ):  # fmt: skip
+            return
+        if len(self._known_moves) >= _REMEMBERED:
+            self._known_moves.clear()
+        self._known_moves[(*cells[:at], *cells[at + 2 :])] = self._last[0]
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
@@ -215,21 +258,21 @@ class TraceColumns:
 
     def _size(self, cells: dict[str, str], column: str) -> Pair:
         cell = cells.get(column, "")
-        return _NOTHING if cell in {"", "-"} else size(cell, self._units[self._at[column]], base=1024) or _NOTHING
+        return byte_size(cell, self._units[self._at[column]]) if column in self._at else _NOTHING
 
-    def _sized(self, column: str, read: Callable[..., Quantity | None]) -> Callable[[Sequence[str]], Pair]:
-        """What reads the column's cell of a row: sizes and rates differ from copy to copy, and repeat."""
+    def _sized(self, column: str, read: Callable[[str, str | None], Pair]) -> Callable[[Sequence[str]], Pair]:
+        """What reads the column's cell of a row."""
         at = self._at.get(column)
         if at is None:
             return lambda _: _NOTHING
         unit = self._units[at]
+        return lambda cells: read(cells[at].strip(), unit)
 
-        @lru_cache(_REMEMBERED)
-        def one(cell: str) -> Pair:
-            cell = cell.strip()
-            return _NOTHING if cell in {"", "-"} else read(cell, unit, base=1024) or _NOTHING
+    def _read_size(self, cell: str) -> Pair:
+        return byte_size(cell, self._units[self._at["bytes"]])
 
-        return lambda cells: one(cells[at])
+    def _read_rate(self, cell: str) -> Pair:
+        return byte_rate(cell, self._units[self._at["bytes_per_s"]])
 
     def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
         device_name, device = split_device(self._cell(cells, "device"))

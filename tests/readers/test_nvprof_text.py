@@ -2,16 +2,18 @@
 
 import html
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import nvprof_lines, nvprof_summary, nvprof_text, read
+from nsw.readers import model, nvprof_lines, nvprof_metrics, nvprof_summary, nvprof_text, read
 from nsw.readers.nvprof_lines import clean
+from nsw.readers.nvprof_sizes import byte_rate, byte_size
 from nsw.readers.nvprof_times import exact_to_a_ns, whole_ns
 from nsw.readers.nvprof_trace_columns import TraceColumns
-from nsw.readers.quantities import duration
+from nsw.readers.quantities import duration, rate, size
 from nsw.tables import TABLES, as_arrow, rows
 
 SUMMARY = """\
@@ -71,6 +73,26 @@ s,ms,,,,,,,,KB,B,MB,GB/s,,,,,,,
 10.042346,0.035730,,,,,,,,,,0.019531,0.533823,"Pageable","Device","NVIDIA Tegra X1 (0)","1","7","[CUDA memcpy HtoD]",135
 10.048655,0.139587,8,1,1,256,1,1,50,0.000000,0,,,,,"NVIDIA Tegra X1 (0)","1","7","void k<int>(int, int)",155
 """
+COPIES = (
+    TRACE.splitlines()[1]
+    + """
+485.10ms  1.1980us                    -               -         -         -         -       24B  19.105MB/s    Pageable      Device  Quadro 4000 (0)         1         7  [CUDA memcpy HtoD]
+485.20ms  1.2980us                    -               -         -         -         -  1.5000KB  1.1021GB/s    Pageable      Device  Quadro 4000 (0)         1         7  [CUDA memcpy HtoD]
+485.30ms  1.2980us                    -               -         -         -         -      512B  376.18MB/s      Device           -  Quadro 4000 (0)         1         7  [CUDA memset]
+485.40ms         -                    -               -         -         -         -         -           -           -           -  Quadro 4000 (0)         1         7  cudaFree [9]
+485.50ms  1.2980us                    -               -         -         -         -      640B           -      Device           -  Quadro 4000 (0)         1         7  [CUDA memset]
+485.60ms  1.2980us                    -               -         -         -         -       1 B  376.18MB/s      Device           -  Quadro 4000 (0)         1         7  [CUDA memset]
+"""
+)
+COPIES_CSV = "\n".join(
+    [
+        *TRACE_CSV.splitlines()[1:4],
+        TRACE_CSV.splitlines()[3].replace("0.019531,0.533823", "1.000000,2.5").replace("135", "136"),
+        TRACE_CSV.splitlines()[3].replace("0.019531,0.533823", '"1.000000","2.5"').replace("135", "137"),
+        TRACE_CSV.splitlines()[3].replace("0.019531,0.533823", "2.000000,").replace("135", "138"),
+        "",
+    ]
+)
 SUMMARY_CSV = """\
 ==3== Profiling result:
 "Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
@@ -99,7 +121,20 @@ Device "Tesla P100-PCIE-16GB (1)"
 ALL = {
     n: v
     for n, v in globals().items()
-    if n in {"SUMMARY", "UNIFIED", "NVTX", "OLD", "TRACE", "TRACE_CSV", "SUMMARY_CSV", "METRICS", "EVENTS"}
+    if n
+    in {
+        "SUMMARY",
+        "UNIFIED",
+        "NVTX",
+        "OLD",
+        "TRACE",
+        "TRACE_CSV",
+        "SUMMARY_CSV",
+        "METRICS",
+        "EVENTS",
+        "COPIES",
+        "COPIES_CSV",
+    }
 }
 
 
@@ -448,6 +483,8 @@ def slowly(load, monkeypatch):
             patch.setattr(nvprof_text, "_TELLS", re.compile(r".*\S", re.DOTALL))
             patch.setattr(nvprof_summary, "_plain_row", lambda _: None)
             patch.setattr(TraceColumns, "add_known", lambda *_: False)
+            patch.setattr(TraceColumns, "add_move", lambda *_: False)
+            patch.setattr(nvprof_metrics, "_is_value", lambda _: False)
             patch.setattr(nvprof_lines, "_MARKS", "\n" + nvprof_lines._MARKS)
             return load(text)
 
@@ -497,6 +534,20 @@ def test_shortcuts_change_nothing_of_a_damaged_report(load, slowly, text):
     assert_read_the_same(load(rows_again(text)), slowly(rows_again(text)))
 
 
+def test_copies_that_differ_in_size_and_rate_are_known_by_the_rest(load, monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        TraceColumns, "add", lambda self, cells, add=TraceColumns.add: taken.append(0) or add(self, cells)
+    )
+    for text, old, new in ((TRACE, "24B  19.105MB/s", "%dB  %d.105MB/s"), (TRACE_CSV, "0.019531,0.533823", "%d,%d.5")):
+        taken.clear()
+        row = next(x for x in text.splitlines() if "[CUDA" in x)
+        copies = [row.replace(old, new % (i, i)) for i in range(1, 60)]
+        found = table(load(text.replace(row, "\n".join(copies))), "gpu_trace")
+        assert len(taken) < 10
+        assert len({r.get("bytes_per_s") for r in found if r["kind"] == "memcpy"}) == 59
+
+
 def test_rows_alike_are_known_by_their_text(load, monkeypatch):
     taken = []
     monkeypatch.setattr(
@@ -518,3 +569,58 @@ def test_times_are_those_of_quantities(number, own, unit):
     found = duration(number + own, unit)
     wanted = (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
     assert whole_ns(number + own, unit) == wanted
+
+
+@given(
+    number=st.from_regex(r"\A-?[0-9]{0,17}(\.[0-9]{0,12})?(e-0[1-9])?\Z"),
+    own=st.sampled_from(["", "B", "KB", "MB", "GB/s", "B/s", " KB", "KiB", "x"]),
+    unit=st.sampled_from([None, "B", "MB", "KB/s", "kb", "%"]),
+)
+def test_sizes_and_rates_are_those_of_quantities(number, own, unit):
+    for fast, slow in ((byte_size, size), (byte_rate, rate)):
+        assert fast(number + own, unit) == (slow(number + own, unit, base=1024) or (None, None))
+
+
+def _peak_of_reading(path, megabytes):
+    """MB that Python holds at most while it reads so much output with a summary at either end."""
+    line = "[epoch 3] loss 0.2 at 1234.5 images/s, 41.68% of the data seen\n"
+    path.write_text(SUMMARY + line * int(megabytes * 1e6 / len(line)) + SUMMARY)
+    tracemalloc.start()
+    try:
+        assert len(table(read(path), "gpu_summary")) == 4
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_one_looks_for_is_found_wherever_pieces_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(model, "_PIECE_BYTES", 16)
+    path = tmp_path / "a.txt"
+    for at in range(40):
+        path.write_text("x" * (model.HEAD_BYTES + at) + "== Profiling result:" + "y" * 40)
+        sample = model.Sample(path)
+        assert sample.contains("nothing", "== Profiling result:")
+        assert not sample.contains("== Profiling result:y=")
+        sample.is_looked_through = False
+        assert not sample.contains("== Profiling result:")
+
+
+def test_a_report_known_by_its_beginning_is_not_searched_by_others(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(
+        model.Sample,
+        "_looks_through",
+        lambda self, _, look=model.Sample._looks_through: opened.append(0) or look(self, _),
+    )
+    path = tmp_path / "a.txt"
+    path.write_text(SUMMARY + "step\n" * 20_000)
+    assert read(path).format == "nvprof-text"
+    known = len(opened)
+    path.write_text("step\n" * 20_000 + SUMMARY)
+    assert read(path).format == "nvprof-text"
+    assert known <= 1 < len(opened) - known
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    _peak_of_reading(tmp_path / "a.txt", 0.1)  # what is imported and cached once
+    assert _peak_of_reading(tmp_path / "a.txt", 9) < _peak_of_reading(tmp_path / "a.txt", 3) + 0.1
