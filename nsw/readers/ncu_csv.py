@@ -12,7 +12,7 @@ from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import session_fact, tool_version
-from nsw.readers.ncu_values import EVIDENCE_VALUES, Parser, decide_marks, whole
+from nsw.readers.ncu_values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
 from nsw.readers.ranked_lines import by_rank, text_lines
 
 if TYPE_CHECKING:
@@ -192,9 +192,8 @@ class _Scan:
             return False
         if page.kind == "raw":
             self.raw_row(page, row, owner)
-        else:
-            self.details_row(page, row, owner, line)
-        return True
+            return True
+        return self.details_row(page, row, owner, line)
 
     def launch(self, page: Page, row: list[str]) -> Row | None:
         """The launch that a row is of; None when it is no row of this page."""
@@ -206,9 +205,11 @@ class _Scan:
             known = self.results.launch(key, **page.owner(row, self.block, self.rank))
         return known
 
-    def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> None:
+    def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> bool:
         section, name, label, unit = page.named(row)
         names: Names = (section or None, name, label or None, unit)
+        if name and is_misplaced(name, unit):
+            return False
         if name:
             names = self.names.setdefault(names, names)  # they repeat from launch to launch
             self.metric(owner, names, row[page.at["Metric Value"]])
@@ -216,6 +217,7 @@ class _Scan:
             self.waiting.rules.append((owner, *found))
         elif name and page.quoted:
             self.learn(page, row, line, owner, names)
+        return True
 
     def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
         units = self.units
@@ -232,6 +234,8 @@ class _Scan:
         owner = self.results.summary(tuple(about.values()), **about)
         section, name, _, unit = page.named(row)
         names = (section or None, name, None, unit)
+        if is_misplaced(name, unit):
+            return False
         least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
         self.waiting.spreads.append((owner, names, (least, most, mean)))
         return True

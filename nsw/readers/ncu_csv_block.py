@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.ncu_csv_page import OWNER_COLUMNS
-from nsw.readers.ncu_values import Marks, Parser, whole
+from nsw.readers.ncu_values import Marks, Parser, is_misplaced, whole
 from nsw.readers.quantities import number
 
 if TYPE_CHECKING:
@@ -210,7 +210,12 @@ def _check(coded: dict[str, Coded], page: Page) -> None:
     ids, pids = coded["ID"][1], coded.get("Process ID", (None, []))[1]
     if any(whole(i) is None for i in ids) or any(p is not None and whole(p) is None for p in pids):
         raise OddFileError
-    if None in coded["Metric Name"][1]:
+    names, units = coded["Metric Name"][1], coded["Metric Unit"][1]
+    if (
+        None in names
+        or any(is_misplaced(name or "", None) for name in names)
+        or any(is_misplaced("", u) for u in units)
+    ):
         raise OddFileError
     # beyond the value only the empty field after a trailing comma
     beyond = [n for n in page.header[page.least :] if n in coded]

@@ -30,6 +30,7 @@ OWNER_COLUMNS: Final = (
     "Device", "CC",
 )  # fmt: skip
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
+_VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _DELIMITERS: Final = (",", ";", "\t")
 _SESSION: Final = frozenset({"Launch Attribute", "Session Attribute", "Process Id", "Device Attribute"})
 _SOURCE: Final = frozenset({"Address", "#", "File Path", "Line"})
@@ -102,8 +103,15 @@ class Page:
         return (row[i].strip() or None) if i is not None and i < len(row) else None
 
     def is_sized(self, row: list[str]) -> bool:
-        """Whether a row has as many fields as one of this page may have."""
-        return self.least <= len(row) and (len(row) <= len(self.header) or not any(row[len(self.header) :]))
+        """Whether a row has as many fields as one of this page has.
+
+        All of them, or (where the page has columns for rules) those up to the value and the empty one that a comma
+        behind it makes. Any other number means that a field, or a word of the header, is missing.
+        """
+        size, width = len(row), len(self.header)
+        if size >= width:
+            return size == width or (self.kind == "raw" and not any(row[width:]))
+        return size == self.least + 1 and not row[self.least] and self.kind == "details"
 
     def key(self, row: list[str]) -> tuple[str, str]:
         """What tells launches of one CSV apart: id and process."""
@@ -176,7 +184,9 @@ def _kind(fields: list[str]) -> Kind | None:
     if "Kernel Name" not in names:
         return None
     if "Metric Name" not in names:
-        return "raw" if "ID" in names else None
+        return "raw" if "ID" in names and not names & _VALUES else None
+    if "Metric Unit" not in names or len(names) < len(fields):
+        return None  # ncu writes each title once, and always the unit: this header is damaged
     if names.issuperset(_SPREAD):
         return "summary"
     return "details" if {"ID", "Metric Value"} <= names else None

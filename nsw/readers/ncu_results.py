@@ -46,6 +46,7 @@ class Results:
     owners: list[Row] = field(default_factory=list)
     names: list[Names] = field(default_factory=list)
     values: list[tuple[Value, Value, Value, Value]] = field(default_factory=list)
+    lost: int = 0  # launches without a header, which are counted in the numbers of those behind them
 
     @property
     def empty(self) -> bool:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Report
+from nsw.readers.ncu_csv_rows import LeftOut
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import session_fact, tool_version
 from nsw.readers.ncu_text_header import Header, header_of, is_device_line, process_of
 from nsw.readers.ncu_text_table import Columns, columns_of
-from nsw.readers.ncu_values import Parser, decide_marks
+from nsw.readers.ncu_values import Parser, decide_marks, is_misplaced
 from nsw.readers.ranked_lines import by_rank, text_lines
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,
 _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
+_MOST_HEADLESS: Final = 5  # that are said
+_AGAIN: Final = "print the report again: ncu --import REPORT --page details"
 
 
 def sniff(sample: Sample) -> int:
@@ -51,7 +54,7 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
     report = Report(str(path), tool="ncu", format="ncu-text")
-    results, messages = Results(), Messages()
+    results, messages, left = Results(), Messages(), LeftOut()
     for rank, lines in by_rank(text_lines(path)):
         scan = _Scan(results, messages, rank)
         scan.run(lines)
@@ -60,7 +63,11 @@ def read(path: Path, options: Options) -> Report:
                 "no number tells which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
                 fix="print again with LC_ALL=C",
             )
+        left.damaged += scan.damaged
+        for number in scan.headless[:_MOST_HEADLESS]:
+            report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill(report, options)
+    left.tell(report, empty=results.empty)
     report.tool_version = tool_version(results.facts)
     messages.tell(report, empty=results.empty)
     return report
@@ -87,27 +94,30 @@ class _Scan:
     before: str = ""
     waiting: list[tuple[Row, list[str | None], list[str]]] = field(default_factory=list)
     rules: list[tuple[Row, Row]] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    sections: set[str] = field(default_factory=set)  # of this launch so far
+    headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
 
     def run(self, lines: Iterable[Line]) -> None:
         for number, line in lines:
-            if not (self.in_table(line) or self.in_advice(line) or self.starts(line)):
+            if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
                 self.messages.see(line, number)
             if line.strip():
                 self.before = line
 
-    def starts(self, line: str) -> bool:
+    def starts(self, line: str, number: int) -> bool:
         """Whether the line begins something: a process, a launch, a section, a table, advice."""
         if (columns := columns_of(line)) is not None:
             self.columns, self.titled, self.last = columns, False, None
             return True
         if (found := process_of(line)) is not None:
-            self.process, self.device, self.owner = found, {}, None
+            self.process, self.device, self.owner, self.sections = found, {}, None, set()
         elif (header := header_of(line, self.before)) is not None:
             self.begin(header)
         elif (device := is_device_line(line)) is not None:
             self.device = device
         elif (section := _SECTION.fullmatch(line)) is not None:
-            self.section, self.label = section[1], None
+            self.enter(section[1], number)
         elif (name := _TABLE_NAME.fullmatch(line)) is not None:
             self.label = name[1]
         elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
@@ -117,24 +127,37 @@ class _Scan:
             return False
         return True
 
+    def enter(self, section: str, number: int) -> None:
+        """A section begins; each stands once in a launch, so another of the same name is of a launch without header."""
+        if section in self.sections:
+            self.owner, self.advice, self.sections = None, None, set()
+            self.results.lost += 1
+        if self.owner is None and not self.sections:
+            self.headless.append(number)
+        self.sections.add(section)
+        self.section, self.label = section, None
+
     def begin(self, header: Header) -> None:
         self.section = self.label = self.advice = None
+        self.sections = set()
         self.is_summary = header.invocations is not None
         about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
             about["invocations"] = header.invocations
             self.owner = self.results.summary(len(self.results.summaries), **about)
         else:
-            number = len(self.results.launches)
+            number = len(self.results.launches) + self.results.lost
             self.owner = self.results.launch(number, launch_id=number, **about)
 
-    def in_table(self, line: str) -> bool:
+    def in_table(self, line: str, number: int) -> bool:
         """Whether the line belongs to the table that is open; a blank or foreign line ends it."""
         if self.columns is None:
             return False
         if (dashes := columns_of(line)) is not None:
             # below the titles, or a table's end, or (when nothing stood between) another table's begin
-            is_end = self.last is not None and self.last[1][0] not in (_TITLE, *_SESSION_TITLES)
+            is_end = (
+                self.last is not None and not self.is_titles(self.last[1]) and self.last[1][0] not in _SESSION_TITLES
+            )
             self.columns, self.last = (None if is_end else dashes), None
             if is_end:
                 self.session = None
@@ -148,13 +171,17 @@ class _Scan:
             return True
         if self.session is not None:
             self.session_row(cells)
-        elif cells[0] == _TITLE and not self.titled:
+        elif self.is_titles(cells) and not self.titled:
             self.titled = True
-        elif not self.metric(cells):
+        elif not self.metric(cells, number):
             self.columns = self.last = None
             return False
         self.last = (line, cells)
         return True
+
+    def is_titles(self, cells: list[str]) -> bool:
+        """Whether these are the titles, of which a word may be lost."""
+        return cells[0] == _TITLE or cells[-1] in ("Metric Value", "Average")
 
     def session_row(self, cells: list[str]) -> None:
         assert self.session is not None
@@ -163,7 +190,7 @@ class _Scan:
         else:
             self.results.facts += session_fact(self.session, cells, self.rank)
 
-    def metric(self, cells: list[str]) -> bool:
+    def metric(self, cells: list[str], number: int) -> bool:
         wanted = 5 if self.is_summary else 3
         if self.owner is None or len(cells) != wanted:
             return False
@@ -174,6 +201,9 @@ class _Scan:
             return True
         if not cells[0]:
             return False
+        if not all(cells[2:]) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+            self.damaged.append(number)
+            return True
         self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))
         return True
 

@@ -20,7 +20,7 @@ _SUMMARY: Final = re.compile(
     r"(?:, Device (?P<device>\d{1,9}))?(?:, CC (?P<cc>\d+\.\w+))?, Invocations (?P<count>[\d,.]{1,18})\s*"
 )
 _GEOMETRY: Final = re.compile(rf"(?P<grid>{_SIZE})x(?P<block>{_SIZE})\Z")
-_DATE: Final = re.compile(r", \d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
+_DATE: Final = re.compile(r"(?:, |\A)\d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
 _DEVICE: Final = re.compile(r"\s+Device (\d{1,9}), CC (\d+\.\w+)\s*")
 
 

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.quantities import TIME_UNITS, Mark, number
+from nsw.readers.quantities import QUANTITY, TIME_UNITS, Mark, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,6 +124,11 @@ class Parser:
 def _halves() -> list[float | None]:
     """Half the width of the last digit, by the number of decimals; None of a whole number."""
     return [None, *(q.pm for n in range(1, 16) if (q := number("0." + "0" * n)) is not None)]
+
+
+def is_misplaced(name: str, unit: str | None) -> bool:
+    """Whether a number stands where the name or the unit of a metric should: a cell of the row is missing."""
+    return QUANTITY.fullmatch(name) is not None or (bool(unit) and QUANTITY.fullmatch(unit or "") is not None)
 
 
 def in_ns(value: float, unit: str | None) -> float | None:

@@ -32,6 +32,7 @@ _ONLY_SAID = re.compile(
     r"|Generating SQLite file |usage: nsys |Exportation error: )"
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
+_AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(
     r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
 )
@@ -59,6 +60,9 @@ def read(path: Path, options: Options) -> Report:
         for found in find_grids(lines):
             if isinstance(found, tuple):
                 _note(report, *found)
+                continue
+            if found.is_damaged:
+                report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
                 continue
             marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
             if found.part == 0:
@@ -128,7 +132,10 @@ def _note(report: Report, number: int, text: str) -> None:
 
 def _note_faults(report: Report, grid: Grid) -> None:
     for line in grid.stray:
-        report.warn("a line of another program within a table of nsys was passed over", line=line)
+        report.warn(
+            "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over",
+            line=line,
+        )
     clipped = [n for n, cells in grid.rows if any(is_clipped(c) for c in cells[:-1])]
     if clipped:
         report.warn(

@@ -161,6 +161,12 @@ def is_header(headers: list[str]) -> bool:
     return known >= max(4, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
 
 
+def are_damaged(headers: list[str]) -> bool:
+    """Whether a title is missing, or there twice."""
+    names = [column(h).name for h in headers]
+    return "" in names or len(set(names)) < len(names)
+
+
 def is_row(headers: list[str], cells: list[str]) -> bool:
     """Whether there are numbers where this table has numbers."""
     for header, cell in zip(headers, cells, strict=True):

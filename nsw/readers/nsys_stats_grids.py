@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from nsw.readers.nsys_stats_columns import is_header, is_row
+from nsw.readers.nsys_stats_columns import are_damaged, is_header, is_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +27,7 @@ _STRAY = 2  # lines of other programs that may stand between two rows
 
 _DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
 _BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
+_ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
 _FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
 
 
@@ -41,6 +42,7 @@ class Grid:
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     part: int = 0
     stray: list[int] = field(default_factory=list)
+    is_damaged: bool = False  # a title is missing or there twice: which column is which is not known, and rows is empty
 
 
 class Lines:
@@ -97,20 +99,22 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
         layout = _under_dashes(dashes)
         headers = layout.cut(held[1])
         if headers is not None and is_header(headers):
-            grid = Grid(held[0], headers, tuple(before), "column")
+            grid = Grid(held[0], headers, tuple(before), "column", is_damaged=are_damaged(headers))
             yield from _filled(grid, _printed_rows(lines, grid, layout))
     elif border := _BORDER.match(text):
         yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
     elif (first := _FIRST_CELL.search(text)) and (delimiter := _delimiter(text, first.start())):
-        headers = next(csv.reader([text[first.start() :]], delimiter=delimiter))
-        if is_header(headers):
+        headers = _cells(text[first.start() :], delimiter)
+        if headers is not None and is_header(headers):
             titles = (*before, held[1].strip()) if held else tuple(before)
-            grid = Grid(line[0], headers, titles, "csv")
+            grid = Grid(line[0], headers, titles, "csv", is_damaged=are_damaged(headers))
             yield from _filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
 
 
 def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
     for row in rows:
+        if grid.is_damaged:
+            continue
         grid.rows.append(row)
         if len(grid.rows) == _PART:
             yield grid
@@ -197,7 +201,8 @@ def _boxed(line: Line, border: re.Match[str], lines: Lines, before: list[str]) -
         return
     lines.take()
     lines.take()
-    grid = Grid(line[0] + 1, headers, tuple(b for b in before if b), "table")
+    titles = tuple(b for b in before if b)
+    grid = Grid(line[0] + 1, headers, titles, "table", is_damaged=are_damaged(headers))
     yield from _filled(grid, _printed_rows(lines, grid, layout))
 
 
@@ -223,5 +228,33 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             cells = None
         if cells is None or len(cells) != len(grid.headers) or not is_row(grid.headers, cells):
             lines.give_back(taken)
-            return
+            skipped = _csv_strays(lines, grid.headers, prefix, delimiter)
+            if not skipped:
+                return
+            grid.stray.extend(skipped)
+            continue
         yield taken[0][0], [cell.strip() for cell in cells]
+
+
+def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -> list[int]:
+    """Take the lines that are no rows between two rows, or a last row that is damaged; their numbers."""
+    for ahead in range(_STRAY):
+        here, later = lines.peek(ahead), lines.peek(ahead + 1)
+        if here is None or not here[1].strip():
+            return []
+        cells = _cells(later[1][prefix:], delimiter) if later else None
+        if cells and len(cells) == len(headers) and is_row(headers, cells):
+            taken = [lines.take() for _ in range(ahead + 1)]
+            return [line[0] for line in taken if line is not None]
+    last = lines.peek()
+    if last is not None and _ROWISH.match(last[1], prefix) and last[1].count(delimiter) > len(headers) // 2:
+        lines.take()
+        return [last[0]]
+    return []
+
+
+def _cells(text: str, delimiter: str) -> list[str] | None:
+    try:
+        return next(csv.reader([text], delimiter=delimiter), None)
+    except csv.Error:
+        return None

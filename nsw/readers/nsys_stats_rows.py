@@ -77,7 +77,7 @@ class Cells:
 
     def bytes(self, name: str) -> Quantity | None:
         """Bytes, or bytes a second."""
-        unit = re.sub(r"(?:ps|/s)$", "", (self._unit(name) or "MB"))
+        unit = re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?")
         factor = size_factor(unit, 1000)
         found = self._marks.digits(self.text(name))
         if found is None or factor is None:

@@ -7,6 +7,7 @@ or digits are lost, and which of the numbers are right cannot be known.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.quantities import QUANTITY
@@ -27,6 +28,7 @@ _CHECKED: Final = frozenset(
 )
 # In these a name is never a number; an NVTX range may be named so.
 _NAMED: Final = frozenset(("gpu_summary", "api_summary", "osrt_summary", "um_summary"))
+_NO_NAME: Final = re.compile(rf"{QUANTITY.pattern}(?:\s\s|\Z)")  # a number of the table, then perhaps the name
 _SLACK: Final = 1e-6  # of a value: floats, and means that were rounded twice
 _MOST_SHOWN: Final = 5
 _GREATEST_SHARE: Final = 100.05
@@ -54,21 +56,23 @@ _FIX: Final = "copy or print the report again: cells of a row, or words of its t
 
 
 def _fault(table: str, row: Row) -> str | None:
-    if table in _NAMED and QUANTITY.fullmatch(row.get("name") or "0"):
-        return "its name is a number, or missing"
+    if table in _NAMED and _NO_NAME.match(row.get("name") or "0"):
+        return "its name is missing, or begins with a number"
     return contradiction(row)
 
 
 def contradiction(row: Row) -> str | None:
     """What in a row of statistics cannot be, or None."""
     for low, middle, high in _ORDERED:
-        between = row.get(middle)
+        least, between, most = row.get(low), row.get(middle), row.get(high)
+        if least is not None and most is not None and least - _width(row, low) > most + _width(row, high):
+            return f"{low} {least:g} is above {high} {most:g}"
         if between is None:
             continue
         slack = _width(row, middle) + _SLACK * abs(between)
-        if (least := row.get(low)) is not None and least - _width(row, low) > between + slack:
+        if least is not None and least - _width(row, low) > between + slack:
             return f"{low} {least:g} is above {middle} {between:g}"
-        if (most := row.get(high)) is not None and most + _width(row, high) < between - slack:
+        if most is not None and most + _width(row, high) < between - slack:
             return f"{high} {most:g} is below {middle} {between:g}"
     share = row.get("time_pct")
     if share is not None and share > _GREATEST_SHARE:
