@@ -45,7 +45,10 @@ def test_such_a_row_is_left_out_and_named_and_the_others_stay():
 
 
 def test_a_number_is_no_name_but_of_a_range_it_may_be(tmp_path):
-    rows_ = [SOUND | {"name": n} for n in ("1077.5300", "12.110ms", "41%", "", None, "7 kernel", "0.4   fclose", "2mm_kernel", "k")]
+    rows_ = [
+        SOUND | {"name": n}
+        for n in ("1077.5300", "12.110ms", "41%", "", None, "7 kernel", "0.4   fclose", "2mm_kernel", "k")
+    ]
     report = Report("f", tables={"gpu_summary": rows_, "nvtx_summary": rows_})
     leave_out_contradictions(report)
     assert [r["name"] for r in report.tables["gpu_summary"]] == ["7 kernel", "2mm_kernel", "k"]
