@@ -2,7 +2,8 @@
 
 An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the
 problem says what to run where one is. An export that already stands beside the report is used only when there
-is no nsys and it is newer than the report, and then a warning names it.
+is no nsys and it is newer than the report, and then a warning names it. A .qdstrm is what is left where nsys could
+not make a report; the importer that comes with nsys makes one of it first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from nsw.readers.model import Options, Report, Sample
 
 _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
+_RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream"
+_IMPORTERS = "host-linux*/QdstrmImporter"  # below the folder of an installation
 _PLACES = (
     "/opt/nvidia/nsight-systems*/*/bin/nsys",
     "/opt/nvidia/nsight-systems*/*/target-linux-*/nsys",
@@ -36,7 +39,7 @@ _TRIES = 3  # different nsys
 
 def sniff(sample: Sample) -> int:
     """Certain by its first words, which .nsys-rep and .qdrep share; likely by its suffix."""
-    if sample.head.startswith(_MAGIC):
+    if sample.head.startswith((_MAGIC, _RAW_MAGIC)):
         return 100
     return 80 if sample.suffix in _SUFFIXES and sample.is_binary else 0
 
@@ -75,6 +78,10 @@ def _known(named: str | None) -> list[str]:
 def export_command(report: Path) -> str:
     """The command that a user can run where an nsys is."""
     target = report.with_suffix(".sqlite")
+    if report.suffix == ".qdstrm":
+        made = report.with_suffix(".nsys-rep")
+        first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(made)])
+        return f"{first} && {export_command(made)}"
     words = [
         "nsys",
         "export",
@@ -100,6 +107,12 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
     link.unlink(missing_ok=True)
     link.symlink_to(path.absolute())
     target.unlink(missing_ok=True)
+    if _is_raw(path):
+        made = folder / "imported.nsys-rep"
+        failure = _import(tool, link, made)
+        if failure is not None:
+            return failure
+        link = made
     command = [tool, "export", "--type", "sqlite", "--force-overwrite", "true", "-o", str(target), str(link)]
     output, timed_out = _run(command)
     if timed_out:
@@ -107,6 +120,26 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
     if target.exists() and target.stat().st_size:
         return None
     return _last_words(output) or "it made no export and said nothing"
+
+
+def _is_raw(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix == ".qdstrm" or file.read(len(_RAW_MAGIC)) == _RAW_MAGIC
+
+
+def _import(tool: str, raw: Path, made: Path) -> str | None:
+    """Make a report of a .qdstrm with the importer of the same installation; what went wrong, or None."""
+    made.unlink(missing_ok=True)
+    homes = [p.parent.parent for p in (Path(tool).absolute(), Path(tool).resolve())]
+    importer = next((str(p) for home in homes for p in sorted(home.glob(_IMPORTERS)) if os.access(p, os.X_OK)), None)
+    if importer is None:
+        return "a .qdstrm must be imported first, and there is no QdstrmImporter beside this nsys"
+    output, timed_out = _run([importer, "-i", str(raw), "-o", str(made)])
+    if timed_out:
+        return f"QdstrmImporter did not end within {_TIMEOUT:.0f} s"
+    if made.exists() and made.stat().st_size:
+        return None
+    return f"QdstrmImporter: {_last_words(output) or 'it made no report and said nothing'}"
 
 
 def _run(command: list[str]) -> tuple[str, bool]:
@@ -152,8 +185,9 @@ def _without_nsys(report: Report, path: Path, options: Options, failures: list[s
         report.warn(f"read from {beside.name} beside the report, which is newer than the report: {why}")
         return report
     older = f"; {beside.name} beside it is older than the report and not used" if beside.exists() else ""
+    importer = " (QdstrmImporter is in host-linux-x64 of the nsys that recorded it)" if path.suffix == ".qdstrm" else ""
     report.error(
         f"cannot be exported to SQLite: {why}{older}",
-        fix=f"run `{export_command(path)}` where an nsys as new as the report is, and read the .sqlite",
+        fix=f"run `{export_command(path)}` where an nsys as new as the report is{importer}, and read the .sqlite",
     )
     return report

@@ -26,6 +26,7 @@ _OPENACC = {
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "compute",
     "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other",
 }
+_OPENMP = "OPENMP_EVENT_KIND_"  # a table each: parallel regions, work shares, waits for a mutex ...
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
@@ -48,25 +49,42 @@ def openacc_summary(source: Source) -> list[Row]:
     return with_shares(rows)
 
 
-def mpi_summary(source: Source) -> list[Row]:
-    """MPI calls by name, with the bytes that were sent where MPI said so; without shares."""
+def openmp_summary(source: Source) -> list[Row]:
+    """OpenMP events by name; two tables that give an event one name make one row."""
+    values: dict[str, list[IntArray]] = {}
+    for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
+        found = collect(source, table, "nameId")
+        if found is not None:
+            _gather(values, found, source.strings(found.grouped.keys))
+    return with_shares([{"name": name, **statistics(_joined(parts))} for name, parts in values.items()])
+
+
+def mpi_summary(source: Source) -> tuple[list[Row], int]:
+    """MPI calls by name, with the bytes that were sent where MPI said so; without shares.
+
+    Returns:
+        The rows, and how many calls were left out since the trace ended before them.
+    """
+    unended = 0
     values: dict[str, list[IntArray]] = {}
     sizes: dict[str, int] = {}
     for table in _MPI:
-        found = collect(source, table, "textId")
+        found = collect(source, table, "textId", may_be_unended=True)
         if found is None:
             continue
+        unended += found.unended
         names = source.strings(found.grouped.keys)
         sent = _bytes_by_key(source, table)
-        for index, key in enumerate(found.grouped.keys):
+        _gather(values, found, names)
+        for key in found.grouped.keys:
             name = names.get(key, f"string {key}")
-            values.setdefault(name, []).append(found.grouped.of(index))
             if key in sent and "recv" not in name.lower():
                 sizes[name] = sizes.get(name, 0) + sent[key]
-    return [
+    rows: list[Row] = [
         {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}
         for name, parts in values.items()
     ]
+    return rows, unended
 
 
 def pid_of(found: Collected, column: str) -> int | None:
@@ -84,6 +102,12 @@ def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
     labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
     pid = pid_of(found, "globalTid")
     return with_shares([{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()])
+
+
+def _gather(values: dict[str, list[IntArray]], found: Collected, names: dict[int, str]) -> None:
+    """Add the durations of each key to those of its name."""
+    for index, key in enumerate(found.grouped.keys):
+        values.setdefault(names.get(key, f"string {key}"), []).append(found.grouped.of(index))
 
 
 def _constructs(source: Source, table: str) -> list[Row]:
@@ -118,7 +142,9 @@ def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
     sizes: dict[int, int] = {}
     if not has_columns(source, table, "size", "textId"):
         return sizes
-    for batch in source.scan(table, ["textId", "size"]):
+    columns = ["textId", "size", "end"]
+    for whole in source.scan(table, columns):
+        batch = {name: values[whole["end"] != NULL] for name, values in whole.items()}
         for key, size in zip(batch["textId"].tolist(), batch["size"].tolist(), strict=True):
             if size != NULL:
                 sizes[key] = sizes.get(key, 0) + size

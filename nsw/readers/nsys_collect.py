@@ -11,7 +11,7 @@ from nsw.readers.statistics import Grouped, group
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.nsys_source import IntArray, Source
+    from nsw.readers.nsys_source import Batch, IntArray, Source
 
 
 @dataclass(slots=True)
@@ -19,12 +19,14 @@ class Collected:
     """What a pass found.
 
     `grouped` holds the durations by key in ns; `distinct` the values met in each column asked for;
-    `companions` for each key the first value of the companion column, where it has one.
+    `companions` for each key the first value of the companion column, where it has one; `unended` counts the
+    rows that have no end and were left out.
     """
 
     grouped: Grouped
     distinct: dict[str, set[int]]
     companions: dict[int, int] = field(default_factory=dict)
+    unended: int = 0
 
     def only(self, column: str) -> int | None:
         """The value of a column that all rows share, or None."""
@@ -33,9 +35,15 @@ class Collected:
 
 
 def collect(
-    source: Source, table: str, key: str, *, distinct: Sequence[str] = (), companion: str | None = None
+    source: Source,
+    table: str,
+    key: str,
+    *,
+    distinct: Sequence[str] = (),
+    companion: str | None = None,
+    may_be_unended: bool = False,
 ) -> Collected | None:
-    """Durations of `table` by column `key`; None when there is no such table or it has no rows.
+    """Durations of `table` by column `key`; None when there is no such table or it has no rows with an end.
 
     Raises:
         TableFault: The table is damaged.
@@ -49,7 +57,12 @@ def collect(
     durations: list[IntArray] = []
     found: dict[str, set[int]] = {c: set() for c in distinct}
     companions: dict[int, int] = {}
-    for batch in source.scan(table, [key, DURATION, *distinct, *extra]):
+    unended = 0
+    for whole in source.scan(table, [key, DURATION, *distinct, *extra]):
+        batch = _ended(whole) if may_be_unended else whole
+        unended += len(whole[key]) - len(batch[key])
+        if not len(batch[key]):
+            continue
         require_integers(table, batch, key, DURATION)
         keys.append(_narrow(batch[key]))
         durations.append(_narrow(batch[DURATION]))
@@ -64,9 +77,15 @@ def collect(
     all_durations = np.concatenate(durations)
     durations.clear()
     try:
-        return Collected(group(all_keys, all_durations), found, companions)
+        return Collected(group(all_keys, all_durations), found, companions, unended)
     except OverflowError as fault:
         raise TableFault(table, str(fault)) from fault
+
+
+def _ended(batch: Batch) -> Batch:
+    """The rows that have an end."""
+    ended = batch[DURATION] != NULL
+    return batch if ended.all() else {name: values[ended] for name, values in batch.items()}
 
 
 def distinct_values(column: IntArray) -> set[int]:

@@ -101,6 +101,8 @@ def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
             collected.simple("osrt_summary", make.calls(grid, marks), grid)
         case "openacc":
             collected.simple("openacc_summary", make.openacc(grid, marks), grid)
+        case "openmp":
+            collected.simple("openmp_summary", make.calls(grid, marks), grid)
         case "nvtx":
             collected.simple("nvtx_summary", make.nvtx(grid, marks), grid)
         case "nvtx_gpu":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Kind: TypeAlias = Literal[
-    "kernels", "copies", "sizes", "gpu", "api", "osrt", "openacc", "nvtx", "nvtx_gpu", "mpi", "um",
+    "kernels", "copies", "sizes", "gpu", "api", "osrt", "openacc", "openmp", "nvtx", "nvtx_gpu", "mpi", "um",
     "gpu_trace", "api_trace", "launches", "launch_trace", "other",
 ]  # fmt: skip
 
@@ -27,9 +27,10 @@ _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 _TITLE = (
     ("mpi", re.compile(r"\bMPI\b|mpi_event", re.IGNORECASE)),
     ("openacc", re.compile(r"OpenACC", re.IGNORECASE)),
+    ("openmp", re.compile(r"OpenMP", re.IGNORECASE)),
     (
         "other",
-        re.compile(r"OpenMP|OpenGL|Vulkan|NvVideo|\bDX1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall", re.IGNORECASE),
+        re.compile(r"OpenGL|Vulkan|NvVideo|\bDX1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall", re.IGNORECASE),
     ),
     ("osrt", re.compile(r"Operating System Runtime|OS Runtime|osrt_?sum", re.IGNORECASE)),
     ("api", re.compile(r"CUDA API|cuda_?api_?sum", re.IGNORECASE)),
@@ -54,6 +55,8 @@ def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str]) -
         return "other"
     if "source" in known or title == "mpi":
         return "mpi"
+    if "name" in known and (title == "openmp" or ("count" in known and title is None)):
+        return "openmp"
     if known & {"num calls", "calls"} and "name" in known:
         return _calls(list(names), title)
     if known & {"instances"} and "name" in known:

@@ -61,6 +61,7 @@ def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
         "nvtx": (lambda s: _nvtx(s, options), ("nvtx_summary", "nvtx_gpu_summary")),
         "osrt_summary": (nsys_calls.osrt_summary, ("osrt_summary",)),
         "openacc_summary": (nsys_calls.openacc_summary, ("openacc_summary",)),
+        "openmp_summary": (nsys_calls.openmp_summary, ("openmp_summary",)),
         "mpi": (nsys_calls.mpi_summary, ("communication",)),
         "um_summary": (nsys_gpu.um_summary, ("um_summary",)),
         "facts": (nsys_facts.facts, ("facts",)),
@@ -109,6 +110,7 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
     work = made.get("gpu", nsys_gpu.GpuWork())
     timed, projected, _ = made.get("nvtx", ([], [], 0))
+    mpi, _ = made.get("mpi", ([], 0))
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
         "api_summary": made.get("api_summary", []),
@@ -117,7 +119,8 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
         "nvtx_gpu_summary": projected,
         "um_summary": made.get("um_summary", []),
         "openacc_summary": made.get("openacc_summary", []),
-        "communication": with_shares(work.communication) + with_shares(made.get("mpi", [])),
+        "openmp_summary": made.get("openmp_summary", []),
+        "communication": with_shares(work.communication) + with_shares(mpi),
         "facts": made.get("facts", []),
     }
     origin = made.get("origin", nsys_facts.Origin())
@@ -137,6 +140,9 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
             " not attributed to kernels",
             fix="profile with --cuda-graph-trace=node to see the kernels inside (slower)",
         )
+    _, unended_calls = made.get("mpi", ([], 0))
+    if unended_calls:
+        report.warn(f"{unended_calls} MPI calls were under way when the trace ended; they are left out")
     _, _, unended = made.get("nvtx", ([], [], 0))
     if unended:
         report.warn(f"{unended} NVTX ranges were never ended; taken to last to the last NVTX event")

@@ -209,6 +209,11 @@ _ALL = (
         (*ORIGIN, _s("name", "construct and place"), _s("kind", "compute | data | other"), *_STATISTICS),
     ),
     Table(
+        "openmp_summary",
+        "one row an OpenMP event: parallel regions, work shares, waits ...",
+        (*ORIGIN, _s("name", "the event"), *_STATISTICS),
+    ),
+    Table(
         "launches",
         "Nsight Compute: one row a profiled launch",
         (

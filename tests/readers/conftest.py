@@ -58,6 +58,8 @@ COLUMNS = {
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": "start end globalPid deviceId address numberOfPageFaults",
     "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "start end nameId globalTid lineNo srcFile bytes",
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "start end nameId globalTid lineNo srcFile",
+    "OPENMP_EVENT_KIND_PARALLEL": "start end eventClass globalTid nameId parallelId",
+    "OPENMP_EVENT_KIND_SYNC_REGION_WAIT": "start end eventClass globalTid nameId kind",
     "MPI_COLLECTIVES_EVENTS": "start end globalTid textId size recvSize",
     "MPI_P2P_EVENTS": "start end globalTid textId tag remoteRank size",
     "MPI_RANKS": "globalTid rank",

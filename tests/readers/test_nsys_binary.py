@@ -81,6 +81,45 @@ def test_without_nsys_the_command_is_said(report):
     assert f"nsys export --type sqlite --force-overwrite true -o '{target}' '{report}'" in error.fix
 
 
+RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream 2024"
+
+
+@pytest.mark.usefixtures("no_nsys")
+@pytest.mark.parametrize("name", ["old.qdrep", "left.qdstrm"])
+def test_without_nsys_the_command_for_every_kind_of_report_is_said(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(RAW_MAGIC if name.endswith(".qdstrm") else MAGIC)
+    found = read(path)
+    (error,) = errors(found)
+    assert found.format == "nsys-binary"
+    assert f"-o {path.with_suffix('.sqlite')} " in error.fix
+    # `nsys export` refuses a .qdstrm: its importer makes a report of it first
+    assert (f"QdstrmImporter -i {path} -o {path.with_suffix('.nsys-rep')} && nsys" in error.fix) == ("left" in name)
+
+
+def test_a_qdstrm_is_imported_before_it_is_exported(tmp_path, stand_in, typical_database):
+    database = typical_database()
+    home = tmp_path / "nsight"
+    tool = stand_in(f'grep -q imported "${{8}}" && cp {shlex.quote(str(database))} "$7"')
+    (home / "bin").mkdir(parents=True)
+    os.environ["NSW_NSYS"] = str(tool.rename(home / "bin" / "nsys"))
+    path = tmp_path / "left.qdstrm"
+    path.write_bytes(RAW_MAGIC)
+    (error,) = errors(read(path))
+    assert "no QdstrmImporter beside this nsys" in error.message
+    importer = home / "host-linux-x64" / "QdstrmImporter"
+    importer.parent.mkdir()
+    importer.write_text('#!/bin/sh\necho "version mismatch"\n')
+    importer.chmod(0o755)
+    (error,) = errors(read(path))
+    assert "QdstrmImporter: version mismatch" in error.message
+    importer.write_text('#!/bin/sh\ntest "$1 $3" = "-i -o" && echo imported >"$4"\n')
+    found = read(path)
+    assert not found.problems
+    assert "gpu_summary" in found.tables
+    assert sorted(p.name for p in path.parent.glob("*.nsys-rep")) == []
+
+
 def test_a_hanging_nsys_is_ended_with_its_children(report, stand_in, monkeypatch):
     monkeypatch.setattr(nsys_binary, "_TIMEOUT", 0.3)
     stand_in("sleep 60 & sleep 60")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
+from nsw.readers.nsys_cells import _Lookup
 from nsw.readers.nsys_extremes import Extremes
-from nsw.readers.nsys_projection import _lookup
 from nsw.tables import rows
 
 GLOBAL_PID = (1 << 56) | (77 << 24)
@@ -32,7 +32,8 @@ def test_extremes_of_slices(size, seed, name):
 @pytest.mark.parametrize("spread", [3, 10**9])
 def test_lookup_finds_the_first_of_equal_keys(spread):
     keys = np.array([5, 9, 5, 7, 9]) * spread
-    assert _lookup(np.array([5, 9, 7, 6, 100, -1]) * spread, keys).tolist() == [0, 1, 3, -1, -1, -1]
+    found = _Lookup(keys, np.arange(5)).of(np.array([5, 9, 7, 6, 100, -1]) * spread)
+    assert found.tolist() == [0, 1, 3, -1, -1, -1]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -205,13 +205,15 @@ def test_nvtx_domains_registered_strings_marks_and_unended_ranges(nsys_database)
     database.range(50, None, "open", kind=60)
     database.range(60, None, "here", kind=34)
     database.range(70, 90, "step", kind=60)
+    database.range(70, 95, "step", kind=60, domainId=1)
     report = read(database.done())
     found = {(r["style"], r["domain"], r["name"]): (r["calls"], r["total_ns"]) for r in table(report, "nvtx_summary")}
     assert found == {
         ("pushpop", "NCCL", "ncclAllReduce"): (1, 10),
         ("pushpop", None, "step"): (1, 40),
         ("startend", None, "step"): (1, 20),
-        ("startend", None, "open"): (1, 40),
+        ("startend", "NCCL", "step"): (1, 25),
+        ("startend", None, "open"): (1, 45),
         ("mark", None, "here"): (1, None),
     }
     assert warnings(report) == ["1 NVTX ranges were never ended; taken to last to the last NVTX event"]
@@ -270,6 +272,32 @@ def test_openacc_constructs_carry_their_place(nsys_database):
         "Launch": ("compute", 1, 70.0),
         "Enter Data@a.f90:12": ("data", 2, 30.0),
     }
+
+
+def test_openmp_events_by_name_over_all_their_tables(nsys_database):
+    database = nsys_database()
+    for table_name, name, duration in (
+        ("OPENMP_EVENT_KIND_PARALLEL", "Parallel", 60),
+        ("OPENMP_EVENT_KIND_PARALLEL", "Parallel", 20),
+        ("OPENMP_EVENT_KIND_SYNC_REGION_WAIT", "Barrier", 15),
+        ("OPENMP_EVENT_KIND_PARALLEL", "Barrier", 5),
+    ):
+        database.add(table_name, start=7, end=7 + duration, nameId=database.string(name), globalTid=GLOBAL_TID)
+    report = read(database.done())
+    assert not report.problems
+    found = {n: (r["calls"], r["total_ns"], r["time_pct"]) for n, r in by_name(report, "openmp_summary").items()}
+    assert found == {"Parallel": (2, 80.0, 80.0), "Barrier": (2, 20.0, 20.0)}
+
+
+def test_mpi_calls_that_the_end_of_the_trace_cut_are_left_out_and_said(nsys_database):
+    database = nsys_database()
+    send = {"globalTid": GLOBAL_TID, "textId": database.string("MPI_Send")}
+    database.add("MPI_P2P_EVENTS", start=0, end=5, size=8, **send)
+    database.add("MPI_P2P_EVENTS", start=9, end=None, size=32, **send)
+    report = read(database.done())
+    (row,) = table(report, "communication")
+    assert (row["calls"], row["total_ns"], row["total_bytes"]) == (1, 5.0, 8.0)
+    assert warnings(report) == ["1 MPI calls were under way when the trace ended; they are left out"]
 
 
 @pytest.mark.parametrize(

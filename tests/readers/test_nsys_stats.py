@@ -224,6 +224,20 @@ def test_complaints_with_no_table_are_errors_with_their_meaning(tmp_path):
     assert [p.severity for p in read_text(tmp_path, said + OLD).problems] == ["warning"]
 
 
+@pytest.mark.parametrize(
+    "title", ["", "Processing [r.sqlite] with [/x/reports/openmp_sum.py]...\n", "OpenMP Summary:\n"]
+)
+def test_openmp(title, tmp_path):
+    text = "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    text += "80.0,80,2,40.0,40.0,20,60,28.3,Parallel\n20.0,20,1,20.0,20.0,20,20,0.0,Barrier\n"
+    report = read_text(tmp_path, f"{title}\n{text}")
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_ns") for r in table(report, "openmp_summary")] == [
+        ("Parallel", 2, 80.0),
+        ("Barrier", 1, 20.0),
+    ]
+
+
 def test_tables_without_a_place_are_named(tmp_path):
     text = '"Start (ns)","End (ns)","Duration (ns)","Event","Pid","Tid","Tag","Rank"\n1,2,1,MPI_Send,1,1,0,0\n'
     report = read_text(tmp_path, OLD + "\nProcessing [r.sqlite] with [/x/reports/mpi_event_trace.py]...\n" + text)
