@@ -55,7 +55,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     steps = []
     if (left or unread) and not driven:
         steps.append(f"`nsw resume {folder.id}` goes on")
-    if bad:
+    if bad and not driven:
         steps.append(
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"
         )

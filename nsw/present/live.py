@@ -11,7 +11,7 @@ from nsw.present.status_view import STYLES, headline
 from nsw.present.terminal import clean, console, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
     from rich.console import Group
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.ledger import RunRow
 
-_SHOWN = 12
+_OVER = 5  # lines of a kind
+_RUNNING = 8
+_REASONS = 4
 _REFRESH_S = 0.25
 
 
@@ -62,8 +64,7 @@ class Watch:
             if now - self._drawn > _REFRESH_S:
                 self._counts, self._drawn = self._ledger.counts(), now
             going = [r for r in self._recent.values() if r.state not in ENDED]
-            over = [r for r in self._recent.values() if r.state in ENDED][-_SHOWN:]
-            self._recent = {r.id: r for r in (*over, *going)}
+            self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
 
     def say(self, text: str) -> None:
         """A line of its own, above what is live."""
@@ -82,19 +83,40 @@ class Watch:
         from rich.text import Text
 
         over = sum(self._counts.get(s, 0) for s in ENDED)
-        lines = [
-            Text(clean(self._tail(run)), style=STYLES.get(run.state, ""))
-            for run in list(self._recent.values())[-_SHOWN:]
-        ]
         return Group(
-            *lines,
+            *(Text(clean(line), style=STYLES.get(state, "")) for state, line in picture(self._recent.values())),
             ProgressBar(total=max(1, self._total), completed=over, width=60),
             Text(" " + headline(self._counts)),
         )
 
-    @staticmethod
-    def _tail(run: RunRow) -> str:
-        if run.state is State.RUNNING and run.started is not None:
-            return f"{run.state:9} {run.id}  {seconds(max(0.0, time.time() - run.started))}"
-        took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
-        return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")
+
+def picture(runs: Iterable[RunRow], now: float | None = None) -> list[tuple[State, str]]:
+    """The lines to be shown of runs, each with its state: what ended last, what runs, and why the others wait."""
+    some = list(runs)
+    running = [r for r in some if r.state is State.RUNNING]
+    waiting: dict[tuple[State, str | None], list[RunRow]] = {}
+    for run in some:
+        if run.state not in ENDED and run.state is not State.RUNNING:
+            waiting.setdefault((run.state, run.reason), []).append(run)
+    lines = [(r.state, _line(r, now)) for r in (*_last(some), *running[:_RUNNING])]
+    if len(running) > _RUNNING:
+        lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
+    for (state, reason), alike in list(waiting.items())[:_REASONS]:
+        names = alike[0].id + (f" and {len(alike) - 1} more" if len(alike) > 1 else "")
+        lines.append((state, f"{state:9} {names}" + (f"  {reason}" if reason else "")))
+    return lines
+
+
+def _last(runs: Iterable[RunRow]) -> list[RunRow]:
+    """The last that ended well, and the last that did not, which stay longer in sight."""
+    over = [r for r in runs if r.state in ENDED]
+    bad = [r for r in over if r.state is not State.DONE][-_OVER:]
+    good = [r for r in over if r.state is State.DONE][-_OVER:]
+    return [*bad, *good]
+
+
+def _line(run: RunRow, now: float | None) -> str:
+    if run.state is State.RUNNING and run.started is not None:
+        return f"{run.state:9} {run.id}  {seconds(max(0.0, (now or time.time()) - run.started))}"
+    took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
+    return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from nsw.present.terminal import clean, plural, seconds, table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _MOST = 30
+_FEW = 3  # runs alike that are still listed one by one
 _COUNTED = re.compile(r" \(and \d+ like it\)$")
 
 
@@ -53,12 +55,12 @@ def show_status(
         out.print(line)
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
-    chosen = runs if everything else [r for r in runs if r.state not in {"done", "planned"}]
-    if chosen:
-        rows = [run_cells(r) for r in (chosen if everything else chosen[:_MOST])]
-        out.print(table(None, ("run", "state", "attempt>", "took>", "host", "why"), rows, wide="why"))
-        if not everything and len(chosen) > _MOST:
-            out.print(f"... and {len(chosen) - _MOST} more (--runs lists all)")
+    rows = [run_cells(r) for r in runs] if everything else _in_short(runs)
+    shown = rows if everything else rows[:_MOST]
+    if shown:
+        out.print(table(None, ("run", "state", "attempt>", "took>", "host", "why"), shown, wide="why"))
+    if len(rows) > len(shown):
+        out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
@@ -82,16 +84,40 @@ def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, s
             out.print(f"  hint: {clean(fix)}")
 
 
+def _in_short(runs: Sequence[RunRow]) -> list[tuple[object, ...]]:
+    """A row for each run that is neither done nor planned; one for several that wait or failed for the same reason."""
+    alike: dict[tuple[object, ...], list[RunRow]] = {}
+    for run in runs:
+        if run.state not in {"done", "planned"}:
+            alone = run.id if run.state == "running" else None
+            alike.setdefault((run.state, run.reason, alone), []).append(run)
+    rows: list[tuple[object, ...]] = []
+    for some in alike.values():
+        if len(some) <= _FEW:
+            rows += [run_cells(r) for r in some]
+        else:
+            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, None, None, None, some[0].reason))
+    return rows
+
+
 def run_cells(run: RunRow) -> tuple[object, ...]:
     """A run as a row of the table above."""
     return (
         run.id,
         run.state,
         run.attempt or None,
-        seconds(run.seconds) if run.seconds is not None else None,
+        _took(run),
         run.host,
         run.reason,
     )
+
+
+def _took(run: RunRow) -> str | None:
+    if run.seconds is not None:
+        return seconds(run.seconds)
+    if run.state == "running" and run.started is not None:
+        return f"{seconds(max(0.0, time.time() - run.started))} so far"
+    return None
 
 
 RUN_COLUMNS = (

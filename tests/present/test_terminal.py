@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nsw.analysis.summary import Asked, summarize
 from nsw.campaign.ledger import Reading, RunRow, State
-from nsw.present import report_view, status_view, summary_view
+from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.terminal import clean, console, duration, number, percent, plural, seconds, size, table
 from nsw.readers.model import Report
 
@@ -196,3 +196,21 @@ def test_the_same_problem_of_several_runs_is_told_once(out):
     problems = [(f"n-{n}.t", f"reports/n-{n}.t/x.qdrep", "error", "no nsys", f"run `nsys n-{n}.t`") for n in (1, 2, 3)]
     status_view.show_problems(out[0], problems)
     assert out[1].getvalue() == "error: reports/n-1.t/x.qdrep and 2 more: no nsys\n  hint: run `nsys n-1.t`\n"
+
+
+def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_sight(out):
+    waiting = [run_row(id=f"w{n}", state=State.QUEUED, reason="waits for free nodes (Resources)") for n in range(900)]
+    running = [run_row(id=f"r{n}", state=State.RUNNING, started=100.0, ended=None) for n in range(20)]
+    done = [run_row(id=f"d{n}", state=State.DONE) for n in range(50)]
+    failed = [run_row(id="f", reason="exit status 1")]
+    lines = [line for _, line in live.picture([*failed, *done, *waiting, *running], now=112.0)]
+    assert lines[0] == "failed    f  1.00 s  exit status 1"
+    assert lines[1:6] == [f"done      d{n}  1.00 s" for n in range(45, 50)]
+    assert lines[6] == "running   r0  12 s"
+    assert lines[-2:] == ["running   and 12 more", "queued    w0 and 899 more  waits for free nodes (Resources)"]
+    head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": []}
+    status_view.show_status(out[0], head, {"queued": 900}, [*failed, *waiting, *running], [], everything=False)
+    text = out[1].getvalue()
+    assert "w0 and 899 more" in text
+    assert "w1 " not in text
+    assert "r19" in text
