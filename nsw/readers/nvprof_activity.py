@@ -45,17 +45,24 @@ MEMORY_EVENTS: Final = MappingProxyType(
     }
 )
 
+
+def whole(column: str) -> str:
+    """SQL for a column's integers: SQLite keeps any type anywhere, and would add up the digits that a text begins with."""
+    return f"CASE WHEN typeof({column}) = 'integer' THEN {column} END"
+
+
 # Start markers (flag 2) with their ends (flag 4) and the time between; the name stands with the start.
 NVTX_SQL: Final = """
 SELECT s.name, {domain}, COUNT(*), SUM(e.timestamp - s.timestamp), MIN(e.timestamp - s.timestamp),
        MAX(e.timestamp - s.timestamp)
-FROM (SELECT * FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 2) s
-JOIN (SELECT id, timestamp FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 4) e ON e.id = s.id
+FROM (SELECT * FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 2 AND typeof(timestamp) = 'integer') s
+JOIN (SELECT id, timestamp FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 4 AND typeof(timestamp) = 'integer') e
+ON e.id = s.id
 WHERE e.timestamp >= s.timestamp
 GROUP BY 1, 2
 """
 
-_TIMED = (
+TIMED = (
     "CASE WHEN typeof(start) = 'integer' AND typeof(end) = 'integer' AND start > 0 AND end >= start"
     " THEN end - start END"
 )
@@ -64,7 +71,7 @@ _TIMED = (
 def durations_sql(table: str, key: str, size: str | None) -> str:
     """For each key: key, rows, rows with times, then of these total, least, greatest, mean, median, variance; bytes."""
     return f"""
-WITH d AS (SELECT {key} AS k, {_TIMED} AS d, {size or "NULL"} AS b FROM {table}),
+WITH d AS (SELECT {key} AS k, {TIMED} AS d, {whole(size) if size else "NULL"} AS b FROM {table}),
      r AS (SELECT k, d, ROW_NUMBER() OVER (PARTITION BY k ORDER BY d) AS n, COUNT(*) OVER (PARTITION BY k) AS m
            FROM d WHERE d IS NOT NULL),
      med AS (SELECT k, AVG(d) AS med FROM r WHERE n IN ((m + 1) / 2, (m + 2) / 2) GROUP BY k),
@@ -80,7 +87,7 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
     """The operations of one table with the same columns whatever the table; those it lacks are NULL."""
 
     def get(*names: str) -> str:
-        return ", ".join(n if n in columns else "NULL" for n in names)
+        return ", ".join(whole(n) if n in columns else "NULL" for n in names)
 
     if not {"start", "end"} <= columns:
         return ""
@@ -88,10 +95,10 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
         kinds = " ".join(f"WHEN {k} THEN '[CUDA memcpy {n}]'" for k, n in COPY_KINDS.items())
         name = f"CASE copyKind {kinds} ELSE '[CUDA memcpy Unknown]' END"
     else:
-        name = "name" if table in KERNELS else "'[CUDA memset]'"
-    source = "memoryKind" if "memoryKind" in columns else get("srcKind")
+        name = whole("name") if table in KERNELS else "'[CUDA memset]'"
+    source = get("memoryKind") if "memoryKind" in columns else get("srcKind")
     return (
-        f"SELECT {get('deviceId')}, {name}, start, end, {get('contextId', 'streamId', 'correlationId')}, "  # noqa: S608
+        f"SELECT {get('deviceId')}, {name}, {get('start', 'end')}, {get('contextId', 'streamId', 'correlationId')}, "  # noqa: S608
         f"{get('gridX', 'gridY', 'gridZ', 'blockX', 'blockY', 'blockZ', 'registersPerThread')}, "
         f"{get('staticSharedMemory', 'dynamicSharedMemory', 'bytes')}, {source}, {get('dstKind')} FROM {table}"
     )

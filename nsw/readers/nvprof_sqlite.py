@@ -21,9 +21,11 @@ from nsw.readers.nvprof_activity import (
     MEMORY_EVENTS,
     MEMORY_KINDS,
     NVTX_SQL,
+    TIMED,
     api_name,
     durations_sql,
     trace_sql,
+    whole,
 )
 from nsw.readers.nvprof_columns import Columns
 from nsw.tables.demangling import demangle_all
@@ -118,7 +120,9 @@ class _Database:
         if "StringTable" not in self._columns:
             self._report.error("a database without nvprof's tables")
             return
-        self._strings = dict(self._rows("SELECT _id_, value FROM StringTable"))
+        self._strings = {
+            i: text for i, text in self._rows("SELECT _id_, value FROM StringTable") if isinstance(text, str)
+        }
         steps = (
             ("facts", self._facts, True),
             ("gpu_summary", self._gpu_summary, True),
@@ -157,13 +161,13 @@ class _Database:
         wanted = {"numMultiprocessors": None, "globalMemorySize": "byte", "globalMemoryBandwidth": "kB/s"}
         table = "CUPTI_ACTIVITY_KIND_DEVICE"
         if self._has(table, "id", "name"):
-            for device, name in self._rows(f"SELECT id, name FROM {table} ORDER BY id"):  # noqa: S608  ours
+            for device, name in self._rows(f"SELECT {whole('id')}, name FROM {table} ORDER BY 1"):  # noqa: S608  ours
                 facts.append({"device": device, "key": "gpu_name", "text": self._text(name)})
             for column, unit in wanted.items():
                 if self._has(table, column):
-                    for device, value in self._rows(f"SELECT id, {column} FROM {table} ORDER BY id"):  # noqa: S608
+                    for device, value in self._rows(f"SELECT {whole('id')}, {whole(column)} FROM {table} ORDER BY 1"):  # noqa: S608
                         key = {"device": device, "key": f"gpu_{column}", "unit": unit}
-                        facts.append({**key, "value": float(value)})
+                        facts += [{**key, "value": float(value)}] if value is not None else []
         self._report.tables["facts"] = facts
 
     def _gpu_summary(self) -> None:
@@ -232,15 +236,15 @@ class _Database:
         if not self._has(table, *needed):
             return
         rows: list[dict[str, Any]] = []
+        value, at = whole("value"), f"CASE counterKind WHEN 1 THEN {whole('dstId')} ELSE {whole('srcId')} END"
         sql = (
-            "SELECT counterKind, CASE counterKind WHEN 1 THEN dstId ELSE srcId END AS device, COUNT(*),"  # noqa: S608
-            " SUM(value), MIN(value), MAX(value), SUM(CASE WHEN end >= start AND start > 0 THEN end - start END)"
+            f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}), SUM({TIMED})"  # noqa: S608
             f" FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
         )
         for kind, device, count, amount, low, high, took in self._rows(sql):
             name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
             row: dict[str, Any] = {"device": device, "name": name, "calls": count}
-            if has_size:
+            if has_size and count:
                 row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
             rows.append(row | ({"total_ns": took} if has_time else {}))
         self._report.tables["um_summary"] = rows
@@ -279,7 +283,7 @@ class _Database:
         for device, name, start, end, *rest in self._rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
             text = name if isinstance(name, str) else self._text(name)
             kind = "memcpy" if text.startswith("[CUDA memcpy") else "memset" if text == "[CUDA memset]" else "kernel"
-            valid = start > 0 and end >= start
+            valid = start is not None and end is not None and start > 0 and end >= start
             first = start if first is None and valid else first
             context, stream, correlation, *dimensions, size, src, dst = rest
             took = end - start if valid else None
@@ -302,8 +306,8 @@ class _Database:
         )
         needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
         parts = [
-            f"SELECT '{api}', cbid, start, end, processId, threadId, correlationId, "  # noqa: S608
-            f"{'returnValue' if self._has(table, 'returnValue') else 'NULL'} FROM {table}"
+            f"SELECT '{api}', {', '.join(map(whole, needed))}, "  # noqa: S608
+            f"{whole('returnValue') if self._has(table, 'returnValue') else 'NULL'} FROM {table}"
             for table, api in API.items()
             if self._has(table, *needed)
         ]
@@ -311,6 +315,8 @@ class _Database:
             return
         first: int | None = None
         for api, cbid, start, end, pid, tid, correlation, code in self._rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
+            if start is None or end is None:
+                continue
             first = start if first is None else first
             took = end - start if end >= start else None
             columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
