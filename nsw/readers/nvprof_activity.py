@@ -47,7 +47,7 @@ MEMORY_EVENTS: Final = MappingProxyType(
 
 
 def whole(column: str) -> str:
-    """SQL for a column's integers: SQLite keeps any type anywhere, and would add up the digits that a text begins with."""
+    """SQL for a column's integers: SQLite keeps any type anywhere, and adds up the digits that a text begins with."""
     return f"CASE WHEN typeof({column}) = 'integer' THEN {column} END"
 
 

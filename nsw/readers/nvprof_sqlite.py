@@ -238,8 +238,8 @@ class _Database:
         rows: list[dict[str, Any]] = []
         value, at = whole("value"), f"CASE counterKind WHEN 1 THEN {whole('dstId')} ELSE {whole('srcId')} END"
         sql = (
-            f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}), SUM({TIMED})"  # noqa: S608
-            f" FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
+            f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
+            f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
         )
         for kind, device, count, amount, low, high, took in self._rows(sql):
             name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
