@@ -22,11 +22,12 @@ def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
     """Print it; `brief` has the top kernels of each case in one table instead of a block a case."""
     if summary.note:
         out.print(summary.note, style="yellow")
-    if summary.curve is not None:
+    # a table of dashes says less than why nothing was measured, which follows
+    if summary.curve is not None and any(p.figure is not None for p in summary.curve.points):
         _show_scaling(out, summary)
-    elif not summary.variants:
+    elif summary.curve is None and not summary.variants:
         _show_figures(out, summary.cases)
-    if summary.variants:
+    if any(v.figure is not None or v.gpu_ns is not None for v in summary.variants):
         _show_variants(out, summary)
     if brief:
         _show_top(out, summary.cases)
