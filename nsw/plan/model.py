@@ -115,9 +115,14 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * j.resources.gpus * j.walltime_s for j in self.jobs) / 3600
+        return sum(len(j.tasks) * j.resources.gpus * j.walltime_s for j in self._paid) / 3600
 
     @property
     def node_hours(self) -> float:
         """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * j.resources.nodes * j.walltime_s for j in self.jobs) / 3600
+        return sum(len(j.tasks) * j.resources.nodes * j.walltime_s for j in self._paid) / 3600
+
+    @property
+    def _paid(self) -> tuple[Job, ...]:
+        """All that takes the site's nodes: a build on the login node does not."""
+        return (*(j for j in self.builds if j.build == "job"), *self.jobs)

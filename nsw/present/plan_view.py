@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.plan.model import Plan
+    from nsw.plan.model import Job, Plan
 
 _MOST_JOBS = 20
 
@@ -25,21 +25,10 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     out.print(f"{plan.name} on site {plan.site}", style="bold")
     if plan.note:
         out.print(plan.note, style="yellow")
-    rows = [
-        (
-            job.name,
-            len(job.tasks),
-            len(job.runs),
-            job.resources.nodes,
-            job.resources.gpus,
-            seconds(job.walltime_s),
-            _passes(job),
-        )
-        for job in plan.jobs[:_MOST_JOBS]
-    ]
+    rows = [_row(job) for job in (*plan.builds, *plan.jobs)[:_MOST_JOBS]]
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows))
-    if len(plan.jobs) > _MOST_JOBS:
-        out.print(f"... and {plural(len(plan.jobs) - _MOST_JOBS, 'job')} more (--json lists all)")
+    if (more := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
+        out.print(f"... and {plural(more, 'job')} more (--json lists all)")
     out.print(
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
         f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"
@@ -53,6 +42,14 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"warning: {warning}", style="yellow")
 
 
+def _row(job: Job) -> tuple[object, ...]:
+    if job.build == "login":
+        return job.name, None, None, None, None, None, "the build, on the login node"
+    needs = job.resources
+    return (job.name, len(job.tasks), None if job.build else len(job.runs), needs.nodes, needs.gpus,
+            seconds(job.walltime_s), "the build" if job.build else _passes(job))  # fmt: skip
+
+
 def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, said in starts.items():
@@ -60,7 +57,7 @@ def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _passes(job: Any) -> str:
+def _passes(job: Job) -> str:
     return ", ".join(dict.fromkeys(f"{r.pass_name} ({r.tool})" if r.tool else r.pass_name for r in job.runs))
 
 
@@ -77,6 +74,10 @@ def plan_data(plan: Plan) -> dict[str, Any]:
             {"name": j.name, "tasks": len(j.tasks), "walltime_s": j.walltime_s, "resources": asdict(j.resources),
              "runs": [r.id for r in j.runs]}
             for j in plan.jobs
+        ],
+        "builds": [
+            {"name": b.name, "where": b.build, "walltime_s": b.walltime_s, "resources": asdict(b.resources)}
+            for b in plan.builds
         ],
         "runs": run_rows(plan),
         "absent": [asdict(a) for a in plan.absent],

@@ -1,11 +1,15 @@
 """Runs become jobs: equal resources share an array, sites bound arrays and pack runs."""
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Resources, Run
+from nsw.present.plan_view import plan_data, show_plan
+from nsw.present.terminal import console
 
 HEAD = "nsw: 1\nname: t\napp: {command: ./prog}\npasses: [baseline]\n"
 
@@ -75,3 +79,25 @@ def test_a_pass_with_a_time_of_its_own_costs_that(planner):
     plan = planner.plan(recipe + "resources: {gpus: 1, time: 30m}\n", tools={"nsys": "nsys"})
     assert [r.resources.time_s for r in plan.runs] == [1800, 3600]
     assert plan.gpu_hours == pytest.approx(2 * (3600 + AROUND_S) / 3600)  # both tasks of the array ask for the longer
+
+
+BUILT = """
+nsw: 1
+name: t
+app: {command: ./prog, files: [], build: {command: make, where: WHERE, time: 30m}}
+passes: [baseline]
+resources: {gpus: 0, time: 1h}
+"""
+
+
+def test_a_build_in_a_job_costs_and_is_shown_and_one_on_the_login_node_does_not_cost(planner):
+    here = "scheduler: slurm"
+    in_job, on_login = (planner.plan(BUILT.replace("WHERE", where), here) for where in ("job", "login"))
+    assert in_job.node_hours == pytest.approx((1800 + 3600 + 2 * AROUND_S) / 3600)
+    assert on_login.node_hours == pytest.approx((3600 + AROUND_S) / 3600)
+    assert [(b["name"], b["where"]) for b in plan_data(in_job)["builds"]] == [("t-build", "job")]
+    shown = io.StringIO()
+    for plan in (in_job, on_login):
+        show_plan(console(shown), plan, [])
+    assert "the build" in shown.getvalue()
+    assert "the build, on the login node" in shown.getvalue()
