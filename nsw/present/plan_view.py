@@ -27,8 +27,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(plan.note, style="yellow")
     rows = [_row(job) for job in (*plan.builds, *plan.jobs)[:_MOST_JOBS]]
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows))
-    if (more := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
-        out.print(f"... and {plural(more, 'job')} more (--json lists all)")
+    if (left := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
+        out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
         f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"
