@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LEDGER = "campaign.db"
 _HALF_MADE = ".part"
 _ABANDONED_S = 3600.0  # filling one takes seconds
+_LEFT_S = 150.0  # commands have a timeout of two minutes
 
 
 class CampaignFolder:
@@ -141,38 +143,72 @@ def find(parent: Path, named: str | None) -> CampaignFolder:
 
 
 @contextmanager
-def locked(folder: CampaignFolder) -> Iterator[None]:
+def locked(folder: CampaignFolder, patience: float = _LEFT_S) -> Iterator[int]:
     """Hold the campaign: a second nsw that would drive it is refused.
+
+    Commands of the site inherit the lock. So an sbatch that a killed nsw left behind holds it until it has ended, and
+    is not looked up before.
+
+    Args:
+        folder: The campaign.
+        patience: Seconds to wait for the commands of an nsw that was killed.
+
+    Yields:
+        The lock's descriptor, for the commands to inherit.
 
     Raises:
         CampaignLockedError: Another process holds it; it is named.
     """
     descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
+        _lock(descriptor, folder, time.monotonic() + patience)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield descriptor
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # in an orderly end also of a command that stays behind
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another nsw"
-            raise CampaignLockedError(
-                f"campaign {folder.id} is driven by {owner}",
-                hint="`nsw status` and `nsw logs` look without driving; end the other one first to go on here",
-            ) from None
+            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            killed = _was_killed(owner)
         except OSError as fault:
             raise CampaignError(
                 f"{folder.path} is on a file system without locks ({fault.strerror})",
                 hint="put campaigns elsewhere with --root or NSW_ROOT",
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
+        if not killed or time.monotonic() >= deadline:
+            raise CampaignLockedError(
+                f"campaign {folder.id} is driven by {owner or 'another nsw'}"
+                + (", which was killed; a command that it began still runs" if killed else ""),
+                hint="`nsw status` and `nsw logs` look without driving; end the other one first to go on here",
+            )
+        time.sleep(0.05)
+
+
+def _was_killed(owner: str) -> bool:
+    """Whether who holds the lock is of this machine and no more."""
+    match = re.fullmatch(r"process (\d+) on (.+)", owner)
+    if match is None or match[2] != socket.gethostname():
+        return False
+    try:
+        state = Path(f"/proc/{match[1]}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return Path("/proc/self").exists()
+    return state[:1] == ["Z"]
 
 
 def is_driven(folder: CampaignFolder) -> bool:
     """Whether some nsw drives the campaign now."""
     try:
-        with locked(folder):
+        with locked(folder, patience=0):
             return False
     except CampaignError:
         return True

@@ -236,10 +236,10 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
     from nsw.schedulers.create import create
     from nsw.transport.local import LocalTransport
 
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with folders.locked(folder) as lock, Ledger(folder.ledger) as ledger:
         site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
         scratch = ledger.meta("scratch") or ""
-        transport = LocalTransport()
+        transport = LocalTransport(inherit=(lock,))
         watch, log = Watch(ledger), Log(folder.log)
 
         def changed(runs: list[str]) -> None:

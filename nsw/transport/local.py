@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 class LocalTransport:
-    """Runs commands and moves files on this machine."""
+    """Runs commands and moves files on this machine.
+
+    Args:
+        inherit: Descriptors that every command gets: a lock, which it then holds as long as it runs.
+    """
+
+    def __init__(self, inherit: Sequence[int] = ()) -> None:
+        self._inherit = tuple(inherit)
 
     def run(
         self,
@@ -34,8 +41,9 @@ class LocalTransport:
         start = time.monotonic()
         try:
             done = subprocess.run(
-                argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, env=env, check=False
-            )
+                argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, env=env, check=False,
+                pass_fds=self._inherit,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as late:
             return CommandResult(
                 tuple(argv),

@@ -1,6 +1,7 @@
-"""Campaigns whose nsw is killed again and again, at moments drawn from a seed, and whose sbatch is killed too.
+"""Campaigns whose nsw is killed again and again while it starts, submits and watches, and whose sbatch is killed too.
 
-What counts is told by others than nsw: each program leaves a line when it runs, and squeue lists what was submitted.
+When it is killed is told by what it has asked Slurm so far, and a moment drawn from a seed is added. The last run of a
+campaign waits until all kills are done, so that there is always something left to kill.
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+import time
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import Ledger, State
+from .crash_evidence import Outcome, evidence, ledgers, submitted_so_far
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from .places import Real
+    from .places import Real, _Daemons
 
-LIMIT_S = 180  # for what is left of a campaign after its last kill
+LIMIT_S = 900  # for what is left of a campaign after its last kill; it is never waited for when all is well
+TRIES = 20  # to find an nsw that can reach its controller
+UNREACHABLE = 3
+PHASES = {"sbatch": "submitting", "squeue": "watching"}  # by what it asked for last
+MOMENT_S = 4  # for a moment that was chosen and does not come: then it is killed all the same
 SITES = """
 nsw: 1
 sites:
@@ -30,146 +37,190 @@ sites:
     scheduler: slurm
     limits: {max_in_flight: 16, max_array: PER_ARRAY}
 """
+# what runs says so by itself, before and after
 RECIPE = """
 nsw: 1
 name: crashing
 app:
-  command: bash -c 'echo {{ n }} >> WORK/ran; sleep SECONDS'
+  command: >-
+    bash -c 'echo begin {{ n }} >>WORK/ran; sleep SECONDS;
+    while [ {{ n }} = COUNT ] && [ ! -e WORK/go ]; do sleep 0.1; done; echo end {{ n }} >>WORK/ran'
 matrix:
   n: {range: [1, COUNT]}
 passes: [baseline: {}]
-resources: {gpus: 0, time: 1m, memory: 50M}
+resources: {gpus: 0, time: 30m, memory: 50M}
 """
-# the real sbatch behind one that is killed: after the controller took the job, before the id is printed; or before
+# in front of the real sbatch; of a hundred clients so many are killed: before they send anything, somewhere amid it,
+# after the controller took the job and before the id is printed
 SBATCH = """#!/bin/bash
+echo sbatch >>WORK/calls
 dice=$(( RANDOM % 100 ))
-[ $dice -ge AFTER ] && [ $dice -lt $(( AFTER + BEFORE )) ] && { echo before >>WORK/clients; kill -9 $$; }
+end() { echo $1 >>WORK/clients; kill -9 $$; }
+[ $dice -lt BEFORE ] && end before
+[ $(( RANDOM % 100 )) -lt SLOW ] && sleep $(( RANDOM % 5 ))
+if [ $dice -lt $(( BEFORE + AMID )) ]; then
+  REAL "$@" >/dev/null 2>&1 & sleep 0.00$(( RANDOM % 9 )); kill -9 $! 2>/dev/null && end amid
+  wait $!; end after
+fi
 said=$(REAL "$@"); code=$?
-[ $code -eq 0 ] && [ $dice -lt AFTER ] && { echo after >>WORK/clients; kill -9 $$; }
+[ $code -eq 0 ] && [ $dice -lt $(( BEFORE + AMID + AFTER )) ] && end after
 echo "$said"; exit $code
+"""
+SQUEUE = """#!/bin/bash
+echo squeue >>WORK/calls
+exec REAL "$@"
 """
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One campaign: `per_array` tasks go in one sbatch; of a hundred sbatch so many are killed after and before."""
+    """One campaign: `per_array` tasks go in one sbatch; of a hundred sbatch so many are killed before, amid, after
+    the controller takes the job, and so many take some seconds, in which nsw may be killed and started again.
+
+    `ends` are the signals that end the controller, each with the seconds that it is away.
+    """
 
     seed: int
     runs: int
     per_array: int
     kills: int
     seconds: float = 0.2
-    latest_s: float = 1.6
-    clients_after: int = 0
-    clients_before: int = 0
+    before: int = 0
+    amid: int = 0
+    after: int = 0
+    slow: int = 0
+    ends: tuple[tuple[str, float], ...] = ()
+
+
+def crash(place: Real, trial: Trial, daemons: _Daemons | None = None) -> Outcome:
+    """Carry one campaign out, and kill its nsw, its clients and its controller on the way."""
+    it = _Crash(place, trial, daemons)
+    it.prepare()
+    acts: list[Callable[[], None]] = [it.kill] * trial.kills
+    acts += [lambda sign=sign, away=away: it.end_controller(sign, away) for sign, away in trial.ends]  # type: ignore[misc]
+    it.draw.shuffle(acts)
+    for act in acts:
+        act()
+    (place.work / "go").touch()
+    code = it.finish()
+    found = evidence(place, trial.runs, code)
+    found.kills, found.phases, found.ends = sum(it.phases.values()), it.phases, len(trial.ends)
+    found.before = it.before
+    return found
 
 
 @dataclass
-class Outcome:
-    """What became of it. `twice` are programs that ran more than once, `never` those of runs said to be done."""
+class _Crash:
+    place: Real
+    trial: Trial
+    daemons: _Daemons | None
+    process: subprocess.Popen[str] | None = None
+    phases: Counter[str] = field(default_factory=Counter)
+    before: list[int] = field(default_factory=list)  # runs submitted at each kill
+    left: int = -1  # runs to be submitted after the last kill, when there is a campaign
+    calls: int = 0  # that Slurm had heard when this nsw began
 
-    runs: int = 0
-    kills: int = 0
-    clients: int = 0
-    submitted: int = 0
-    done: int = 0
-    failed: int = 0
-    again: int = 0  # tasks submitted beyond one for each run
-    twice: list[int] = field(default_factory=list)
-    never: list[int] = field(default_factory=list)
-    untold: list[str] = field(default_factory=list)  # runs that are not done and have no reason
-    stuck: list[str] = field(default_factory=list)  # campaigns that could not be continued
+    def __post_init__(self) -> None:
+        self.draw = random.Random(self.trial.seed)
 
-    def add(self, other: Outcome) -> None:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
+    def prepare(self) -> None:
+        work, trial = self.place.work, self.trial
+        values = {"PER_ARRAY": trial.per_array, "COUNT": trial.runs, "WORK": work, "SECONDS": trial.seconds,
+                  "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after, "SLOW": trial.slow}  # fmt: skip
+        for name, template in (
+            ("sites.yaml", SITES),
+            ("recipe.yaml", RECIPE),
+            ("bin/sbatch", SBATCH),
+            ("bin/squeue", SQUEUE),
+        ):
+            every = values | {"REAL": shutil.which(name.removeprefix("bin/"))}
+            file = work / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(reduce(lambda text, pair: text.replace(pair[0], str(pair[1])), every.items(), template))
+            file.chmod(0o755)
+        for name in ("clients", "calls", "ran", "said"):
+            (work / name).touch()
+            (work / name).chmod(0o666)
 
-    @property
-    def good(self) -> bool:
-        """Each run was done exactly once, or is reported with its reason."""
-        return not (self.twice or self.never or self.untold or self.stuck) and self.done + self.failed == self.runs
+    # --- nsw --------------------------------------------------------------------------------------------
 
+    def start(self) -> subprocess.Popen[str]:
+        """`nsw run`, or `nsw resume` when there is a campaign already, unless one goes on."""
+        if self.process is not None and self.process.poll() is None:
+            return self.process
+        words = ["run", "recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--yes"]
+        if ledgers(self.place):
+            words = ["resume"]
+        argv = self.place.argv([sys.executable, "-m", "nsw", *words, "--root", "campaigns"])
+        path = f"{self.place.work / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        self.calls += len(self.asked())
+        with (self.place.work / "said").open("a") as said:
+            self.process = subprocess.Popen(
+                argv, env=self.place.env | {"PATH": path}, text=True, cwd=self.place.work, stdout=subprocess.DEVNULL,
+                stderr=said, start_new_session=True,
+            )  # fmt: skip
+        return self.process
 
-def crash(place: Real, trial: Trial) -> Outcome:
-    """Carry one campaign out, and kill its nsw on the way."""
-    _prepare(place, trial)
-    draw = random.Random(trial.seed)
-    killed = 0
-    while killed < trial.kills:
-        process = _start(place, trial)
-        try:
-            process.wait(timeout=draw.uniform(0.05, trial.latest_s))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-        else:
-            break  # the campaign was over before
-    last = _start(place, trial)
-    try:
-        last.wait(timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        last.kill()
-        last.wait()
-    return replace(outcome(place, trial, last.returncode), kills=killed)
+    def asked(self) -> list[str]:
+        """What this nsw has asked Slurm for, in order."""
+        return (self.place.work / "calls").read_text().split()[self.calls :]
 
+    def kill(self) -> None:
+        """SIGKILL for nsw, now and then for its sbatch or squeue as well, as when the machine goes down."""
+        for _ in range(TRIES):
+            process = self.start()
+            moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
+            self.draw.choice(moments)(process)
+            if process.poll() is None:
+                break
+            if process.returncode != UNREACHABLE:  # the campaign is over
+                return
+        send = os.killpg if self.draw.random() < 0.3 else os.kill
+        send(process.pid, signal.SIGKILL)
+        process.wait()
+        submitted, self.left, doubt = submitted_so_far(self.place)
+        self.before.append(submitted)
+        asked = self.asked()
+        self.phases["starting" if not asked else "within an sbatch" if doubt else PHASES[asked[-1]]] += 1
 
-def begin(place: Real, trial: Trial) -> subprocess.Popen[str]:
-    """Start a campaign, to be let alone."""
-    _prepare(place, trial)
-    return _start(place, trial)
+    def anywhere(self, process: subprocess.Popen[str]) -> None:
+        self.wait(process, lambda: False, self.draw.uniform(0, 1.5))
 
+    def submitting(self, process: subprocess.Popen[str]) -> None:
+        wanted = self.draw.randint(1, 4)
+        self.wait(process, lambda: self.asked().count("sbatch") >= wanted)
+        time.sleep(self.draw.uniform(0, 0.03))
 
-def _prepare(place: Real, trial: Trial) -> None:
-    values = {"PER_ARRAY": trial.per_array, "COUNT": trial.runs, "WORK": place.work, "SECONDS": trial.seconds,
-              "AFTER": trial.clients_after, "BEFORE": trial.clients_before, "REAL": shutil.which("sbatch")}  # fmt: skip
-    for name, template in (("sites.yaml", SITES), ("recipe.yaml", RECIPE), ("bin/sbatch", SBATCH)):
-        text = reduce(lambda so_far, pair: so_far.replace(pair[0], str(pair[1])), values.items(), template)
-        file = place.work / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
-        file.chmod(0o755)
-    (place.work / "clients").touch(mode=0o666)
-    (place.work / "clients").chmod(0o666)
+    def watching(self, process: subprocess.Popen[str]) -> None:
+        self.wait(process, lambda: "squeue" in self.asked())
+        time.sleep(self.draw.uniform(0, 0.3))
 
+    def wait(self, process: subprocess.Popen[str], until: Callable[[], bool], seconds: float = MOMENT_S) -> None:
+        deadline = time.monotonic() + seconds
+        while process.poll() is None and time.monotonic() < deadline and not until():
+            time.sleep(0.005)
 
-def ledgers(place: Real) -> list[Path]:
-    return list((place.work / "campaigns").glob("[!.]*/campaign.db"))
+    def finish(self) -> int | None:
+        """Go on until it is over; its exit code, None when it never was. A controller that is down is waited for."""
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
+            process = self.start()
+            try:
+                code = process.wait(timeout=deadline - time.monotonic())
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                return None
+            if code != UNREACHABLE:
+                return code
+        return None
 
+    # --- the controller ---------------------------------------------------------------------------------
 
-def _start(place: Real, trial: Trial) -> subprocess.Popen[str]:
-    words = ["run", "recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--yes"]
-    if ledgers(place):
-        words = ["resume"]
-    argv = place.argv([sys.executable, "-m", "nsw", *words, "--root", "campaigns"])
-    path = os.pathsep.join([*([str(place.work / "bin")] if trial.clients_after or trial.clients_before else []),
-                            os.environ["PATH"]])  # fmt: skip
-    with (place.work / "said").open("a") as said:
-        return subprocess.Popen(
-            argv, env=place.env | {"PATH": path}, text=True, cwd=place.work, stdout=subprocess.DEVNULL, stderr=said
-        )
-
-
-def outcome(place: Real, trial: Trial, code: int) -> Outcome:
-    found_ledgers = ledgers(place)
-    assert found_ledgers, (place.work / "said").read_text()
-    (ledger,) = found_ledgers
-    ran = [int(n) for n in (place.work / "ran").read_text().split()] if (place.work / "ran").exists() else []
-    found = Outcome(runs=trial.runs, clients=len((place.work / "clients").read_text().split()))
-    comment = f"nsw:{ledger.parent.name}"
-    lines = place.run("squeue", "--me", "-h", "-r", "-t", "all", "-o", "%F %k").stdout.splitlines()
-    ours = [line.split()[0] for line in lines if line.endswith(comment)]
-    found.submitted, found.again = len(set(ours)), max(0, len(ours) - trial.runs)
-    with Ledger(ledger, read_only=True) as book:
-        runs = book.runs()
-    for run in runs:
-        n = int(run.params["n"])
-        found.done += run.state is State.DONE
-        found.failed += run.state in {State.FAILED, State.LOST} and run.reason is not None
-        found.twice += [n] * (ran.count(n) > 1)
-        found.never += [n] * (run.state is State.DONE and n not in ran)
-        found.untold += [run.id] * (run.state is not State.DONE and not run.reason)
-    if code not in {0, 1}:
-        said = (place.work / "said").read_text().splitlines()
-        found.stuck.append(f"{ledger.parent.name}: exit {code}: {said[-1] if said else ''}")
-    return found
+    def end_controller(self, sign: str, away: float) -> None:
+        assert self.daemons is not None
+        process = self.start()
+        self.draw.choice([self.anywhere, self.submitting, self.watching])(process)
+        self.daemons.end_controller(sign)
+        time.sleep(away)
+        self.daemons.up()

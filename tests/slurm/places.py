@@ -163,6 +163,7 @@ class Real(_Place):
 
 class _AsUser(LocalTransport):
     def __init__(self, place: Real) -> None:
+        super().__init__()
         self._place = place
 
     def run(self, argv: Sequence[str], **how: object) -> CommandResult:  # type: ignore[override]
@@ -177,6 +178,7 @@ class _Daemons:
     root: Path
     port: int
     accounting: bool
+    min_job_age: int = 300
 
     @property
     def place(self) -> Real:
@@ -221,6 +223,7 @@ class _Daemons:
             str(self.port),
         ]
         words += ["--accounting"] if self.accounting else []
+        words += ["--min-job-age", str(self.min_job_age)]
         return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
@@ -256,11 +259,11 @@ def shared_cluster(name: str, *, accounting: bool) -> Iterator[Real]:
 
 
 @contextmanager
-def own_cluster(*, accounting: bool) -> Iterator[_Daemons]:
+def own_cluster(*, accounting: bool, min_job_age: int = 300) -> Iterator[_Daemons]:
     """A cluster of one's own, whose daemons may be ended."""
     root = Path(tempfile.mkdtemp(prefix="nsw-slurm-own-", dir="/tmp"))
     root.chmod(0o755)
-    daemons = _Daemons(root, 27200 + os.getpid() % 500 * 10, accounting)
+    daemons = _Daemons(root, 27200 + os.getpid() % 500 * 10, accounting, min_job_age)
     try:
         daemons.up()
         yield daemons
