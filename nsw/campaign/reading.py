@@ -87,7 +87,7 @@ def _read_run(
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
     for stream in ("stderr", "stdout") if run.tool else ():
         result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
-    if run.reports and not files:
+    if run.reports and not files and run.state is State.DONE:  # a failed run has a reason of its own
         result.problems.append(
             (
                 None,
