@@ -39,7 +39,7 @@ class Columns:
         self._own = own
         self._codes: dict[tuple[Any, ...], int] = {}  # of the shared parts of this chunk
         self._rows: list[tuple[Any, ...]] = []
-        self._packed: list[dict[str, pa.Array]] = []
+        self._packed: list[tuple[int, dict[str, pa.Array]]] = []  # rows, and the columns that have a value there
         self._words: dict[str, dict[str | None, int]] = {n: {} for n in self._types if self._types[n] == "string"}
 
     def append(self, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
@@ -50,7 +50,7 @@ class Columns:
             self._pack()
 
     def __len__(self) -> int:
-        return len(self._rows) + sum(len(chunk["name"]) for chunk in self._packed)
+        return len(self._rows) + sum(rows for rows, _ in self._packed)
 
     def _pack(self) -> None:
         import pyarrow as pa
@@ -60,10 +60,9 @@ class Columns:
         codes, *own = zip(*self._rows, strict=True)
         which = pa.array(codes, pa.int32())
         parts = zip(*self._codes, strict=True)
-        chunk = {name: self._array(name, values).take(which) for name, values in zip(self._shared, parts, strict=True)}
-        for name, values in zip(self._own, own, strict=True):
-            chunk[name] = self._array(name, values)
-        self._packed.append(chunk)
+        chunk = {n: self._array(n, v).take(which) for n, v in zip(self._shared, parts, strict=True) if _has_value(v)}
+        chunk |= {n: self._array(n, v) for n, v in zip(self._own, own, strict=True) if _has_value(v)}
+        self._packed.append((len(codes), chunk))
         self._rows, self._codes = [], {}
 
     def _array(self, name: str, values: tuple[Any, ...]) -> pa.Array:
@@ -101,10 +100,14 @@ class Columns:
 
         columns: dict[str, pa.ChunkedArray] = {}
         for name in self._types:
-            chunks = [chunk.pop(name) for chunk in self._packed]
+            found = [(rows, chunk.pop(name, None)) for rows, chunk in self._packed]
+            type_ = next((chunk.type for _, chunk in found if chunk is not None), None)
+            if type_ is None:
+                continue
+            chunks = [pa.nulls(rows, type_) if chunk is None else chunk for rows, chunk in found]
             if name == "name":
                 columns |= {n: _coded(chunks, values) for n, values in self._names().items()}
-            elif any(chunk.null_count < len(chunk) for chunk in chunks):
+            else:
                 columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
         return pa.table(columns)
 
@@ -116,6 +119,10 @@ class Columns:
             names["short_name"] = [short_name(clear[n]) for n in printed]
             names["mangled_name"] = [n if clear[n] != n else None for n in printed]
         return names
+
+
+def _has_value(values: tuple[Any, ...]) -> bool:
+    return values.count(None) < len(values)
 
 
 def _coded(codes: list[pa.Array], words: Iterable[str | None]) -> pa.ChunkedArray:
