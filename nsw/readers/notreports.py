@@ -12,6 +12,9 @@ _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
 _ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
 _HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+_PROFILE_LOG = re.compile(
+    r"(?:^#.*\n)*?^# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |^method=\[ \S+ \] gputime=\[", re.MULTILINE
+)
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 
@@ -48,6 +51,11 @@ def explain(sample: Sample) -> NotReport | None:
         if title is None or not _REPORT_TAGS.search(title[1]):
             named = f" ({title[1].strip()})" if title else ""
             return NotReport(f"a web page{named}, not a report", "download the file itself (on GitHub: Raw)")
+    if not sample.is_binary and _PROFILE_LOG.search(sample.text):
+        return NotReport(
+            "a log of CUDA's profiler before nvprof (COMPUTE_PROFILE=1, until CUDA 7.5), which is not read",
+            "profile again with nvprof or nsys",
+        )
     for magic, what, command in _PACKED:
         if head.startswith(magic):
             return NotReport(f"packed with {what}", f"unpack it first: {command} {sample.path.name}")

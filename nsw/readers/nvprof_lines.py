@@ -1,12 +1,14 @@
 """The lines of a text report as nvprof wrote them: less what transports, terminals and editors put around them.
 
 A report seldom arrives alone: `mpirun --tag-output` and `srun --label` put a rank before each line, log
-services a timestamp, a terminal colours, a web page entities, Markdown pipes. All that goes; the rank is kept.
+services a timestamp, a terminal colours, a web page entities, Markdown pipes, a source file comment marks, a
+notebook JSON. All that goes; the rank is kept.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,13 +31,17 @@ _PREFIX = re.compile(
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,12}\]?[ ]               # timestamps
     | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[ ]
     | >[ ]?                                                              # quoted in a mail
+    | (?:\#|//+)[ ]?                                                     # in a comment
+    | \*[ ](?=\s*(?:==|\d[\d.]*(?:%|[mun]?s\s)|Type\s|Time[ ]?\(|Start\s|GPU[ ]act|API[ ]calls))
     )""",
     re.VERBOSE,
 )
 _DIGITS = frozenset("0123456789")
-_PREFIX_STARTS = _DIGITS | frozenset("[>")
-_WRAPPED = _PREFIX_STARTS | {"|"}  # a prefix of digits has a colon among its first fourteen characters
+_PREFIX_STARTS = _DIGITS | frozenset("[>#/*")
+_WRAPPED = _PREFIX_STARTS | {"|", '"'}  # a prefix of digits has a colon among its first fourteen characters
 _MARKS = "\x00\x08\x1b\r&\u00a0"
+_TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
+_CELL = re.compile(r'\s*(".*\\n"),?\s*\Z', re.DOTALL)  # a line in the JSON of a notebook
 _RULE = re.compile(r"[\s|:+-]*\Z")
 
 
@@ -77,10 +83,13 @@ def clean(text: str) -> tuple[int | None, str]:
 def _unwrapped(text: str) -> tuple[int | None, str]:
     rank = None
     head = text.lstrip()[:1]
+    if head == '"' and (cell := _CELL.match(text)) is not None:
+        text = _from_json(cell[1])
+        head = text.lstrip()[:1]
     if head in _PREFIX_STARTS and head:
         rank, text = _without_prefixes(text)
         head = text.lstrip()[:1]
-    if head == "|" and text.count("|") >= 3:
+    if head == "|" and text.count("|") >= 3 and _TREE.match(text) is None:
         text = _from_pipes(text)
     return rank, text
 
@@ -95,6 +104,15 @@ def _without_prefixes(text: str) -> tuple[int | None, str]:
         rank = int(own) if own else rank
         text = text[found.end() :]
     return rank, text
+
+
+def _from_json(text: str) -> str:
+    r"""`"==7== API calls:\n"` as notebooks keep it."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return text
+    return _ANSI.sub("", line).rstrip("\n") if isinstance(line, str) else text
 
 
 def _from_pipes(text: str) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Report
 
 _DEVICE = re.compile(r"(?P<name>.*?)\s*\((?P<ordinal>\d{1,4})\)\Z")
+_CUT_DEVICE = re.compile(r"\s*\(\d{0,3}\Z")  # text traces print 15 characters of it
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted
 _MOST_MESSAGES = 200
 
@@ -124,7 +125,8 @@ class Sink:
         for name, rows in self.rows.items():
             self.report.tables[name] = rows
         for name, columns in self.traces.items():
-            self.report.tables[name] = columns.finish()
+            if len(columns):
+                self.report.tables[name] = columns.finish()
 
     def _finish_names(self, table: str, column: str) -> None:
         rows = self.rows.get(table, [])
@@ -144,4 +146,4 @@ def split_device(text: str) -> tuple[str | None, int | None]:
     if text in {"", "-"}:
         return None, None
     found = _DEVICE.match(text)
-    return (found["name"], int(found["ordinal"])) if found else (text, None)
+    return (found["name"], int(found["ordinal"])) if found else (_CUT_DEVICE.sub("", text), None)

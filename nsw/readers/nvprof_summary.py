@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 TIME = r"[\d.]+(?:[eE][-+]?\d+)?[num]?s"
 # two columns of calls where kernels launched kernels
 HEADER = re.compile(
-    r"\s*(Type\s+)?Time\(%\)\s+Time\s+Calls(?:\s+\(host\)\s+Calls\s+\(device\))?\s+Avg\s+Min\s+Max\s+Name\s*\Z"
+    r"\s*(Type\s+)?Time ?\(%\)\s+Time\s+Calls(?:\s+\(host\)\s+Calls\s+\(device\))?\s+Avg\s+Min\s+Max\s+Name\s*\Z"
 )
-CPU_HEADER = re.compile(r"\s*Time\(%\)\s+Time\s+Name\s*\Z")
 ROW = re.compile(
     rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):\s*)?(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
@@ -200,7 +199,7 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any]
     elif section == "openacc":
         sink.add("openacc_summary", {**origin, "name": name, "kind": openacc_kind(name), **row})
     elif section == "openmp":
-        sink.warn("OpenMP rows are not kept", number)
+        sink.add("openmp_summary", {**origin, "name": name, **row})
     elif section == "range":
         _add_nvtx_row(sink, stream, row, name)
     return None

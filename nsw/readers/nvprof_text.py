@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers import nvprof_memory, nvprof_metrics, nvprof_summary, nvprof_trace
+from nsw.readers import nvprof_cpu, nvprof_memory, nvprof_metrics, nvprof_summary, nvprof_trace
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof_csv import csv_table, header_of
 from nsw.readers.nvprof_lines import clean, read_lines
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof_state import RowTaker
 
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
+# Behind what the program had not ended with a line end: only what can be of nobody else.
+_SAID_BEHIND = re.compile(
+    r"==\d{1,10}== (?:(?:NV|PG)PROF is profiling process \d|Profiling (?:application|result):|Warning: ).*"
+)
 _PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
 _RESULT = re.compile(r"\s*Profiling result:\s*\Z")
 _TITLE = re.compile(
@@ -42,7 +46,7 @@ _SECTIONS = {
 }
 # How all lines begin that `_Reading` follows: most lines of a job's output do not.
 _TELLS = re.compile(
-    r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
+    r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
     |Dependency|NVLink|PCI|Data\ |Warp|PC\ |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
     re.IGNORECASE | re.VERBOSE,
@@ -53,6 +57,7 @@ _TELLING = (
     "== Profiling application:",
     "Unified Memory profiling result:",
 )
+_SECTION = re.compile(r"\s*(?:==\d{1,10}==|={8}) (?:CPU profiling result|NVTX result|OpenACC \(|OpenMP \()")
 
 
 def sniff(sample: Sample) -> int:
@@ -62,13 +67,15 @@ def sniff(sample: Sample) -> int:
     if any(t in sample.text for t in _TELLING) or sample.contains(*_TELLING):
         return 90
     lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
+    if any(_SECTION.match(line) for line in lines):
+        return 90
     if any(_is_header(line) for line in lines):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
 
 
 def _is_header(text: str) -> bool:
-    if "Time(%)" not in text and "Start" not in text and "Invocations" not in text and "Avg Size" not in text:
+    if "(%)" not in text and "Start" not in text and "Invocations" not in text and "Avg Size" not in text:
         return False
     return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
 
@@ -107,11 +114,13 @@ class _Reading:
             stream = self._streams[rank] = Stream(rank)
         if stream.table is not None and stream.table.take(number, text):
             return
-        if _TELLS.match(text):
+        if _TELLS.match(text) or "== " in text:
             self._follow(stream, number, text)
 
     def _follow(self, stream: Stream, number: int, text: str) -> None:
         said = _SAID.match(text)
+        if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
+            said = _SAID.match(behind[0])
         if said is not None:
             text = said["text"]
             if said["pid"] is not None:
@@ -123,7 +132,7 @@ class _Reading:
         elif _NOTHING.match(text):
             self._sink.message(number, text.strip(), None)
         elif (title := _TITLE.match(text)) is not None:
-            self._enter(stream, title["what"].lower(), text)
+            self._enter(stream, title["what"].lower())
         elif not self._describe(stream, text):
             self._begin_table(stream, number, text)
 
@@ -150,17 +159,16 @@ class _Reading:
         self._sink.message(number, text, None)
         return False
 
-    def _enter(self, stream: Stream, what: str, text: str) -> None:
+    def _enter(self, stream: Stream, what: str) -> None:
         """A title that says what the next table is of."""
-        stream.table = None
-        section = _SECTIONS.get(what) or ("openacc" if "openacc" in what else "openmp" if "openmp" in what else "other")
+        stream.table = nvprof_cpu.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
+        section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
         if section == "nvtx":
             stream.in_nvtx = True
             stream.nvtx_domain = stream.nvtx_range = None
-        elif section in {"um", "metric"} or section == "other":
+        elif section in {"um", "metric", "other"}:
             stream.in_nvtx = False
         stream.section = section
-        del text
 
     def _describe(self, stream: Stream, text: str) -> bool:
         """The device, NVTX domain or range that the next table is of, or a figure on its own."""
@@ -185,11 +193,9 @@ class _Reading:
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink
-        if "Time(%)" in text:
-            if nvprof_summary.CPU_HEADER.match(text):
-                stream.section = "cpu"
-                stream.table = None
-                return None
+        if "(%)" in text:
+            if nvprof_cpu.HEADER.match(text):
+                return nvprof_cpu.CpuTable(sink, stream, "")
             if found := nvprof_summary.HEADER.match(text):
                 self._begin_summary(stream, typed=found[1] is not None)
                 return nvprof_summary.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
@@ -220,14 +226,15 @@ class _Reading:
 
     def _need_block(self, stream: Stream) -> None:
         if stream.block is None:
-            section = stream.section
+            kept = stream.section, stream.in_nvtx, stream.device, stream.device_name
             self._sink.new_block(stream)
-            stream.section = section
+            stream.section, stream.in_nvtx, stream.device, stream.device_name = kept
 
     def _begin_summary(self, stream: Stream, *, typed: bool) -> None:
         """A title line of a summary: of the block that was announced, else of one of its own."""
         announced = stream.section is not None and not typed
-        if stream.block is None or (not announced and not stream.in_nvtx and stream.filled):
+        self._need_block(stream)
+        if not announced and not stream.in_nvtx and stream.filled:
             section = stream.section
             self._sink.new_block(stream)
             stream.section = None if typed else section

@@ -121,8 +121,8 @@ FORMATS: tuple[Format, ...] = (
         "nvprof's text and CSV, also inside job output",
         "nvprof of CUDA 6 to 12: summary, --print-gpu-trace, --print-api-trace, --metrics, --events",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
-         "nvtx_gpu_summary", "metrics", "facts"),
-        "CPU call trees, OpenMP rows",
+         "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts"),
+        "who called the functions that CPU samples name; trees from the top down",
         ("readers/test_nvprof_text.py",),
     ),
     Format(

@@ -1,6 +1,7 @@
 """nvprof's text and CSV, whole and damaged, alone and inside the output of jobs."""
 
 import html
+import json
 import re
 import tracemalloc
 
@@ -624,3 +625,120 @@ def test_a_report_known_by_its_beginning_is_not_searched_by_others(tmp_path, mon
 def test_memory_does_not_grow_with_the_file(tmp_path):
     _peak_of_reading(tmp_path / "a.txt", 0.1)  # what is imported and cached once
     assert _peak_of_reading(tmp_path / "a.txt", 9) < _peak_of_reading(tmp_path / "a.txt", 3) + 0.1
+
+
+# ---- what people make of reports
+
+
+COMMENTS = {"shell": "# ", "shell, close": "#", "c": "// ", "c block": " * ", "toml": "## "}
+
+
+@pytest.mark.parametrize("mark", COMMENTS.values(), ids=COMMENTS.keys())
+@pytest.mark.parametrize("text", [SUMMARY, TRACE, TRACE_CSV], ids=["summary", "trace", "csv"])
+def test_marks_of_comments_go(load, mark, text):
+    if mark == " * " and text is TRACE_CSV:
+        pytest.skip("a star may be of a name: it goes only before what is surely of a report")
+    commented = load("".join(mark + line for line in text.splitlines(keepends=True)))
+    for name, data in load(text).tables.items():
+        assert table(commented, name) == list(rows(name, data))
+
+
+def test_a_name_that_goes_on_with_a_star_keeps_it(load):
+    broken = SUMMARY.replace("(Body*, float", "(Body\n*, float")
+    assert "(Body*, float, int)" in table(load(broken), "gpu_summary")[0]["name"]
+
+
+def test_the_cells_of_a_notebook_are_read(load):
+    lines = (SUMMARY + UNIFIED).replace("Simulator", "\x1b[32mSimulator\x1b[0m").splitlines(keepends=True)
+    book = {"cells": [{"outputs": [{"name": "stdout", "text": lines}], "source": ["!nvprof ./nbody\n"]}]}
+    report = load(json.dumps(book, indent=1), "a.ipynb")
+    for name, data in load(SUMMARY + UNIFIED).tables.items():
+        assert table(report, name) == list(rows(name, data))
+
+
+def test_ranges_alone_repeat_no_kernel(load):
+    report = load(NVTX)
+    assert "gpu_summary" not in report.tables
+    assert "api_summary" not in report.tables
+    assert [r["gpu_ns"] for r in table(report, "nvtx_gpu_summary")] == [1943900]
+
+
+def test_what_nvprof_says_behind_an_unfinished_line_is_heard(load):
+    glued = SUMMARY.replace("==351== NVPROF", "Starting ... ==351== NVPROF").replace(
+        "==351== Profiling result:", "done ==351== Profiling result:"
+    )
+    assert table(load(glued), "facts") == table(load(SUMMARY), "facts")
+    twice = table(load(glued + glued), "gpu_summary")
+    assert [r["block"] for r in twice] == [0, 0, 1, 1]
+
+
+def test_a_device_that_was_cut_short_loses_its_bracket(load):
+    for printed in ("Quadro M4000 (0", "Quadro M4000 ("):
+        assert [
+            (r["device"], r["device_name"])
+            for r in table(load(TRACE.replace("Quadro 4000 (0)", printed)), "gpu_trace")[:1]
+        ] == [(None, "Quadro M4000")]
+
+
+def test_a_table_without_rows_is_none(load):
+    assert set(load(TRACE).tables) == {"gpu_trace"}
+
+
+CPU = """\
+======== CPU profiling result (bottom up):
+Time(%)      Time  Name
+ 48.87%  3.03999s  gol__2F1L30_
+ 48.87%  3.03999s  | __kmp_invoke_microtask
+ 48.87%  3.03999s  |   __kmp_invoke_task_func
+  8.04%  500.15ms  |     | __kmp_fork_call
+  1.13%     70ms   matvec(matrix const &)
+ 10.00%     70ms  matvec(matrix const &)
+  9.00%     70ms    main
+
+======== Data collected at 100Hz frequency
+41.68%  12ms  of the data seen
+"""
+
+
+def test_cpu_samples_are_functions_and_their_callers_none(load):
+    found = table(load(CPU), "functions")
+    assert [(r["name"], r["self_s"], r["cpu_time_s"]) for r in found] == [
+        ("gol__2F1L30_", 3.03999, 3.03999),
+        ("matvec(matrix const &)", 0.07, 0.07),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda t: t.replace("bottom up", "top down"), "top down"),
+        (lambda t: "\n".join(re.sub(r"  +", " ", line) for line in t.splitlines()), "indentation"),
+        (lambda t: re.sub(r"\A(.*\n).*\n(?s:.*)", r"\g<1>84.25% matvec(matrix)\n84.25% main\n", t), "shares"),
+    ],
+    ids=["top down", "flattened", "shares"],
+)
+def test_cpu_samples_that_cannot_be_told_from_their_callers_are_left_out(load, how, said):
+    report = load(how(CPU))
+    assert "functions" not in report.tables
+    assert sum(said in p.message for p in report.problems) == 1
+
+
+def test_openmp_events_have_a_table(load):
+    text = SUMMARY + " OpenMP (incl):  100.00%  6.0000ms         3  2.0000ms  1.0000ms  3.0000ms  omp_parallel\n"
+    assert [(r["name"], r["calls"]) for r in table(load(text), "openmp_summary")] == [("omp_parallel", 3)]
+
+
+def test_titles_of_a_web_page_are_known(load):
+    text = OLD.replace("Time(%)", "Time (%)")
+    text = "\n".join(re.sub(r"  +", " ", line) for line in text.splitlines())
+    assert [r["name"] for r in table(load(text), "gpu_summary")] == ["kernel_dummy"]
+
+
+def test_the_log_of_an_older_profiler_is_explained(load):
+    log = (
+        "# CUDA_PROFILE_LOG_VERSION 2.0\n# CUDA_DEVICE 0 GeForce GT 520\nmethod,gputime,cputime,occupancy\n"
+        "method=[ memcpyHtoD ] gputime=[ 1.120 ] cputime=[ 26.000 ]\n"
+    )
+    for text in (log, log[log.index("method=") :]):
+        (problem,) = load(text).problems
+        assert "COMPUTE_PROFILE" in problem.message
