@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsw.readers import nsys_stats_rows as make
+from nsw.readers import nsys_stats_traces as traces
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys_stats_collect import Collected
-from nsw.readers.nsys_stats_columns import Marks, decide_marks, is_clipped
+from nsw.readers.nsys_stats_columns import Marks, decide_marks, have_units, is_clipped
 from nsw.readers.nsys_stats_grids import Grid, find_grids
 from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
 from nsw.readers.ranked_lines import by_rank, text_lines
@@ -22,7 +23,13 @@ _HEADER = re.compile(
     r'^(?:.{0,60}?[\s>:|"])??"?Time ?\(%\)"?[\s,;|]+"?Total Time'
     r'|^\W*Total \((?:[KMGT]?i?B)\)"?[\s,;|]+"?(?:Count|Operations)'
     r"|^\W*Start \(\w+\)[\s,;|]+Duration \(\w+\)[\s,;|]+(?:CorrId|Name)|^PID[,\t]TID[,\t]DevId"
+    r'|^\s*(?:\[\s*)?(?:\{\s*)?"(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\))"\s*:'
+    r"|^\s*<th>(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\)|Range)</th>"
     r"|^API Start \(\w+\)[,\t]|^\W*Range[\s,;|]+Style[\s,;|]+Total Proj",
+    re.MULTILINE,
+)
+_UNITLESS = re.compile(
+    r"^\s*Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b",
     re.MULTILINE,
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
@@ -32,6 +39,8 @@ _ONLY_SAID = re.compile(
     r"|Generating SQLite file |usage: nsys |Exportation error: )"
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
+_PROCESSING = re.compile(r"\s*Processing \[.{1,400}?\] with \[.{0,400}?/reports/(\w+)\.py\]")
+_BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(
     r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
@@ -44,6 +53,8 @@ def sniff(sample: Sample) -> int:
         return 0
     if _HEADER.search(sample.text):
         return 90
+    if re.search(_PROCESSING.pattern, sample.text) or _UNITLESS.search(sample.text):
+        return 75
     if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
         return 70
     return 60 if sample.contains(*_WORDS) else 0
@@ -57,9 +68,19 @@ def read(path: Path, options: Options) -> Report:
     for rank, lines in by_rank(text_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
+        untitled = _Untitled(report)
         for found in find_grids(lines):
             if isinstance(found, tuple):
                 _note(report, *found)
+                untitled.line(*found)
+                continue
+            untitled.table()
+            if not have_units(found.headers):
+                report.error(
+                    "the titles of a table have no units (:nohdrunit): its rows are left out",
+                    line=found.line,
+                    fix="print the report with its units",
+                )
                 continue
             if found.is_damaged:
                 report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
@@ -73,6 +94,30 @@ def read(path: Path, options: Options) -> Report:
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
     return report
+
+
+class _Untitled:
+    """Sees rows that follow the name of a report at once: it was printed without titles (`:nohdr`)."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._name = ""
+
+    def line(self, number: int, text: str) -> None:
+        """Take a line that is outside of tables."""
+        if found := _PROCESSING.match(text):
+            self._name = found[1]
+        elif self._name and _BARE_ROW.match(text):
+            self._report.error(
+                f"{self._name} was printed without titles, or without units (:nohdr, :nohdrunit): it is not read",
+                line=number,
+                fix="print it with its titles and their units",
+            )
+            self._name = ""
+
+    def table(self) -> None:
+        """Take note of a table that has its titles."""
+        self._name = ""
 
 
 def _softer(problem: Problem) -> Problem:
@@ -112,13 +157,12 @@ def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
         case "um":
             collected.simple("um_summary", make.unified_memory(grid, marks), grid)
         case "gpu_trace":
-            collected.trace("gpu_trace", make.gpu_trace(grid, marks), grid)
+            collected.trace("gpu_trace", traces.gpu_trace, grid, marks)
         case "api_trace":
-            collected.trace("api_trace", make.api_trace(grid, marks), grid)
+            collected.trace("api_trace", traces.api_trace, grid, marks)
         case "launch_trace":
-            gpu, api = make.launch_trace(grid, marks)
-            collected.trace("gpu_trace", gpu, grid)
-            collected.trace("api_trace", api, grid)
+            collected.trace("gpu_trace", lambda *table: traces.launch_trace(*table)[0], grid, marks)
+            collected.trace("api_trace", lambda *table: traces.launch_trace(*table)[1], grid, marks)
         case "other":
             collected.unread(report_name(grid.titles, grid.headers), grid)
 
@@ -138,7 +182,8 @@ def _note_faults(report: Report, grid: Grid) -> None:
             "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over",
             line=line,
         )
-    clipped = [n for n, cells in grid.rows if any(is_clipped(c) for c in cells[:-1])]
+    rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
+    clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]
     if clipped:
         report.warn(
             "nsys cut numbers to the width of their column; they are absent here",

@@ -6,16 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.readers.nsys_stats_kinds import report_name
-from nsw.tables import as_arrow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from nsw.readers.model import Options, Report
+    from nsw.readers.nsys_stats_columns import Marks
     from nsw.readers.nsys_stats_grids import Grid
     from nsw.tables import Row
-
-_CHUNK = 50_000  # rows of a trace kept as dicts before they become Arrow
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
 Origin: TypeAlias = tuple[str, ...]
@@ -69,11 +69,18 @@ class Collected:
         if rows and not self._is_repeat(table, rows, grid):
             self._add(table, rows, self._next_block(table, part=grid.part))
 
-    def trace(self, table: str, rows: list[Row], grid: Grid) -> None:
-        """Rows of a trace, of which there may be millions."""
-        self._add(table, rows, self._next_block(table, part=grid.part))
-        if len(self._rows.get(table, ())) >= _CHUNK:
-            self._chunks.setdefault(table, []).append(as_arrow(table, self._rows.pop(table)))
+    def trace(self, table: str, make: Callable[[Grid, Marks], pa.Table], grid: Grid, marks: Marks) -> None:
+        """Rows of a trace, of which there may be millions; made only where they are wanted."""
+        block = self._next_block(table, part=grid.part)
+        if not grid.rows or not self._options.wants(table):
+            return
+        import pyarrow as pa
+
+        made = make(grid, marks)
+        for name, value in (("block", block), ("rank", self.rank)):
+            place = made.schema.get_field_index(name)
+            made = made.set_column(place, made.schema.field(place), pa.repeat(pa.scalar(value, pa.int64()), len(made)))
+        self._chunks.setdefault(table, []).append(made)
 
     def unread(self, what: str, grid: Grid) -> None:
         """A table that nsw has no place for."""
@@ -83,14 +90,11 @@ class Collected:
         """Hand the tables to the report."""
         for what, line in self._unread.items():
             self._report.warn(f"not read: {what}; nsw has no table for it", line=line)
-        for table in self._rows.keys() | self._chunks.keys():
-            rows = self._rows.get(table, [])
-            if chunks := self._chunks.get(table):
-                import pyarrow as pa
+        self._report.tables.update({table: rows for table, rows in self._rows.items() if rows})
+        for table, chunks in self._chunks.items():
+            import pyarrow as pa
 
-                self._report.tables[table] = pa.concat_tables([*chunks, as_arrow(table, rows)])
-            elif rows:
-                self._report.tables[table] = rows
+            self._report.tables[table] = pa.concat_tables(chunks)
 
     def _add(self, table: str, rows: list[Row], block: int) -> None:
         if not self._options.wants(table):

@@ -161,6 +161,12 @@ def is_header(headers: list[str]) -> bool:
     return known >= max(4, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
 
 
+def have_units(headers: list[str]) -> bool:
+    """Whether the titles say what their numbers count; every version's do unless it is told to leave them out."""
+    plain = {" ".join(header.split()) for header in headers}
+    return not ({"Time", "Total Time"} <= plain or {"Start", "Duration"} <= plain)
+
+
 def are_damaged(headers: list[str]) -> bool:
     """Whether a title is missing, or there twice."""
     names = [column(h).name for h in headers]
@@ -169,16 +175,40 @@ def are_damaged(headers: list[str]) -> bool:
 
 def is_row(headers: list[str], cells: list[str]) -> bool:
     """Whether there are numbers where this table has numbers."""
-    for header, cell in zip(headers, cells, strict=True):
-        name = column(header).name
-        if name not in _NUMBERS:
-            continue
+    for place, never_empty in _number_places(tuple(headers)):
+        cell = cells[place]
         if not cell:
-            if name in _ALWAYS:
+            if never_empty:
                 return False
-        elif not _A_NUMBER.fullmatch(cell):
+        elif not (cell.isascii() and cell.isdigit()) and not _A_NUMBER.fullmatch(cell):
             return False
     return True
+
+
+def are_rows(headers: list[str], rows: list[list[str]]) -> bool:
+    """Whether `is_row` holds of all of them, none of which has another number of cells."""
+    columns = list(zip(*rows, strict=True))
+    for place, never_empty in _number_places(tuple(headers)):
+        cells = columns[place]
+        if never_empty and not all(cells):
+            return False
+        joined = "".join(cells)
+        if not (joined.isascii() and (joined.isdigit() or not joined)) and not all(
+            map(_is_number_or_empty, set(cells))
+        ):
+            return False
+    return True
+
+
+def _is_number_or_empty(cell: str) -> bool:
+    return not cell or _A_NUMBER.fullmatch(cell) is not None
+
+
+@lru_cache(maxsize=64)
+def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
+    """Where numbers stand, and whether one must."""
+    names = [column(header).name for header in headers]
+    return tuple((place, name in _ALWAYS) for place, name in enumerate(names) if name in _NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +249,16 @@ def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Marks | 
         for place in shares:
             if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}", cells[place]):
                 return Marks(found[1])
-        for place in others:
-            proof = proof or _proof(cells[place])
+        if proof is None:
+            proof = next(filter(None, (_proof(cells[place]) for place in others)), None)
+        elif not shares:
+            break
     return Marks(proof) if proof else before
 
 
 def _proof(text: str) -> str | None:
+    if text.isdigit():
+        return None
     kinds = [mark for mark in text if mark in ".,"]
     if not kinds:
         return None

@@ -1,7 +1,7 @@
 """Find the tables of `nsys stats` in a text, whatever stands around them.
 
-Four of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv` and
-`tsv`. Nothing here knows what a column means; `nsys_stats_columns` says which headers are nsys's own.
+All of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv`, `tsv`, `json`,
+`hdoc` and `htable`. Nothing here knows what a column means; `nsys_stats_columns` says which headers are nsys's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from nsw.readers.nsys_stats_columns import are_damaged, is_header, is_row
+from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_row
+from nsw.readers.nsys_stats_markup import html_rows, json_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,12 +24,17 @@ if TYPE_CHECKING:
 _PART = 50_000  # rows of one table given at a time
 _TITLES = 5  # lines before a table that may say what it is
 _LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
+_MANY = 500  # rows looked at together
 _STRAY = 2  # lines of other programs that may stand between two rows
 
 _DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
 _BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
 _ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
 _FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
+
+
+# where a table of HTML, or an array of JSON with one of nsys's titles, begins
+_OPENS = re.compile(r'\s*(?:(<table\b)|\[\s*(?:$|\{\s*"(?:Time|Total|Start|Range|API Start|PID)\b))', re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -38,7 +44,7 @@ class Grid:
     line: int
     headers: list[str]
     titles: tuple[str, ...]
-    style: Literal["column", "table", "csv"]
+    style: Literal["column", "table", "csv", "json", "html"]
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     part: int = 0
     stray: list[int] = field(default_factory=list)
@@ -103,12 +109,52 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
             yield from _filled(grid, _printed_rows(lines, grid, layout))
     elif border := _BORDER.match(text):
         yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
+    elif (opens := _OPENS.match(text)) is not None:
+        lines.give_back([line])
+        yield from _marked_up(lines, tuple(before) + ((held[1].strip(),) if held else ()), is_html=bool(opens[1]))
     elif (first := _FIRST_CELL.search(text)) and (delimiter := _delimiter(text, first.start())):
         headers = _cells(text[first.start() :], delimiter)
         if headers is not None and is_header(headers):
             titles = (*before, held[1].strip()) if held else tuple(before)
             grid = Grid(line[0], headers, titles, "csv", is_damaged=are_damaged(headers))
             yield from _filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
+
+
+def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Iterator[Grid]:
+    """A table of HTML or an array of JSON; what is neither is put back."""
+    taken: list[Line] = []
+
+    def watched() -> Iterator[Line]:
+        while (line := lines.take()) is not None:
+            taken.append(line)
+            yield line
+
+    rows = html_rows(watched()) if is_html else _json_cells(json_rows(watched()))
+    first = next(rows, None)
+    if first is None or not is_header(first[1]):
+        lines.give_back(taken[1:])  # less the line that looked like one
+        return
+    grid = Grid(first[0], first[1], titles, "html" if is_html else "json", is_damaged=are_damaged(first[1]))
+    yield from _filled(grid, _fitting(rows, grid, taken))
+
+
+def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The titles, and then the cells below them; a row with other titles has none."""
+    titles: list[str] | None = None
+    for number, row in rows:
+        if titles is None:
+            titles = list(row)
+            yield number, titles
+        yield number, list(row.values()) if list(row) == titles else []
+
+
+def _fitting(rows: Iterator[tuple[int, list[str]]], grid: Grid, taken: list[Line]) -> Iterator[tuple[int, list[str]]]:
+    for number, cells in rows:
+        taken.clear()
+        if len(cells) == len(grid.headers) and is_row(grid.headers, cells):
+            yield number, [cell.strip() for cell in cells]
+        else:
+            grid.stray.append(number)
 
 
 def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
@@ -220,7 +266,9 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             taken.append(line)
             yield line[1][prefix:] + "\n"
 
-    while True:
+    for row in itertools.count():
+        if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
+            yield from _many_csv_rows(lines, grid, prefix, delimiter)
         taken.clear()
         try:
             cells = next(csv.reader(one_record(), delimiter=delimiter), None)
@@ -234,6 +282,23 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             grid.stray.extend(skipped)
             continue
         yield taken[0][0], [cell.strip() for cell in cells]
+
+
+def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows as long as hundreds together are nothing but rows: some ten times faster than one by one."""
+    while True:
+        part = [line for _, line in zip(range(_MANY), iter(lines.take, None), strict=False)]
+        texts = [text[prefix:] for _, text in part] if prefix else [text for _, text in part]
+        try:
+            found = list(csv.reader(texts, delimiter=delimiter))
+        except csv.Error:
+            found = []
+        rows = [[cell.strip() for cell in cells] for cells in found if len(cells) == len(grid.headers)]
+        if len(part) < _MANY or len(rows) < len(part) or not are_rows(grid.headers, rows):
+            lines.give_back(part)
+            return
+        for (number, _), cells in zip(part, rows, strict=True):
+            yield number, cells
 
 
 def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -> list[int]:

@@ -26,20 +26,6 @@ _TIMES = {
     "stddev": "stddev_ns",
     "total time": "total_ns",
 }
-_DEVICE = re.compile(r"(.*?) ?\((\d+)\)")
-_TRACE_IDS = {
-    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
-    "result": "return_value",
-    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
-    "blkz": "block_z",
-    "reg/trd": "registers", "devid": "device",
-}  # fmt: skip
-_TRACE_BYTES = {
-    "stcsmem": "static_smem_bytes",
-    "dymsmem": "dynamic_smem_bytes",
-    "bytes": "bytes",
-    "throughput": "bytes_per_s",
-}
 
 
 class Cells:
@@ -61,35 +47,51 @@ class Cells:
         """A whole number out of the first of the columns that is there."""
         for name in names:
             if name in self._columns:
-                found = self._marks.digits(self.text(name))
-                whole = found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
-                return whole if whole is not None and abs(whole) < 2**63 else None
+                return self.as_count(self.text(name))
         return None
 
     def time(self, name: str) -> Quantity | None:
         """Nanoseconds."""
-        power = TIME_UNITS.get((self._unit(name) or "ns").lower())
+        return self.as_time(name, self.text(name))
+
+    def bytes(self, name: str) -> Quantity | None:
+        """Bytes, or bytes a second."""
+        return self.as_bytes(name, self.text(name))
+
+    def percent(self, name: str) -> Quantity | None:
+        """A share, which is always rounded."""
         found = self._marks.digits(self.text(name))
+        return found.scaled() if found else None
+
+    def as_count(self, text: str) -> int | None:
+        """A cell as a whole number."""
+        found = self._marks.digits(text)
+        whole = found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
+        return whole if whole is not None and abs(whole) < 2**63 else None
+
+    def as_time(self, name: str, text: str) -> Quantity | None:
+        """A cell of column `name` in nanoseconds."""
+        power = TIME_UNITS.get((self._unit(name) or "ns").lower())
+        found = self._marks.digits(text)
         if found is None or power is None:
             return None
         exact = power == 0 and found.exponent >= 0
         return Quantity(found.scaled().value, None) if exact else found.scaled(power)
 
-    def bytes(self, name: str) -> Quantity | None:
-        """Bytes, or bytes a second."""
+    def as_bytes(self, name: str, text: str) -> Quantity | None:
+        """A cell of column `name` in bytes, or bytes a second."""
         unit = re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?")
         factor = size_factor(unit, 1000)
-        found = self._marks.digits(self.text(name))
+        found = self._marks.digits(text)
         if found is None or factor is None:
             return None
         value, half = found.scaled()
         exact = factor == 1 and found.exponent >= 0
         return Quantity(value * factor, None if exact or half is None else half * factor)
 
-    def percent(self, name: str) -> Quantity | None:
-        """A share, which is always rounded."""
-        found = self._marks.digits(self.text(name))
-        return found.scaled() if found else None
+    def has_nanoseconds(self, name: str) -> bool:
+        """Whether the column's times are whole nanoseconds, as nsys prints them unless told otherwise."""
+        return (self._unit(name) or "ns").lower() == "ns"
 
     def _unit(self, name: str) -> str | None:
         found = self._columns.get(name)
@@ -238,36 +240,6 @@ def _moved(cells: Cells, column_name: str, name: str) -> Row:
     return row
 
 
-def _traced(cells: Cells, start: str, duration: str) -> Row:
-    row: Row = {target: cells.count(name) for name, target in _TRACE_IDS.items() if cells.text(name)}
-    for name, target in ((start, "start_ns"), (duration, "duration_ns")):
-        put(row, target, cells.time(name))
-        if isinstance(row.get(target), float):
-            row[target] = round(row[target])
-    return row
-
-
-def gpu_trace(grid: Grid, marks: Marks) -> list[Row]:
-    """gpu_trace rows."""
-
-    def make(cells: Cells) -> Row:
-        row = named(cells.text("name")) | _traced(cells, "start", "duration")
-        for name, target in _TRACE_BYTES.items():
-            put(row, target, cells.bytes(name))
-        if device := _DEVICE.fullmatch(cells.text("device")):
-            row["device_name"], row["device"] = device[1], int(device[2])
-        for name, target in (("srcmemkd", "src_memory"), ("dstmemkd", "dst_memory")):
-            row[target] = cells.text(name).lower() or None
-        return row
-
-    return list(_each(grid, marks, make))
-
-
-def api_trace(grid: Grid, marks: Marks) -> list[Row]:
-    """api_trace rows."""
-    return list(_each(grid, marks, lambda c: {"name": api_name(c.text("name"))} | _traced(c, "start", "duration")))
-
-
 def launches(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows of the kernels' part of launch statistics; the sum is mean times count."""
 
@@ -282,23 +254,3 @@ def launches(grid: Grid, marks: Marks) -> list[Row]:
         return row
 
     return list(_each(grid, marks, make))
-
-
-def launch_trace(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
-    """gpu_trace and api_trace rows."""
-
-    def kernel(cells: Cells) -> Row:
-        row = named(cells.text("kernel name")) | _traced(cells, "kernel start", "kernel dur")
-        row.pop("tid", None)
-        for what, name in (("grid", "gridxyz"), ("block", "blockxyz")):
-            extent = cells.text(name).split()
-            if len(extent) == 3 and all(e.isdigit() for e in extent):
-                row |= dict(zip((f"{what}_x", f"{what}_y", f"{what}_z"), map(int, extent), strict=True))
-        return row
-
-    def call(cells: Cells) -> Row:
-        row = {"name": api_name(cells.text("api function"))} | _traced(cells, "api start", "api dur")
-        row.pop("device", None)
-        return row
-
-    return list(_each(grid, marks, kernel)), list(_each(grid, marks, call))

@@ -86,10 +86,10 @@ FORMATS: tuple[Format, ...] = (
         "nsys-stats",
         "nsys",
         "nsw.readers.nsys_stats",
-        "nsys stats: text, CSV and TSV, also inside job output",
+        "nsys stats: text, CSV, TSV, JSON and HTML, also inside job output",
         "Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tuple(t for t in _TIMELINE if t != "facts"),
-        "reports without a table in nsw (named in a warning)",
+        "reports without a table in nsw (named in a warning); tables printed without titles or units (refused)",
         ("fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py"),
     ),
     Format(

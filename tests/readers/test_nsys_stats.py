@@ -1,5 +1,6 @@
 """What `nsys stats` prints: every format, the words of every year, numbers of other places."""
 
+import html
 import json
 import random
 import shutil
@@ -238,6 +239,84 @@ def test_openmp(title, tmp_path):
     ]
 
 
+TITLES = ["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Min (ns)", "Max (ns)", "Name"]
+BODY = [
+    ["75.0", "3000", "2", "1500.5", "1000", "2000", 'k<"a", 1> & co(int)'],
+    ["25.0", "1000", "1", "1000.0", "1000", "1000", "b()"],
+]
+
+
+def printed_json(form):
+    if form == "compact":
+        return json.dumps([dict(zip(TITLES, row, strict=True)) for row in BODY])
+    bodies = []
+    for row in BODY:
+        cells = [*row[:-1], json.dumps(row[-1]) if form == "json" else f'"{row[-1]}"']
+        pairs = ",\n".join(f'    "{t}": {c}' for t, c in zip(TITLES, cells, strict=True))
+        bodies.append(f"  {{\n{pairs}\n  }}")
+    return "[\n" + ",\n".join(bodies) + "\n]\n"
+
+
+def printed_html(form):
+    def row(tag, cells):
+        return f"<tr>\n{''.join(f'<{tag}>{html.escape(c)}</{tag}>' for c in cells)}\n</tr>\n"
+
+    table_ = f"<table>\n<thead>\n{row('th', TITLES)}</thead>\n{''.join(row('td', r) for r in BODY)}</table>\n"
+    return f"<!DOCTYPE html>\n<html>\n<body>\n{table_}</body>\n</html>\n" if form == "hdoc" else table_
+
+
+@pytest.mark.parametrize("form", ["json", "unescaped", "compact", "hdoc", "htable"])
+@pytest.mark.parametrize("before", ["", "Processing [r.sqlite] with [/x/reports/cuda_gpu_kern_sum.py]... \n\n"])
+def test_json_and_html_are_tables_too(form, before, tmp_path):
+    text = printed_html(form) if form.startswith("h") else printed_json(form)
+    report = read_text(tmp_path, before + text + "\nnext\n")
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_ns", "avg_ns") for r in table(report, "gpu_summary")] == [
+        (row[-1], int(row[2]), float(row[1]), float(row[3])) for row in BODY
+    ]
+
+
+def test_json_that_is_cut_short_gives_its_whole_rows(tmp_path):
+    text = printed_json("json")
+    report = read_text(tmp_path, text[: text.rindex('"Max')])
+    assert [r["calls"] for r in table(report, "gpu_summary")] == [2]
+    assert any("was passed over" in p.message for p in report.problems)
+
+
+@pytest.mark.parametrize("titles", ["", "Time,Total Time,Instances,Avg,Min,Max,Name\n"])
+def test_tables_without_titles_or_units_are_refused(titles, tmp_path):
+    rows_ = "75.0,3000,2,1500.5,1000,2000,k(int)\n25.0,1000,1,1000.0,1000,1000,b()\n"
+    report = read_text(tmp_path, f"Processing [r.sqlite] with [/x/reports/cuda_gpu_kern_sum.py]... \n{titles}{rows_}")
+    assert not report.tables
+    (problem,) = report.problems
+    assert problem.severity == "error"
+    assert "cuda_gpu_kern_sum was printed without titles, or without units" in problem.message
+
+
+def test_columns_whose_titles_have_no_units_are_refused(tmp_path):
+    text = " Time  Total Time  Instances   Avg     Name\n ----  ----------  ---------  ------  -----\n"
+    report = read_text(tmp_path, text + " 35.6      580041        115  5043.8  gemm \n")
+    assert not report.tables
+    assert "no units" in report.problems[0].message
+
+
+def test_rows_of_a_trace_that_span_lines_do_not_stop_the_hundreds_around_them(tmp_path):
+    titles = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+    names = ['"cu\nInit"' if n % 700 == 650 else "cudaLaunchKernel" for n in range(3000)]
+    body = "".join(f"{1000 * n},{n},{name},0,{n},7,8,20,python\n" for n, name in enumerate(names))
+    report = read_text(tmp_path, titles + body)
+    assert not report.problems
+    got = [pick(r, "start_ns", "duration_ns", "correlation", "pid", "tid") for r in table(report, "api_trace")]
+    assert got == [(1000 * n, n, n, 7, 8) for n in range(3000)]
+    assert [r["name"] for r in table(report, "api_trace")] == [n.strip('"') for n in names]
+
+
+def test_traces_in_other_units_know_how_far_they_were_rounded(tmp_path):
+    text = "Start (us),Duration (us),Name,Result,CorrID,Pid,Tid\n1.234,0.200,cuInit,0,,7,8\n"
+    (row,) = table(read_text(tmp_path, text), "api_trace")
+    assert pick(row, "start_ns", "start_ns_pm", "duration_ns", "correlation") == (1234, 0.5, 200, None)
+
+
 def test_tables_without_a_place_are_named(tmp_path):
     text = '"Start (ns)","End (ns)","Duration (ns)","Event","Pid","Tid","Tag","Rank"\n1,2,1,MPI_Send,1,1,0,0\n'
     report = read_text(tmp_path, OLD + "\nProcessing [r.sqlite] with [/x/reports/mpi_event_trace.py]...\n" + text)
@@ -417,7 +496,7 @@ SUMMARIES = "cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum,cuda_
 
 
 @pytest.mark.nsys
-@pytest.mark.parametrize("form", ["column", "csv", "tsv", "table"])
+@pytest.mark.parametrize("form", ["column", "csv", "tsv", "table", "json", "hdoc", "htable"])
 def test_nsys_says_what_was_put_into_its_database(form, database, tmp_path):
     path, kernels, copies, calls = database
     report = read_text(tmp_path, nsys_stats_output(path, form, SUMMARIES))
@@ -443,7 +522,7 @@ def test_nsys_says_what_was_put_into_its_database(form, database, tmp_path):
 
 
 @pytest.mark.nsys
-@pytest.mark.parametrize("form", ["column", "csv"])
+@pytest.mark.parametrize("form", ["column", "csv", "json", "htable"])
 def test_nsys_traces_are_the_events_of_its_database(form, database, tmp_path):
     path, kernels, copies, calls = database
     report = read_text(tmp_path, nsys_stats_output(path, form, "cuda_gpu_trace,cuda_api_trace"))
