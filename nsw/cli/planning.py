@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
 
 
+_VERSIONED = ("nsys", "ncu", "nvprof")  # profilers that are programs; a name is looked for where the job runs
+
+
 def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
@@ -68,7 +71,10 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
     from nsw.scripts.render import render_job
 
     used = {run.tool for run in made.runs}
-    tools = {tool: path for tool, path in (known.tools or {}).items() if tool in used}
+    there = known.tools or {tool: tool for tool in _VERSIONED} | {
+        str(t): path for t, path in place.site.profilers.items()
+    }
+    tools = {tool: path for tool, path in there.items() if tool in used}
     overrides = {block: place.folder / file for block, file in place.site.templates.items()}
 
     def script(job: Job, campaign: str, scratch: str) -> str:

@@ -138,6 +138,7 @@ def test_srun_starts_a_profiler_for_each_process(cluster):
     assert [line.split(" of ")[0] for line in output(cluster)] == ["rank 0", "rank 1"]
     assert output(cluster)[0].startswith("rank 0 of 1 ")  # srun is told the cores of a process
     check_ranks(cluster, 2)
+    assert "nsys: NVIDIA Nsight Systems version 20" in (campaign(cluster) / "recipe.lock.yaml").read_text()
 
 
 def test_mpirun_starts_a_profiler_for_each_process(cluster):
