@@ -142,6 +142,9 @@ class MetricTable:
         if kernel := _KERNEL.match(text):
             self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
             return True
+        if text.strip() == "Kernel:":
+            self._kernel, self._open_name = None, 0
+            return True
         return self._take_rest(number, text)
 
     def _take_rest(self, number: int, text: str) -> bool:

@@ -27,8 +27,22 @@ _SHAPES = {
     "block": r"\(\d+ \d+ \d+\)|-",
     "Parent Block": r"\(\d+ \d+ \d+\)|-",
     "device": r"\S.*?",
+    "context": r"\d+|-",
+    "stream": r"\d+|-",
     "name": r"\S.*",
 }
+# What a cell of a row must be, unless it is "-" or empty: another means that a cell, or a title, is missing.
+_TIME = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s\Z")
+_EXTENT = re.compile(r"\(\d+ \d+ \d+\)\Z")
+_WHOLE = re.compile(r"\d+\Z")
+_SIZE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B\Z")
+_RATE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B/s\Z")
+_NAME = re.compile(r"(?!(?:-|[\d.]+[a-zA-Z/%]*)(?:\s\s|\Z)).+")
+_CELLS = {
+    "start": _TIME, "duration": _TIME, "grid": _EXTENT, "block": _EXTENT, "registers": _WHOLE, "static_smem": _SIZE,
+    "dynamic_smem": _SIZE, "bytes": _SIZE, "bytes_per_s": _RATE, "context": _WHOLE, "stream": _WHOLE, "device": _NAME,
+    "name": _NAME,
+}  # fmt: skip
 _REGULAR = re.compile(r"(\S+) {2,}(\S+) {2,}")
 _LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
@@ -48,6 +62,7 @@ class TraceTable:
         self._columns = TraceColumns(sink, stream, titles)
         self._sink = sink
         self._titles = titles
+        self._checks = [_CELLS.get(KNOWN.get(t) or "") for t in titles]
         self._timed = titles[:1] == ["Start"]
         self._shape: re.Pattern[str] | None = None
         self.number = number
@@ -86,19 +101,26 @@ class TraceTable:
     def _take_cells(self, number: int, text: str) -> bool:
         columns = self._columns
         cells = _GAP.split(text, columns.width - 1)
-        if len(cells) == columns.width and columns.add(cells):
+        if len(cells) == columns.width and self._fits(cells) and columns.add(cells):
             self.rows += 1
             return True
         if not text[0].isdigit():
             return False
         found = self._by_shape(text)
-        if found is not None and columns.add(found):
+        if found is not None and self._fits(found) and columns.add(found):
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text):
             self._sink.fault("a row of a trace is cut short or damaged", number, "copy the report again")
             return True
         return False
+
+    def _fits(self, cells: list[str]) -> bool:
+        """Whether every cell is what its title says."""
+        for check, cell in zip(self._checks, cells, strict=True):
+            if check is not None and cell not in {"", "-"} and check.match(cell) is None:
+                return False
+        return True
 
     def _by_shape(self, text: str) -> list[str] | None:
         if self._shape is None:

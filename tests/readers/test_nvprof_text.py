@@ -221,7 +221,9 @@ def test_a_trace_says_where_and_when(load):
 
 def test_a_trace_that_lost_its_double_blanks_is_read(load):
     squeezed = "\n".join(re.sub(r"  +", " ", line) for line in TRACE.splitlines())
-    assert table(load(squeezed), "gpu_trace")[1]["block_x"] == 8
+    kernel = table(load(squeezed), "gpu_trace")[1]
+    assert (kernel["block_x"], kernel["device_name"], kernel["context"]) == (8, "Quadro 4000", 1)
+    assert kernel["name"] == "minmax(Nim*, Moves*)"
 
 
 def test_a_csv_trace_takes_units_from_their_line(load):
