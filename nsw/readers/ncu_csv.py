@@ -170,7 +170,7 @@ class _Scan:
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
         if row is not None and self.row(page, row, line):
             return True
-        if _ROW_START.match(line):
+        if _ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header)):
             self.left.damaged.append(number)
             return True
         return False
@@ -208,7 +208,7 @@ class _Scan:
     def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> bool:
         section, name, label, unit = page.named(row)
         names: Names = (section or None, name, label or None, unit)
-        if name and is_misplaced(name, unit):
+        if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
             return False
         if name:
             names = self.names.setdefault(names, names)  # they repeat from launch to launch

@@ -96,6 +96,7 @@ class _Scan:
     rules: list[tuple[Row, Row]] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
     sections: set[str] = field(default_factory=set)  # of this launch so far
+    tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
 
     def run(self, lines: Iterable[Line]) -> None:
@@ -139,7 +140,7 @@ class _Scan:
 
     def begin(self, header: Header) -> None:
         self.section = self.label = self.advice = None
-        self.sections = set()
+        self.sections, self.tables = set(), set()
         self.is_summary = header.invocations is not None
         about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
@@ -173,6 +174,9 @@ class _Scan:
             self.session_row(cells)
         elif self.is_titles(cells) and not self.titled:
             self.titled = True
+            if (self.section, self.label) in self.tables:  # the line that names another section is damaged
+                self.section = None
+            self.tables.add((self.section, self.label))
         elif not self.metric(cells, number):
             self.columns = self.last = None
             return False

@@ -29,6 +29,11 @@ _STRAY = 2  # lines of other programs that may stand between two rows
 
 _DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
 _BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
+# Of titles that do not stand above their dashes these words are left.
+_TITLE_WORDS = re.compile(
+    r"Total|Instances|Calls|Operations|Av(?:g|erage)|Med|Min|Max|StdDev|Start|Duration|CorrId|Ctx"
+)
+_ENOUGH_TITLES = 4
 _ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
 _FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
 
@@ -107,6 +112,8 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
         if headers is not None and is_header(headers):
             grid = Grid(held[0], headers, tuple(before), "column", is_damaged=are_damaged(headers))
             yield from _filled(grid, _printed_rows(lines, grid, layout))
+        elif len(set(_TITLE_WORDS.findall(held[1]))) >= _ENOUGH_TITLES:
+            yield Grid(held[0], [], tuple(before), "column", is_damaged=True)
     elif border := _BORDER.match(text):
         yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
     elif (opens := _OPENS.match(text)) is not None:
@@ -306,7 +313,7 @@ def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -
     for ahead in range(_STRAY):
         here, later = lines.peek(ahead), lines.peek(ahead + 1)
         if here is None or not here[1].strip():
-            return []
+            break
         cells = _cells(later[1][prefix:], delimiter) if later else None
         if cells and len(cells) == len(headers) and is_row(headers, cells):
             taken = [lines.take() for _ in range(ahead + 1)]

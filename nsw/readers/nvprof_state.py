@@ -127,6 +127,8 @@ class Sink:
         for name, columns in self.traces.items():
             if len(columns):
                 self.report.tables[name] = columns.finish()
+        if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:
+            self.report.error("a result is announced, and no table of it can be read", fix="copy the report again")
 
     def _finish_names(self, table: str, column: str) -> None:
         rows = self.rows.get(table, [])

@@ -27,6 +27,7 @@ ROW = re.compile(
 _SHARE = re.compile(r"\d+(?:\.\d+)?%")
 _TIME = re.compile(TIME)
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
+_SHARELESS = re.compile(rf"\s+{TIME}\s+\d+\s+{TIME}\s+{TIME}\s")  # a row without its share
 _LABELLED = re.compile(r"\s*(GPU activities|API calls|Range|Open(?:ACC|MP) \((?:excl|incl)\)):\s*\S")
 _API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
@@ -95,7 +96,7 @@ class SummaryTable:
                 duration(low),
                 duration(high),
             )
-        elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
+        elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text) or _SHARELESS.match(text):
             self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
             if labelled is not None:  # what follows is of its section all the same
                 self._stream.section = SECTIONS[labelled[1]]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
 from typing import Any
 
 from hypothesis import strategies as st
 
+EXPLORES = bool(os.environ.get("NSW_EXPLORE"))  # other examples each time (tests/conftest.py), and many more of them
+TIMES = 20 if EXPLORES else 1
 LONGEST = 1_500_000  # bytes of a damaged report
 PIECES = [b'"', b"\n", b",", b"\r", b"\0", b"-----", b"(!)", b"1e999", b"nan", b"-", b" ", b"\xff", b"==", b"{", b"]"]
 NUMBERS = [

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
+_SHORT = 4500  # characters
 _MOST = 60_000  # bytes of a fixture: several thousand are read in all
 
 NVPROF_SUMMARY = """==4242== NVPROF is profiling process 4242, command: ./a 1
@@ -196,10 +197,14 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
     }  # fmt: skip
 
 
-def small(format_id: str) -> dict[str, str]:
-    """The texts of a format that are short enough to try every word of."""
-    made = make()[format_id].items()
-    return {name: data.decode() for name, data in made if isinstance(data, bytes) and len(data) < 4500}
+def texts() -> dict[str, str]:
+    """The reports that are text, of long ones the beginning: short enough to try every word of."""
+    found = {}
+    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table"):
+        for name, data in make()[format_id].items():
+            text = data.decode() if isinstance(data, bytes) else ""
+            found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[:14])
+    return found
 
 
 def write(report: bytes | dict[str, bytes], path: Path) -> Path:

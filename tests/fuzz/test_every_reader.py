@@ -19,9 +19,9 @@ from nsw.readers.registry import FORMATS
 
 from . import seeds
 from .bounded import BoundedReader
-from .damage import LONGEST, damaged, damages
+from .damage import LONGEST, TIMES, damaged, damages
 
-EXAMPLES = 70  # of each format
+EXAMPLES = 60 * TIMES  # of each format
 IDS = [f.id for f in FORMATS]
 TRACES = frozenset({"gpu_trace", "api_trace"})
 OTHERS = {n: d for reports in seeds.make().values() for n, d in reports.items() if isinstance(d, bytes)}
@@ -61,7 +61,7 @@ def test_damage_is_said_and_never_raised(format_id, reader, tmp_path, data):
     reader.read(path, tables)
 
 
-@settings(calm, max_examples=60)
+@settings(calm, max_examples=EXAMPLES)
 @given(st.binary(max_size=2000), st.sampled_from(["", ".csv", ".json", ".nvvp", ".ncu-rep", ".sqlite", ".gz", ".txt"]))
 def test_any_bytes_under_any_name(reader, tmp_path, data, suffix):
     path = tmp_path / f"file{suffix}"
@@ -108,7 +108,7 @@ def edited(database: bytes, table: str, column: str, what: str, value: object) -
 
 
 @pytest.mark.parametrize("format_id", ["nsys-sqlite", "nvprof-sqlite"])
-@settings(calm, max_examples=60)
+@settings(calm, max_examples=EXAMPLES // 2)
 @given(data=st.data())
 def test_a_database_with_columns_of_another_type_or_without_them(format_id, reader, tmp_path, data):
     ((name, report),) = seeds.make()[format_id].items()
