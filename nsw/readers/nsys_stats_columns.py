@@ -132,7 +132,7 @@ _MEASURED = _ALWAYS | {"projected start", "kern inst", "virtual address", "utili
 _KNOWN = _NUMBERS | _TEXTS | _UNREAD
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
-_A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?\u2026?|-|None|nan", re.IGNORECASE)
+_A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?[%\u2026]?|-|None|nan", re.IGNORECASE)
 _NO_DIGIT = re.compile(r"\D")
 _CLIPPED = "\u2026"
 
@@ -159,6 +159,11 @@ def is_header(headers: list[str]) -> bool:
     names = [column(h).name for h in headers]
     known = sum(name in _KNOWN for name in names)
     return known >= max(4, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
+
+
+def is_known(header: str) -> bool:
+    """Whether nsys gives a column this name."""
+    return column(header).name in _KNOWN
 
 
 def have_units(headers: list[str]) -> bool:
@@ -247,7 +252,7 @@ def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Marks | 
     proof: str | None = None
     for cells in rows:
         for place in shares:
-            if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}", cells[place]):
+            if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}%?", cells[place]):
                 return Marks(found[1])
         if proof is None:
             proof = next(filter(None, (_proof(cells[place]) for place in others)), None)

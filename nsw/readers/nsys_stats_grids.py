@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_row
+from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.nsys_stats_markup import html_rows, json_rows
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ _TITLE_WORDS = re.compile(
 )
 _ENOUGH_TITLES = 4
 _ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
+_FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
+_REMARK = re.compile(r"\s*(?:#|//|<-|\u2190)")  # an author's, behind the name
+_COMMENT = re.compile(r"^\W*(?=\w)")
 _FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
 
 
@@ -96,6 +99,8 @@ def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
             held = None
             continue
         if held is not None and held[1].strip():
+            if not line[1].strip() and (below := lines.peek()) is not None and _DASHES.match(below[1]):
+                continue  # every other line is blank
             before.append(held[1].strip())
             yield held
         held = line
@@ -108,7 +113,7 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
     _, text = line
     if held is not None and (dashes := _DASHES.match(text)):
         layout = _under_dashes(dashes)
-        headers = layout.cut(held[1])
+        headers = layout.titles(held[1])
         if headers is not None and is_header(headers):
             grid = Grid(held[0], headers, tuple(before), "column", is_damaged=are_damaged(headers))
             yield from _filled(grid, _printed_rows(lines, grid, layout))
@@ -193,8 +198,18 @@ class _Layout:
             return None
         cells = [text[start:stop].strip() for start, stop in self.spans]
         if not self.gap:  # the last column may be longer than its dashes
-            cells[-1] = text[self.spans[-1][0] :].strip()
+            start, stop = self.spans[-1]
+            if not (_REMARK.match(text, stop) and text[stop - 1 : stop] == " "):
+                cells[-1] = text[start:].strip()
         return cells
+
+    def titles(self, text: str) -> list[str] | None:
+        """The titles above the dashes; where an author's editor moved them, the blanks between them tell."""
+        cut = self.cut(text)
+        if cut is not None and all(map(is_known, cut)):
+            return cut
+        apart = re.split(r"\s{2,}", _COMMENT.sub("", text).strip())
+        return apart if len(apart) == len(self.spans) and is_header(apart) else cut
 
     def split(self, text: str) -> list[str] | None:
         """The cells of a row that does not keep to its columns: numbers first, then at most one text."""
@@ -211,8 +226,14 @@ def _under_dashes(dashes: re.Match[str]) -> _Layout:
 
 
 def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    first = lines.peek()
+    if first is not None and _printed_row(first[1], grid.headers, layout) is None and _FIGURES.search(first[1]):
+        grid.stray.append(first[0])
     while (line := lines.peek()) is not None:
         cells = _printed_row(line[1], grid.headers, layout)
+        if cells is None and not line[1].strip() and _is_spread(lines, grid.headers, layout):
+            lines.take()
+            continue
         if cells is None:
             skipped = _strays(lines, grid.headers, layout)
             if not skipped:
@@ -221,6 +242,13 @@ def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[i
             continue
         lines.take()
         yield line[0], cells
+
+
+def _is_spread(lines: Lines, headers: list[str], layout: _Layout) -> bool:
+    """Whether a row follows the blank line here: nsys never puts one there, some who paste its output do."""
+    below = lines.peek(1)
+    cells = layout.cut(below[1]) if below is not None and below[1].strip() else None
+    return cells is not None and is_row(headers, cells)
 
 
 def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:

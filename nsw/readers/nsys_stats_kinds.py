@@ -126,8 +126,8 @@ def nvtx_style(cell: str, titles: tuple[str, ...]) -> str | None:
 
 
 def title_unit(titles: tuple[str, ...]) -> str | None:
-    """The unit that the oldest versions gave in a table's title: `... Statistics (nanoseconds)`."""
-    found = re.search(r"\((\w+)\)\s*$", titles[-1]) if titles else None
+    """The unit that versions until 2021 gave in a table's title: `... Statistics (by size in KiB):`."""
+    found = re.search(r"\((?:by size in )?(\w+)\):?\s*$", titles[-1]) if titles else None
     return found[1] if found else None
 
 

@@ -60,7 +60,7 @@ class Cells:
 
     def percent(self, name: str) -> Quantity | None:
         """A share, which is always rounded."""
-        found = self._marks.digits(self.text(name))
+        found = self._marks.digits(self.text(name).removesuffix("%"))
         return found.scaled() if found else None
 
     def as_count(self, text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 1.4 to today."""
+"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 0.4 to today."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from nsw.readers.ranked_lines import Line
     from nsw.tables import Row
 
-_HEADER = re.compile(r"\bName\b.*\bSelf CPU\b.*(?:# of Calls|Number of Calls)")
+# a line that may be the header; `_Table.is_known` decides
+_HEADER = re.compile(r"\bName\b *(?:\||\s\s).*?\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
 _DASHES = re.compile(r"-{4,}(?:  +-{4,})+")
 _RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
@@ -30,17 +33,19 @@ _FIXED = {
     "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
     "Self CPU total": "self_cpu_ns", "CPU total %": "cpu_pct", "CPU total": "cpu_ns", "CPU time avg": "cpu_avg_ns",
     "CPU Mem": "cpu_bytes", "Self CPU Mem": "self_cpu_bytes", "# of Calls": "calls", "Number of Calls": "calls",
-    "Input Shapes": "input_shapes", "Source Location": "source",
+    "Input Shapes": "input_shapes", "Input size": "input_shapes", "Source Location": "source",
+    "CPU time": "cpu_avg_ns", "Calls": "calls",  # until PyTorch 1.1
 }  # fmt: skip
 # the accelerator's columns carry its name: CUDA, XPU, HPU ...
 _DEVICE = (
     (re.compile(r"Self (\w+) %"), "self_device_pct"),
     (re.compile(r"Self (\w+) Mem"), "self_device_bytes"),
-    (re.compile(r"(\w+) time avg"), "device_avg_ns"),
+    (re.compile(r"(\w+) time(?: avg)?"), "device_avg_ns"),
     (re.compile(r"(\w+) total"), "device_ns"),
     (re.compile(r"(\w+) Mem"), "device_bytes"),
     (re.compile(r"Self (\w+)(?: total)?"), "self_device_ns"),
 )
+_UNREAD = frozenset({"CUDA total %", "XPU total %", "Node ID", "Overload Name", ""})
 _FLOPS = re.compile(r"(?:Total )?([KMGTP]?)FLOP[Ss]")
 _FLOPS_POWER = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 
@@ -49,7 +54,8 @@ def sniff(sample: Sample) -> int:
     """By the header of the table near the beginning, or its footer anywhere."""
     if sample.is_binary:
         return 0
-    if _HEADER.search(sample.text.replace("**", "")):
+    lines = (m[0] for m in re.finditer(r"^.*\bName\b.*$", sample.text.replace("**", ""), re.MULTILINE))
+    if any(_HEADER.search(line) and _Table(line, "").is_known for line in lines):
         return 92
     return 60 if sample.contains("Self CPU time total:") else 0
 
@@ -65,8 +71,8 @@ def read(path: Path, options: Options) -> Report:
         before = ""
         for number, raw in lines:
             text = raw.replace("**", "")
-            if _HEADER.search(text):
-                table = _Table(text, before)
+            if _HEADER.search(text) and (found_table := _Table(text, before)).is_known:
+                table = found_table
                 block += 1
             elif (found := _FOOTER.search(text)) is not None:
                 table = None
@@ -92,6 +98,8 @@ def _note(report: Report, problem: Problem) -> None:
 def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
     number, text = line
+    if _FENCE.match(text):
+        return None
     if _DASHES.search(text) or _RULE.fullmatch(text):
         if not table.ruled:
             table.lay_out(text)
@@ -129,6 +137,15 @@ class _Table:
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
         self._columns = [self._column(name) for name in self._split(header)]
+        known = [c.name for c in self._columns if c.name]
+        figures = [c.name for c in self._columns if c.read is not None]
+        # hand-made extracts leave columns out, but not out of one row
+        self._needed = [c for c in ("self_cpu_ns", "calls") if c in known] or figures[:1]
+        strange = [
+            t for c, t in zip(self._columns, self._split(header), strict=True) if not c.name and t not in _UNREAD
+        ]
+        enough = len(known) >= max(3, 0.6 * len(self._columns)) and ("calls" in known or not strange)
+        self.is_known = known[:1] == ["name"] and bool(figures) and enough
 
     def lay_out(self, dashes: str) -> None:
         """Learn where the columns are."""
@@ -149,6 +166,9 @@ class _Table:
     def more_source(self, text: str) -> str:
         """The text of a line that holds nothing but a further place in the source."""
         has_source = any(c.name == "source" for c in self._columns)
+        if self._piped and has_source:
+            told = {c.name: cell for c, cell in zip(self._columns, self._split(text), strict=False) if cell}
+            return told["source"] if told.keys() == {"source"} else ""
         return text.strip() if has_source and self._spans and not text[: self._spans[1][1]].strip() else ""
 
     def _cut(self, text: str) -> list[str] | None:
@@ -161,7 +181,8 @@ class _Table:
 
     def _split(self, text: str) -> list[str]:
         if self._piped:
-            return [" ".join(cell.split()) for cell in text.strip().strip("|").split("|")]
+            cells = text.strip().removeprefix("|").removesuffix("|").split("|")
+            return [_ESCAPED.sub(r"\1", " ".join(cell.split())) for cell in cells]
         return [cell.strip() for cell in _GAP.split(text[self._spans[0][0] if self._spans else 0 :].strip())]
 
     def _column(self, header: str) -> _Column:
@@ -199,8 +220,9 @@ class _Table:
                 if quantity.pm is not None:
                     row[f"{column.name}_pm"] = quantity.pm
         row.pop("", None)
-        no_row = not row.get("name") or row.get("calls") is None or row["calls"] >= 2**63
-        return None if no_row or row.get("self_cpu_ns") is None else row
+        if not row.get("name") or any(row.get(column) is None for column in self._needed):
+            return None
+        return None if (row.get("calls") or 0) >= 2**63 else row
 
 
 def _reader(column: str) -> Callable[[str], Quantity | None] | None:

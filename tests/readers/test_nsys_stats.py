@@ -239,6 +239,66 @@ def test_openmp(title, tmp_path):
     ]
 
 
+KERNELS_2021 = """\
+CUDA Kernel Statistics:
+
+ Time(%)  Total Time (ns)  Instances  Average  Minimum  Maximum  Name
+ -------  ---------------  ---------  -------  -------  -------  --------
+    75.0             3000          2   1500.0     1000     2000  k(int)
+    25.0             1000          1   1000.0     1000     1000  b
+"""
+
+
+def pasted(how):
+    """How people paste what nsys printed."""
+    lines = KERNELS_2021.splitlines()
+    match how:
+        case "every other line blank":
+            return "\n\n".join(lines)
+        case "a comment whose titles moved":
+            return "\n".join(f"//{x[1:]}" if "Time" in x else f"// {x}" for x in lines)
+        case "a row that lost its indent":
+            return "\n".join(x.strip() if "75.0" in x else x for x in lines)
+        case "remarks behind the names":
+            return "\n".join(f"{x:<74} # the one" if x[-1:] in "b)" else x for x in lines)
+        case _:
+            return KERNELS_2021.replace("75.0", "75.0%").replace("25.0", "25.0%")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "every other line blank",
+        "a comment whose titles moved",
+        "a row that lost its indent",
+        "remarks behind the names",
+        "shares with their sign",
+    ],
+)
+def test_tables_that_were_pasted_elsewhere(how, tmp_path):
+    report = read_text(tmp_path, pasted(how))
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_ns", "time_pct") for r in table(report, "gpu_summary")] == [
+        ("k(int)", 2, 3000.0, 75.0),
+        ("b", 1, 1000.0, 25.0),
+    ]
+
+
+def test_sizes_whose_unit_is_in_the_title(tmp_path):
+    text = "CUDA Memory Operation Statistics (by size in KiB):\n\n   Total  Operations  Average  Minimum  Maximum  Operation\n"
+    text += " -------  ----------  -------  -------  -------  ---------\n 393216.000        8314   47.296    4.000   764.000  [CUDA memcpy HtoD]\n"
+    (row,) = table(read_text(tmp_path, text), "gpu_summary")
+    assert row["total_bytes"] == 393216 * 1024
+
+
+def test_a_table_whose_first_row_fits_nowhere_says_so(tmp_path):
+    text = KERNELS_2021.splitlines()
+    damaged = "\n".join([*text[:4], "    75.0 3000 2 x 1000 2000 k(int)", "", "the end"])
+    report = read_text(tmp_path, damaged)
+    assert not report.tables
+    assert any("no row of it" in p.message and p.line == 5 for p in report.problems)
+
+
 TITLES = ["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Min (ns)", "Max (ns)", "Name"]
 BODY = [
     ["75.0", "3000", "2", "1500.5", "1000", "2000", 'k<"a", 1> & co(int)'],

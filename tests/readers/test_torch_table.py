@@ -145,6 +145,63 @@ def test_markdown_with_pipes_and_stars(tmp_path):
     holds(row, name="aten::mm", calls=7, **CPU_ROW)
 
 
+def printed_to_the_left(*rows_, rule=True):
+    """A table as PyTorch until 1.4 printed it: everything to the left, in columns of 15."""
+    widths = [max(len(r[0]) for r in rows_) + 4, *[16] * (len(rows_[0]) - 1)]
+    dashes = "  ".join("-" * w for w in widths)
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in rows_]
+    return "\n".join([dashes, lines[0], dashes, *lines[1:], dashes] if rule else lines) + "\n"
+
+
+def test_tables_of_pytorch_0_4_have_means_first(tmp_path):
+    titles = ("Name", "CPU time", "CUDA time", "Calls", "CPU total", "CUDA total")
+    row = ("view", "6.976us", "2.139us", "120", "837.100us", "256.702us")
+    (found,) = operators(read_text(tmp_path, printed_to_the_left(titles, row)))
+    assert (found["name"], found["calls"], found["device_kind"]) == ("view", 120, "CUDA")
+    assert (found["cpu_avg_ns"], found["cpu_ns"]) == (6976.0, 837100.0)
+    assert (found["device_avg_ns"], found["device_ns"]) == (2139.0, 256702.0)
+
+
+@pytest.mark.parametrize("rule", [True, False])
+@pytest.mark.parametrize(
+    ("titles", "cells", "expected"),
+    [
+        (
+            ("Self CPU total %", "Self CPU total", "CPU total", "CPU time avg"),
+            ("62.10%", "1.044ms", "1.055ms", "1.055ms"),
+            {"self_cpu_pct": 62.1, "self_cpu_ns": 1044000.0, "cpu_ns": 1055000.0, "calls": None},
+        ),
+        (
+            ("Self CPU total %", "CPU time avg", "Number of Calls"),
+            ("2.70%", "6.324us", "3"),
+            {"self_cpu_pct": 2.7, "cpu_avg_ns": 6324.0, "calls": 3, "self_cpu_ns": None},
+        ),
+        (
+            ("Self XPU %", "XPU total", "# of Calls"),
+            ("28.50%", "26.232ms", "4753"),
+            {"self_device_pct": 28.5, "device_ns": 26232000.0, "calls": 4753, "device_kind": "XPU"},
+        ),
+    ],
+)
+def test_columns_that_an_author_left_out_are_absent(titles, cells, expected, rule, tmp_path):
+    text = printed_to_the_left(("Name", *titles), ("aten::t", *cells), ("a b", *cells), rule=rule)
+    report = read_text(tmp_path, f"```\n{text}```\nmore text\n")
+    assert not report.problems
+    assert [row["name"] for row in operators(report)] == ["aten::t", "a b"]
+    assert {key: operators(report)[0][key] for key in expected} == expected
+
+
+def test_markdown_escapes_and_further_places_of_a_stack_in_pipes(tmp_path):
+    text = "| Name | Self CPU % | Self CPU | # of Calls | Source Location |\n| --- | --- | --- | --- | --- |\n"
+    text += "| k(int\\*) | 1.00% | 5.000us | 106 | <built-in \\_f> |\n|  |  |  |  | a/b.py(2): g |\n"
+    report = read_text(tmp_path, text + "| m | 2.00% | 6.000us | 1 | c.py(1): h |\n")
+    assert not report.problems
+    assert [(r["name"], r["source"]) for r in operators(report)] == [
+        ("k(int*)", "<built-in _f>\na/b.py(2): g"),
+        ("m", "c.py(1): h"),
+    ]
+
+
 def test_names_cut_by_pytorch_are_kept_as_printed(tmp_path):
     name = "void gemv2T_kernel_val<int, int, float, float, float..."
     headers = ["Name", *CPU, "# of Calls"]
