@@ -62,6 +62,11 @@ WHERE e.timestamp >= s.timestamp
 GROUP BY 1, 2
 """
 
+# Markers of one moment have no duration.
+MARKS_SQL: Final = """
+SELECT name, {domain}, COUNT(*) FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 1 AND NOT flags & 6 GROUP BY 1, 2
+"""
+
 TIMED = (
     "CASE WHEN typeof(start) = 'integer' AND typeof(end) = 'integer' AND start > 0 AND end >= start"
     " THEN end - start END"

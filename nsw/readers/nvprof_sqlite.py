@@ -17,6 +17,7 @@ from nsw.readers.nvprof_activity import (
     API,
     COPY_KINDS,
     KERNELS,
+    MARKS_SQL,
     MEMCPYS,
     MEMORY_EVENTS,
     MEMORY_KINDS,
@@ -28,6 +29,8 @@ from nsw.readers.nvprof_activity import (
     whole,
 )
 from nsw.readers.nvprof_columns import Columns
+from nsw.readers.nvprof_counters import counters
+from nsw.readers.nvprof_directives import openacc_summary, openmp_summary
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
@@ -40,12 +43,24 @@ _SIGN = b"CUPTI_ACTIVITY_KIND_"
 _SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock
 _LONGEST_TEXT = 1 << 24
+# What has no table here; the Visual Profiler and `nvprof -i FILE` show it.
 _UNREAD = {
-    "CUPTI_ACTIVITY_KIND_METRIC": "metric values: their names are not in the file; run nvprof --csv for them",
-    "CUPTI_ACTIVITY_KIND_METRIC_INSTANCE": "metric values: their names are not in the file; run nvprof --csv for them",
-    "CUPTI_ACTIVITY_KIND_EVENT": "event values: their names are not in the file; run nvprof --csv for them",
-    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "OpenACC records: nvprof -i FILE --print-openacc-summary shows them",
-    "CUPTI_ACTIVITY_KIND_PC_SAMPLING": "PC samples: the Visual Profiler shows them",
+    "METRIC_INSTANCE": "metric values of single units of the GPU (--aggregate-mode off)",
+    "EVENT_INSTANCE": "event values of single units of the GPU (--aggregate-mode off)",
+    "INSTANTANEOUS_METRIC": "metric values of points in time",
+    "INSTANTANEOUS_EVENT": "event values of points in time (--event-collection-mode continuous)",
+    "PC_SAMPLING": "samples of the program counter",
+    "GLOBAL_ACCESS": "memory accesses of source lines",
+    "SHARED_ACCESS": "shared memory accesses of source lines",
+    "BRANCH": "branches of source lines",
+    "INSTRUCTION_EXECUTION": "instruction counts of source lines",
+    "ENVIRONMENT": "clocks, temperatures and power (--system-profiling on)",
+    "NVLINK": "NVLink connections",
+    "GRAPH_TRACE": "CUDA graphs traced as a whole",
+    "MEMORY": "allocations (--track-memory-allocations on)",
+    "MEMORY2": "allocations (--track-memory-allocations on)",
+    "SYNCHRONIZATION": "waits for streams and events, less their API calls",
+    "PREEMPTION": "preemptions of kernels",
 }
 
 
@@ -101,7 +116,7 @@ class _Database:
 
     def __init__(self, connection: sqlite3.Connection, report: Report, options: Options) -> None:
         self._connection = connection
-        self._report = report
+        self.report = report
         self._options = options
         self._columns = self._tables()
         self._strings: dict[int, str] = {}
@@ -116,12 +131,12 @@ class _Database:
 
     def read(self) -> None:
         """All that is wanted; a damaged table spoils itself alone."""
-        self._report.tool_version = None
+        self.report.tool_version = None
         if "StringTable" not in self._columns:
-            self._report.error("a database without nvprof's tables")
+            self.report.error("a database without nvprof's tables")
             return
         self._strings = {
-            i: text for i, text in self._rows("SELECT _id_, value FROM StringTable") if isinstance(text, str)
+            i: text for i, text in self.rows("SELECT _id_, value FROM StringTable") if isinstance(text, str)
         }
         steps = (
             ("facts", self._facts, True),
@@ -129,6 +144,9 @@ class _Database:
             ("api_summary", self._api_summary, True),
             ("um_summary", self._um_summary, True),
             ("nvtx_summary", self._nvtx_summary, True),
+            ("openacc_summary", lambda: self._add("openacc_summary", openacc_summary(self)), True),
+            ("openmp_summary", lambda: self._add("openmp_summary", openmp_summary(self)), True),
+            ("metrics", lambda: self._add("metrics", counters(self)), True),
             ("gpu_trace", self._gpu_trace, False),
             ("api_trace", self._api_trace, False),
         )
@@ -138,48 +156,55 @@ class _Database:
             try:
                 step()
             except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
-                self._report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
+                self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
         self._say_what_is_left_out()
 
-    def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+    def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self.report.tables[table] = rows
+
+    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """What a query finds."""
         return self._connection.execute(sql)
 
-    def _has(self, table: str, *columns: str) -> bool:
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is such a table with such columns."""
         return frozenset(columns) <= self._columns.get(table, frozenset()) and table in self._columns
 
-    def _text(self, code: Any) -> str:
+    def text(self, code: Any) -> str:
+        """A string by its code; of an unknown one the code."""
         return self._strings.get(code, f"string {code}")
 
     def _facts(self) -> None:
         facts: list[dict[str, Any]] = []
-        if self._has("Version", "version"):
+        if self.has("Version", "version"):
             facts += [
                 {"key": "nvprof_file_version", "value": float(v)}
-                for (v,) in self._rows("SELECT version FROM Version")
+                for (v,) in self.rows("SELECT version FROM Version")
                 if isinstance(v, int)
             ]
         wanted = {"numMultiprocessors": None, "globalMemorySize": "byte", "globalMemoryBandwidth": "kB/s"}
         table = "CUPTI_ACTIVITY_KIND_DEVICE"
-        if self._has(table, "id", "name"):
-            for device, name in self._rows(f"SELECT {whole('id')}, name FROM {table} ORDER BY 1"):  # noqa: S608  ours
-                facts.append({"device": device, "key": "gpu_name", "text": self._text(name)})
+        if self.has(table, "id", "name"):
+            for device, name in self.rows(f"SELECT {whole('id')}, name FROM {table} ORDER BY 1"):  # noqa: S608  ours
+                facts.append({"device": device, "key": "gpu_name", "text": self.text(name)})
             for column, unit in wanted.items():
-                if self._has(table, column):
-                    for device, value in self._rows(f"SELECT {whole('id')}, {whole(column)} FROM {table} ORDER BY 1"):  # noqa: S608
+                if self.has(table, column):
+                    for device, value in self.rows(f"SELECT {whole('id')}, {whole(column)} FROM {table} ORDER BY 1"):  # noqa: S608
                         key = {"device": device, "key": f"gpu_{column}", "unit": unit}
                         facts += [{**key, "value": float(value)}] if value is not None else []
-        self._report.tables["facts"] = facts
+        self.report.tables["facts"] = facts
 
     def _gpu_summary(self) -> None:
         rows: list[dict[str, Any]] = []
-        if source := self._union(KERNELS, "name"):
+        if source := self.union(KERNELS, "name"):
             for key, figures in self._durations(source, "name"):
-                rows.append({"kind": "kernel", "name": self._text(key), **figures})
-        if source := self._union(MEMCPYS, "copyKind", "bytes"):
+                rows.append({"kind": "kernel", "name": self.text(key), **figures})
+        if source := self.union(MEMCPYS, "copyKind", "bytes"):
             for key, figures in self._durations(source, "copyKind", size="bytes"):
                 name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
                 rows.append({"kind": "memcpy", "name": name, **figures})
-        if self._has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
+        if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
         clear = demangle_all(row["name"] for row in rows)
@@ -187,18 +212,18 @@ class _Database:
             printed, row["name"] = row["name"], clear[row["name"]]
             row["mangled_name"] = printed if row["name"] != printed else None
             row["short_name"] = short_name(row["name"])
-        self._report.tables["gpu_summary"] = _with_shares(rows)
+        self.report.tables["gpu_summary"] = _with_shares(rows)
 
-    def _union(self, tables: tuple[str, ...], *columns: str) -> str:
+    def union(self, tables: tuple[str, ...], *columns: str) -> str:
         """The rows of several tables of one kind as one source."""
         wanted = (*columns, "start", "end")
-        parts = [f"SELECT {', '.join(wanted)} FROM {t}" for t in tables if self._has(t, *wanted)]  # noqa: S608
+        parts = [f"SELECT {', '.join(wanted)} FROM {t}" for t in tables if self.has(t, *wanted)]  # noqa: S608
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
     def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
         """For each key the columns of a summary row; operations without valid times are counted, not timed."""
         untimed = 0
-        for name, calls, timed, total, low, high, avg, med, variance, amount in self._rows(
+        for name, calls, timed, total, low, high, avg, med, variance, amount in self.rows(
             durations_sql(table, key, size)
         ):
             untimed += calls - timed
@@ -215,7 +240,7 @@ class _Database:
                 figures["total_bytes"] = amount
             yield name, figures
         if untimed:
-            self._report.warn(
+            self.report.warn(
                 f"{untimed} operations have no valid times (nvprof's device buffer was too small): they are"
                 " in the calls, not in the times",
                 fix="run again with a larger --device-buffer-size",
@@ -224,16 +249,16 @@ class _Database:
     def _api_summary(self) -> None:
         merged: dict[str, list[dict[str, Any]]] = {}
         for table, api in API.items():
-            if self._has(table, "cbid", "start", "end"):
+            if self.has(table, "cbid", "start", "end"):
                 for cbid, figures in self._durations(table, "cbid"):
                     merged.setdefault(api_name(api, cbid), []).append(figures)
         rows = [{"name": name, **_merge(several)} for name, several in merged.items()]
-        self._report.tables["api_summary"] = _with_shares(rows)
+        self.report.tables["api_summary"] = _with_shares(rows)
 
     def _um_summary(self) -> None:
         table = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
         needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
-        if not self._has(table, *needed):
+        if not self.has(table, *needed):
             return
         rows: list[dict[str, Any]] = []
         value, at = whole("value"), f"CASE counterKind WHEN 1 THEN {whole('dstId')} ELSE {whole('srcId')} END"
@@ -241,23 +266,23 @@ class _Database:
             f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
             f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
         )
-        for kind, device, count, amount, low, high, took in self._rows(sql):
+        for kind, device, count, amount, low, high, took in self.rows(sql):
             name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
             row: dict[str, Any] = {"device": device, "name": name, "calls": count}
             if has_size and count:
                 row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
             rows.append(row | ({"total_ns": took} if has_time else {}))
-        self._report.tables["um_summary"] = rows
+        self.report.tables["um_summary"] = rows
 
     def _nvtx_summary(self) -> None:
-        if not self._has("CUPTI_ACTIVITY_KIND_MARKER", "flags", "timestamp", "id", "name"):
+        if not self.has("CUPTI_ACTIVITY_KIND_MARKER", "flags", "timestamp", "id", "name"):
             return
         rows = []
-        domain = "domain" if self._has("CUPTI_ACTIVITY_KIND_MARKER", "domain") else "0"
-        for name, where, calls, total, low, high in self._rows(NVTX_SQL.format(domain=domain)):
+        domain = "domain" if self.has("CUPTI_ACTIVITY_KIND_MARKER", "domain") else "0"
+        for name, where, calls, total, low, high in self.rows(NVTX_SQL.format(domain=domain)):
             rows.append(
                 {
-                    "name": self._text(name),
+                    "name": self.text(name),
                     "domain": self._strings.get(where),
                     "calls": calls,
                     "total_ns": total,
@@ -266,7 +291,11 @@ class _Database:
                     "max_ns": high,
                 }
             )
-        self._report.tables["nvtx_summary"] = _with_shares(rows)
+        rows = _with_shares(rows)
+        for name, where, count in self.rows(MARKS_SQL.format(domain=domain)):
+            where_ = self._strings.get(where)
+            rows.append({"block": 0, "style": "mark", "name": self.text(name), "domain": where_, "calls": count})
+        self.report.tables["nvtx_summary"] = rows
 
     def _gpu_trace(self) -> None:
         columns = Columns("gpu_trace", _SHARED, _OWN)
@@ -275,13 +304,13 @@ class _Database:
         if not sql:
             return
         names = (
-            dict(self._rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
-            if self._has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
+            dict(self.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
+            if self.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
             else {}
         )
         first: int | None = None
-        for device, name, start, end, *rest in self._rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
-            text = name if isinstance(name, str) else self._text(name)
+        for device, name, start, end, *rest in self.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
+            text = name if isinstance(name, str) else self.text(name)
             kind = "memcpy" if text.startswith("[CUDA memcpy") else "memset" if text == "[CUDA memset]" else "kernel"
             valid = start is not None and end is not None and start > 0 and end >= start
             first = start if first is None and valid else first
@@ -295,7 +324,7 @@ class _Database:
                 ),
                 (start - (first or 0) if valid else None, took, correlation, size, speed),
             )  # fmt: skip
-        self._report.tables["gpu_trace"] = columns.finish()
+        self.report.tables["gpu_trace"] = columns.finish()
 
     def _operations(self, table: str) -> str:
         return trace_sql(table, self._columns[table]) if table in self._columns else ""
@@ -307,27 +336,30 @@ class _Database:
         needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
         parts = [
             f"SELECT '{api}', {', '.join(map(whole, needed))}, "  # noqa: S608
-            f"{whole('returnValue') if self._has(table, 'returnValue') else 'NULL'} FROM {table}"
+            f"{whole('returnValue') if self.has(table, 'returnValue') else 'NULL'} FROM {table}"
             for table, api in API.items()
-            if self._has(table, *needed)
+            if self.has(table, *needed)
         ]
         if not parts:
             return
         first: int | None = None
-        for api, cbid, start, end, pid, tid, correlation, code in self._rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
+        for api, cbid, start, end, pid, tid, correlation, code in self.rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
             if start is None or end is None:
                 continue
             first = start if first is None else first
             took = end - start if end >= start else None
             columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
-        self._report.tables["api_trace"] = columns.finish()
+        self.report.tables["api_trace"] = columns.finish()
 
     def _say_what_is_left_out(self) -> None:
-        for table, what in _UNREAD.items():
+        found = []
+        for kind, what in _UNREAD.items():
+            table = f"CUPTI_ACTIVITY_KIND_{kind}"
             if table in self._columns:
-                (count,) = next(self._rows(f'SELECT COUNT(*) FROM "{table}"'))  # noqa: S608  a name of _UNREAD
-                if count:
-                    self._report.warn(f"not read: {count} {what}")
+                (count,) = next(self.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608  a name of _UNREAD
+                found += [f"{count} {what}"] if count else []
+        if found:
+            self.report.warn(f"not read: {'; '.join(found)}")
 
 
 _SHARED = (

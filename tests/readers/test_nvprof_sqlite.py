@@ -14,6 +14,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.nvprof_activity import api_name
+from nsw.readers.nvprof_counters import names
 from nsw.tables import rows
 
 _KERNEL = (
@@ -35,6 +36,11 @@ _DEVICE = (
     " maxThreadsPerBlock, maxBlockDimX, maxBlockDimY, maxBlockDimZ, maxGridDimX, maxGridDimY, maxGridDimZ,"
     " computeCapabilityMajor, computeCapabilityMinor, id, eccEnabled, uuid BLOB, name"
 )
+_DIRECTIVE = (
+    "eventKind, parentConstruct, version, implicit, deviceType, deviceNumber, threadId, async, asyncMap, lineNo,"
+    " endLineNo, funcLineNo, funcEndLineNo, start, end, cuDeviceId, cuContextId, cuStreamId, cuProcessId, cuThreadId,"
+    " externalId, srcFile, funcName"
+)
 _TABLES = {
     "CONCURRENT_KERNEL": _KERNEL_11,
     "KERNEL": _KERNEL_11,
@@ -45,6 +51,14 @@ _TABLES = {
     "DEVICE": _DEVICE,
     "CONTEXT": "contextId, deviceId, computeApiKind, nullStreamId",
     "MARKER": "flags, timestamp, id, objectKind, objectId BLOB, name, domain",
+    "METRIC": "id, value BLOB, correlationId, flags",
+    "EVENT": "id, value, domain, correlationId",
+    "METRIC_INSTANCE": "id, value BLOB, instance, correlationId, flags",
+    "OPENACC_DATA": f"{_DIRECTIVE}, bytes, hostPtr, devicePtr, varName",
+    "OPENACC_LAUNCH": f"{_DIRECTIVE}, numGangs, numWorkers, vectorLength, kernelName",
+    "OPENACC_OTHER": _DIRECTIVE,
+    "OPENMP": "eventKind, version, threadId, start, end, cuProcessId, cuThreadId",
+    "PC_SAMPLING": "flags, sourceLocatorId, correlationId, functionId, latencySamples, samples, stallReason, pcOffset",
 }
 
 
@@ -238,6 +252,118 @@ def test_values_that_are_no_numbers_spoil_no_other_table(profile):
     assert any("api_summary" in p.message for p in report.problems)
 
 
+METRICS = [
+    (id_, name, struct.pack(f"<{code}", value), value)
+    for id_, name, code, value in (
+        (1001, "l1_cache_global_hit_rate", "d", 45.678),
+        (1005, "ipc", "d", 1.25),
+        (1007, "gld_requested_throughput", "Q", 3 << 30),
+    )
+]
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """Two launches of one kernel and one of another, with metrics and an event of each."""
+    made = Profile(tmp_path / "counted.nvvp")
+    made.add("DEVICE", id=0, name=made.string("Tesla P100"), computeCapabilityMajor=6, numMultiprocessors=56)
+    made.add("CONTEXT", contextId=1, deviceId=0, nullStreamId=7, computeApiKind=1)
+    for correlation, name in enumerate(["_Z4axpyfPfS_", "_Z4gemmPfS_S_i", "_Z4axpyfPfS_"], 1):
+        made.kernel(name, correlation * 10_000, 1000, correlation)
+        made.add("EVENT", id=15, value=100 * correlation, correlationId=correlation)
+        for id_, metric, stored, _ in METRICS:
+            assert metrics()["metric", id_].name == metric
+            made.add("METRIC", id=id_, value=stored, correlationId=correlation)
+    return made
+
+
+def test_metrics_and_events_have_their_names_and_are_summed_by_kernel(counted):
+    found = table(counted.close(), "metrics")
+    axpy = {r["metric"]: r for r in found if r["kernel"].startswith("axpy(")}
+    assert list(axpy) == ["active_cycles", *(name for _, name, _, _ in METRICS)]
+    event = axpy["active_cycles"]
+    assert (event["invocations"], event["min"], event["max"], event["avg"]) == (2, 100, 300, 200)
+    assert [(axpy[n]["avg"], axpy[n]["invocations"]) for _, n, _, _ in METRICS] == [(v, 2) for _, _, _, v in METRICS]
+    assert [axpy[n]["unit"] for _, n, _, _ in METRICS] == ["%", None, "B/s"]
+    assert {r["device_name"] for r in found} == {"Tesla P100"}
+
+
+def test_what_counters_cannot_be_read_is_told(counted):
+    counted.add("METRIC", id=9_999_999, value=b"\0" * 8, correlationId=1)
+    counted.add("METRIC", id=1005, value=b"\0" * 3, correlationId=1)
+    counted.add("EVENT", id=15, value=7, correlationId=77)
+    counted.add("METRIC_INSTANCE", id=1009, value=b"\0" * 8, correlationId=1)
+    counted.add("PC_SAMPLING", samples=5)
+    path = counted.close()
+    said = [p.message for p in read(path).problems]
+    assert any("1 event values belong to no kernel" in m for m in said)
+    assert any("1005, 9999999" in m for m in said)
+    assert sum(m.startswith("not read: 1 metric values of single units") and "program counter" in m for m in said) == 1
+    assert len(table(path, "metrics")) == 2 * (1 + len(METRICS))
+
+
+@pytest.fixture
+def directives(tmp_path):
+    """A construct with a launch and a wait in it, one of another thread at the same time, data, OpenMP."""
+    made = Profile(tmp_path / "acc.nvvp")
+    place = {"srcFile": made.string("/src/deep/main.cpp"), "version": 201510, "deviceType": 4, "parentConstruct": 4}
+    place |= {"cuContextId": 1, "cuStreamId": 13, "cuProcessId": 9, "threadId": 1}
+    made.add("DEVICE", id=0, name=made.string("Tesla P100"), computeCapabilityMajor=6)
+    made.add("CONTEXT", contextId=1, deviceId=0, nullStreamId=7, computeApiKind=1)
+    made.kernel("main_93_gpu", 10_000, 1000, 1)
+    kernel, x = made.string("main_93_gpu"), made.string("x")
+    for base in (10_000, 20_000):
+        here = place | {"cuThreadId": 5, "lineNo": 93}
+        made.add("OPENACC_OTHER", eventKind=9, start=base, end=base + 5000, **here)
+        made.add("OPENACC_LAUNCH", eventKind=4, start=base, end=base + 500, kernelName=kernel, **here)
+        made.add("OPENACC_OTHER", eventKind=7, start=base + 4000, end=base + 5000, **here)
+    made.add("OPENACC_OTHER", eventKind=9, start=10_100, end=12_000, cuThreadId=6, lineNo=94, **place)
+    made.add("OPENACC_DATA", eventKind=5, start=40_000, end=40_500, cuThreadId=5, lineNo=90, varName=x, **place)
+    made.add("OPENACC_OTHER", eventKind=3, start=50_000, end=50_100, cuThreadId=5, **place | {"srcFile": 0})
+    for kind in (1, 5):
+        made.add("OPENMP", eventKind=kind, start=60_000, end=60_000 + 100 * kind, cuProcessId=9, cuThreadId=5)
+    return made.close()
+
+
+def test_openacc_events_have_the_time_that_is_their_own(directives):
+    found = {r["name"]: r for r in table(directives, "openacc_summary")}
+    construct = found["acc_compute_construct@main.cpp:93"]
+    assert (construct["calls"], construct["total_ns"], construct["max_ns"], construct["kind"]) == (
+        2,
+        7000,
+        3500,
+        "compute",
+    )
+    assert found["acc_compute_construct@main.cpp:94"]["total_ns"] == 1900
+    assert found["acc_enqueue_launch@main.cpp:93 (main_93_gpu)"]["total_ns"] == 1000
+    assert found["acc_enqueue_upload@main.cpp:90 (x)"]["kind"] == "data"
+    assert "acc_runtime_shutdown" in found
+    assert sum(r["time_pct"] for r in found.values()) == pytest.approx(100)
+
+
+def test_openacc_events_that_overlap_lose_no_more_than_they_share(directives):
+    db = sqlite3.connect(directives)
+    db.execute("UPDATE CUPTI_ACTIVITY_KIND_OPENACC_OTHER SET end = end + 3000 WHERE eventKind = 7")
+    db.commit()
+    db.close()
+    assert {r["name"]: r["total_ns"] for r in table(directives, "openacc_summary")}[
+        "acc_compute_construct@main.cpp:93"
+    ] == 7000
+
+
+def test_openmp_events_are_summed(directives):
+    found = [(r["name"], r["total_ns"]) for r in table(directives, "openmp_summary")]
+    assert found == [("omp_wait_barrier", 500), ("omp_parallel", 100)]
+
+
+def test_marks_are_counted(tmp_path):
+    made = Profile(tmp_path / "run.nvvp")
+    for at in (5, 9):
+        made.add("MARKER", flags=1, timestamp=at, id=at, objectKind=2, name=made.string("epoch"), domain=0)
+    (mark,) = table(made.close(), "nvtx_summary")
+    assert (mark["name"], mark["style"], mark["calls"], mark["total_ns"]) == ("epoch", "mark", 2, None)
+
+
 _nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
 
 
@@ -323,3 +449,35 @@ def test_what_nvprof_prints_is_read_back(profile, tmp_path, options):
                         assert abs(there[column] - here[column]) <= pm, column
                         compared += 1
         assert compared
+
+
+@_nvprof
+def test_counters_are_those_of_nvprof(counted, tmp_path):
+    path = counted.close()
+    for form in ([], ["--csv"]):
+        done = subprocess.run(["nvprof", "-i", str(path), *form], capture_output=True, text=True, check=False)
+        text = tmp_path / "printed.txt"
+        text.write_text(done.stderr)
+        there, here = table(text, "metrics"), table(path, "metrics")
+        order = lambda r: (plain(r["kernel"]), r["metric"])  # noqa: E731
+        for printed, own in zip(sorted(there, key=order), sorted(here, key=order), strict=True):
+            assert order(printed) == order(own)
+            assert (printed["invocations"], printed["device_name"]) == (own["invocations"], own["device_name"])
+            assert printed["description"] == own["description"]
+            factor = 2**30 if printed["unit"] == "GB/s" else 1
+            for column in ("min", "max", "avg"):
+                assert abs(printed[column] * factor - own[column]) <= (printed[column + "_pm"] or 0) * factor
+
+
+@_nvprof
+def test_directives_are_those_of_nvprof(directives, tmp_path):
+    done = subprocess.run(
+        ["nvprof", "-i", str(directives), "-u", "ns", "--csv", "--print-openacc-summary", "--print-openmp-summary"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    text = tmp_path / "printed.txt"
+    text.write_text(done.stderr)
+    for name in ("openacc_summary", "openmp_summary"):
+        columns = ("name", "calls", "total_ns", "min_ns", "max_ns")
+        there, here = (sorted(tuple(r[c] for c in columns) for r in table(p, name)) for p in (text, directives))
+        assert there == here
