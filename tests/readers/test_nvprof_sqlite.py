@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, read
+from nsw.readers import Options, nvprof_counters, read
 from nsw.readers.nvprof_activity import api_name
-from nsw.readers.nvprof_counters import names
 from nsw.tables import rows
 
 _KERNEL = (
@@ -272,7 +271,7 @@ def counted(tmp_path):
         made.kernel(name, correlation * 10_000, 1000, correlation)
         made.add("EVENT", id=15, value=100 * correlation, correlationId=correlation)
         for id_, metric, stored, _ in METRICS:
-            assert metrics()["metric", id_].name == metric
+            assert nvprof_counters.names()["metric", id_].name == metric
             made.add("METRIC", id=id_, value=stored, correlationId=correlation)
     return made
 
