@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
-from nsw.campaign.build_step import steps
+from nsw.campaign.build_step import builds
 from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.errors import CampaignError
@@ -54,7 +54,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
     facts = {
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
-        "scratch": scratch, "created": str(time.time()), "builds": json.dumps(steps(plan)),
+        "scratch": scratch, "created": str(time.time()),
     }  # fmt: skip
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
     facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""
@@ -66,6 +66,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             for key, value in facts.items():
                 ledger.set_meta(key, value)
         ledger.add_plan(plan)
+        ledger.add_builds(builds(plan))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,28 +1,28 @@
 """The recipe's build step: here, or as jobs of their own that the runs' jobs wait for.
 
-Each distinct build happens once. As with runs, intent is in the ledger before a job is submitted, under a name that
-is looked up after any doubt, and the job claims its folder.
+Each distinct build happens once. One in a job lives as a run does: intent is in the ledger before it is submitted,
+under a name that is looked up after any doubt, it is polled with the runs, and its job claims its folder.
 """
 
 from __future__ import annotations
 
-import json
 import shlex
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import run_folder
 from nsw.campaign.last_words import last_words
-from nsw.campaign.ledger import State
-from nsw.campaign.submitting import submission_name
+from nsw.campaign.rows import BuildRow, State
+from nsw.campaign.submissions import NO_ID
 from nsw.campaign.witness import Status, parse_status
-from nsw.errors import CampaignError, RefusedError, UnreachableError
+from nsw.errors import CampaignError
 from nsw.plan.builds import APP, command_of
-from nsw.schedulers.model import Phase, Submission
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.submissions import Pending
     from nsw.plan.model import Plan
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
@@ -30,31 +30,17 @@ if TYPE_CHECKING:
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
 _AROUND_S = 300.0
+_BAD = (State.FAILED, State.LOST)
+_AGAIN = (*_BAD, State.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One build: its job and run, the folder that it builds in, and the jobs whose runs need it."""
-
-    job: str
-    run: str
-    app: str
-    where: str
-    command: str
-    seconds: int
-    gpus: int
-    needed_by: tuple[str, ...]
-
-
-def steps(plan: Plan) -> list[dict[str, Any]]:
+def builds(plan: Plan) -> list[BuildRow]:
     """The builds of a plan, as the ledger keeps them."""
     return [
-        asdict(
-            Step(
-                job.name, job.runs[0].id, job.runs[0].app, job.build or "login", shlex.join(command_of(job)),
-                job.resources.time_s, job.resources.gpus,
-                tuple(other.name for other in plan.jobs if other.runs[0].app == job.runs[0].app),
-            )
+        BuildRow(
+            job.runs[0].id, job.name, job.runs[0].app, job.build or "login", shlex.join(command_of(job)),
+            job.resources.time_s, job.resources.gpus,
+            tuple(other.name for other in plan.jobs if other.runs[0].app == job.runs[0].app),
         )
         for job in plan.builds
     ]  # fmt: skip
@@ -79,160 +65,168 @@ class Builds:
         self._scheduler = scheduler
         self._transport = transport
         self._scratch = scratch
-        self._steps = [Step(**step) for step in json.loads(ledger.meta("builds") or "[]")]
+        self._none = not ledger.builds()
         scheduler.after = self.after
 
     def prepare(self) -> None:
-        """Put the application's files on the site, and build or have built what is not built yet.
+        """Put the application's files on the site, and build here what is built here and not done yet.
 
         Raises:
             CampaignError: A build here failed; it holds the end of what it printed.
-            UnreachableError: The scheduler could not tell whether a build's job was taken.
         """
+        known = self._ledger.builds()
         if not self._ledger.meta("prepared"):
             if any(self._folder.app.iterdir()):
-                for app in {step.app for step in self._steps} or {APP}:
+                for app in {build.app for build in known} or {APP}:
                     self._transport.put(self._folder.app, f"{self._scratch}/{app}")
-            self._transport.make_folders([f"{self._scratch}/{step.app}" for step in self._steps])
+            self._transport.make_folders([f"{self._scratch}/{build.app}" for build in known])
             self._ledger.set_meta("prepared", "yes")
-        if not self._ledger.has_planned():
-            return
-        for step in self._steps:
-            if self._done(step):
+        for build in self._needed(State.PLANNED):
+            if self._is_done(build):
                 continue
-            if step.where == "job" and self._scheduler.batches:
-                self._have_built(step)
-            else:
-                self._build(step)
+            if not self._in_job(build):
+                self._build_here(build)
+            elif build.state in _AGAIN:
+                self._ledger.update_builds([build.id], state=State.PLANNED, reason=None, exit_code=None,
+                                           host=None, started=None, ended=None, submission=None)  # fmt: skip
+
+    # --- those in jobs, for the loop ----------------------------------------------------------------------
+
+    def pending(self) -> list[Pending]:
+        """The builds whose jobs are to be submitted now, before any run's."""
+        if self._none:
+            return []
+        return [(b.job, 0, b.attempt + 1, b.gpus) for b in self._needed(State.PLANNED)
+                if b.state is State.PLANNED and self._in_job(b)]  # fmt: skip
+
+    def allowed(self, pending: list[Pending]) -> list[Pending]:
+        """Of the tasks that wait those whose build is done, or has a job that theirs can wait for."""
+        if self._none:
+            return pending
+        held = {job for b in self._ledger.builds() for job in b.needed_by
+                if b.state is not State.DONE and self._native(b) is None}  # fmt: skip
+        return [one for one in pending if one[0] not in held]
 
     def after(self, job: str) -> str | None:
         """The scheduler's id of the build that a job's tasks must wait for."""
-        step = next((s for s in self._steps if job in s.needed_by), None)
-        if step is None or step.where != "job" or self._done(step):
-            return None
-        return self._last(step).native_id
+        build = self._build_of(job)
+        return None if build is None or build.state is State.DONE else self._native(build)
+
+    def doomed(self) -> dict[str, str]:
+        """The jobs whose runs can not begin, since their build went wrong, with the reason."""
+        if self._none:
+            return {}
+        bad = [b for b in self._ledger.builds() if b.state in _BAD and self._in_job(b)]
+        return {job: _blame(build) for build in bad for job in build.needed_by}
+
+    def unneeded(self) -> set[str]:
+        """Builds in flight for which no run waits any more."""
+        if self._none:
+            return set()
+        needed = {b.id for b in self._needed(State.PLANNED, State.INTENT, State.SUBMITTED, State.QUEUED)}
+        return {b.id for b in self._ledger.builds() if b.id not in needed and self._native(b) is not None}
 
     def conclude(self) -> list[str]:
-        """Once no run is planned or in flight: what became of builds whose runs never began.
+        """Once no run is planned or in flight: the builds that went wrong.
 
         Returns:
-            A message for each that failed, with the end of what it printed.
+            A message for each, with the end of what it printed.
 
         Raises:
             CampaignError: No run of the campaign is done, for want of a build.
         """
-        told = []
-        for step in self._steps:
-            waiting = [
-                r for r in self._ledger.runs("state IN ('failed', 'cancelled', 'lost')")
-                if r.job in step.needed_by and r.started is None
-            ]  # fmt: skip
-            if not waiting or self._done(step):
-                continue
-            self._end(step)
-            if all(run.state is State.CANCELLED for run in waiting):
-                continue
-            told.append(self._failure(step))
-            words = last_words(self._output(step).encode()) or "see build.txt"
-            failed = [run.id for run in waiting if run.state is not State.CANCELLED]
-            self._ledger.update_runs(failed, state=State.FAILED, reason=f"its build failed: {words}")
+        bad = [b for b in self._ledger.builds() if b.state in _BAD]
+        told = [self._failure(b) for b in bad]
         if told and not self._ledger.counts().get("done"):
-            raise CampaignError("\n".join(told), hint=self._hint())
+            raise CampaignError("\n".join(told), hint=self._hint(bad[0]))
         return told
 
     # --- here -------------------------------------------------------------------------------------------
 
-    def _build(self, step: Step) -> None:
-        last = self._last(step)
-        now = replace(last, attempt=last.attempt + 1)
-        self._remember(step, now)
+    def _build_here(self, build: BuildRow) -> None:
+        attempt = build.attempt + 1
+        self._ledger.update_builds([build.id], state=State.RUNNING, attempt=attempt, reason=None)
+        script = self._folder.script(build.job).absolute()
         # the script's own first line, which says whether bash is a login shell
-        shell = now.script.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
-        words = [*shell, str(now.script), str(now.attempt), "0"]
-        self._transport.run(words, timeout=step.seconds + _AROUND_S, cwd=self._scratch)
-        if not self._done(step):
-            raise CampaignError(self._failure(step), hint=self._hint())
-
-    # --- as a job ---------------------------------------------------------------------------------------
-
-    def _have_built(self, step: Step) -> None:
-        last = self._last(step)
-        if last.attempt and self._goes_on(step, last):
+        shell = script.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
+        words = [*shell, str(script), str(attempt), "0"]
+        self._transport.run(words, timeout=build.seconds_limit + _AROUND_S, cwd=self._scratch)
+        build = self._row(build.id)
+        if self._is_done(build):
             return
-        if not last.attempt or last.native_id is not None or self._status(step, last) is not None:
-            last = replace(last, attempt=last.attempt + 1, native_id=None)
-            last = replace(last, name=submission_name(self._folder.id, step.job, 0, last.attempt))
-        self._remember(step, last)
-        try:
-            native = self._scheduler.submit(last)
-        except RefusedError as fault:
-            raise CampaignError(f"the build's job: {fault.message}", hint=fault.hint) from None
-        if native is None:
-            raise UnreachableError(
-                "the queue takes no more of your jobs for now, and the build comes first",
-                hint="`nsw resume` tries again",
-            )
-        self._remember(step, replace(last, native_id=native))
-
-    def _goes_on(self, step: Step, last: Submission) -> bool:
-        """Whether the job of the last attempt exists and has not ended; one in doubt is looked up."""
-        if last.native_id is None:
-            native = self._scheduler.find(last)
-            if native is None:
-                return False
-            last = replace(last, native_id=native)
-            self._remember(step, last)
-        status = self._status(step, last)
-        if status is not None and status.state != "running":
-            return False
-        answer = self._scheduler.poll([last])[last.name].get(0)
-        return answer is None or answer.phase not in {Phase.ENDED, Phase.GONE, Phase.LOST}
-
-    def _end(self, step: Step) -> None:
-        """A build that nobody waits for any more need not go on."""
-        last = self._last(step)
-        if last.native_id is not None and self._goes_on(step, last):
-            self._scheduler.cancel([last])
+        status = self._status(build, attempt)
+        said = last_words(self._output(build).encode())
+        how = (status.reason if status else None) or "it was ended before it was done"
+        self._ledger.update_builds([build.id], state=State.FAILED, reason=f"{how}: {said}" if said else how)
+        raise CampaignError(self._failure(build), hint=self._hint(build))
 
     # --- what is known of a build -----------------------------------------------------------------------
 
-    def _last(self, step: Step) -> Submission:
-        """The last attempt, number 0 before the first."""
-        known = json.loads(self._ledger.meta(f"build {step.job}") or "{}")
-        script = self._folder.script(step.job).absolute()
-        native = known.get("native")
-        return Submission(known.get("name", ""), step.job, script, known.get("attempt", 0), (0,), step.gpus, native)
+    def _in_job(self, build: BuildRow) -> bool:
+        return build.place == "job" and self._scheduler.batches
 
-    def _remember(self, step: Step, attempt: Submission) -> None:
-        known = {"name": attempt.name, "attempt": attempt.attempt, "native": attempt.native_id}
-        self._ledger.set_meta(f"build {step.job}", json.dumps(known))
+    def _needed(self, *states: State) -> Iterator[BuildRow]:
+        """Those that runs in one of these states need."""
+        known = self._ledger.builds()
+        jobs = self._ledger.jobs_in(*states) if known else set()
+        return (b for b in known if not jobs.isdisjoint(b.needed_by))
 
-    def _done(self, step: Step) -> bool:
-        last = self._last(step)
-        return any(
-            (status := self._status(step, replace(last, attempt=n))) is not None and status.state == "done"
-            for n in range(last.attempt, 0, -1)
-        )
+    def _row(self, build: str) -> BuildRow:
+        return next(b for b in self._ledger.builds() if b.id == build)
 
-    def _status(self, step: Step, attempt: Submission) -> Status | None:
-        home = run_folder(self._scratch, step.run, attempt.attempt)
+    def _build_of(self, job: str) -> BuildRow | None:
+        return next((b for b in self._ledger.builds() if job in b.needed_by and self._in_job(b)), None)
+
+    def _native(self, build: BuildRow) -> str | None:
+        """The id of its job while that is in flight."""
+        if build.submission is None or build.state not in {State.SUBMITTED, State.QUEUED, State.RUNNING}:
+            return None
+        native = self._ledger.native_id(build.submission)
+        return None if native == NO_ID else native
+
+    def _is_done(self, build: BuildRow) -> bool:
+        """Whether it was ever done, as far as the ledger or one of its attempts says."""
+        if build.state is State.DONE:
+            return True
+        for attempt in range(build.attempt, 0, -1):
+            status = self._status(build, attempt)
+            if status is not None and status.state == "done":
+                self._ledger.update_builds([build.id], state=State.DONE, reason=None, host=status.host,
+                                           started=status.started, ended=status.ended, exit_code=0)  # fmt: skip
+                return True
+        return False
+
+    def _status(self, build: BuildRow, attempt: int) -> Status | None:
+        home = run_folder(self._scratch, build.id, attempt)
         return parse_status(self._transport.read(f"{home}/status") or self._transport.read(f"{home}/claim"))
 
-    def _output(self, step: Step) -> str:
-        home = run_folder(self._scratch, step.run, self._last(step).attempt)
+    def _output(self, build: BuildRow) -> str:
+        home = run_folder(self._scratch, build.id, build.attempt)
         found = [self._transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
         return b"".join(text for text in found if text).decode(errors="replace")
 
-    def _failure(self, step: Step) -> str:
-        status, output = self._status(step, self._last(step)), self._output(step)
+    def _failure(self, build: BuildRow) -> str:
+        status, output = self._status(build, build.attempt), self._output(build)
         (self._folder.path / "build.txt").write_text(output, encoding="utf-8")
-        how = "ended without a word of its own" if status is None else f"failed: {status.reason}"
-        if status is not None and status.state == "running":
-            how = "was ended before it was done"
-        elif status is not None and (status.reason or "").startswith("exit status"):
+        how = "was not done"
+        if status is None:
+            how += f": {build.reason}" if build.reason else ""
+        elif status.state == "running":
+            how = "was ended before it was done" + (f": {build.reason}" if build.reason else "")
+        elif (status.reason or "").startswith("exit status"):
             how = f"failed with {status.reason}"
+        else:
+            how = f"failed: {status.reason}"
         tail = "\n".join("  | " + line for line in output.splitlines()[-_TAIL:])
-        return f"the build step {how}: {step.command}\n{tail}".rstrip("\n")
+        return f"the build step {how}: {build.command}\n{tail}".rstrip("\n")
 
-    def _hint(self) -> str:
-        return f"mend it and start again; the whole output is in {self._folder.path / 'build.txt'}"
+    def _hint(self, build: BuildRow) -> str:
+        return (
+            f"mend it and start again; `nsw logs {build.id}` shows what it printed, and all of that is in"
+            f" {self._folder.path / 'build.txt'}"
+        )
+
+
+def _blame(build: BuildRow) -> str:
+    how = "was lost" if build.state is State.LOST else "failed"
+    return f"its build {how}: {build.reason}; `nsw logs {build.id}` shows what it said"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsw.campaign.ledger import Ledger, RunRow
-    from nsw.campaign.submitting import Pending
+    from nsw.campaign.submissions import Pending
 
 WANTED, PASSED, FAILED = "wanted", "passed", "failed"
 

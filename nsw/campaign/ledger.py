@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
+from nsw.campaign.rows import ENDED, IN_FLIGHT, BuildRow, Flying, Reading, RunRow, State
 from nsw.errors import CampaignError
 from nsw.schedulers.model import Submission
 
@@ -22,67 +21,11 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Plan
 
-VERSION = 1
+__all__ = ["AT_A_TIME", "ENDED", "IN_FLIGHT", "VERSION", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
+
+VERSION = 2  # 2: builds have a table
 AT_A_TIME = "at_a_time"  # meta: how many tasks may run at the same time, when a person changed it
 _SOME = 500  # values in one statement; SQLite's own limit was once 999
-
-
-class State(StrEnum):
-    """Life of a run. `LOST`: absent from both witnesses, which is not failed."""
-
-    PLANNED = "planned"
-    INTENT = "intent"
-    SUBMITTED = "submitted"
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    LOST = "lost"
-    CANCELLED = "cancelled"
-
-
-IN_FLIGHT = (State.INTENT, State.SUBMITTED, State.QUEUED, State.RUNNING)
-ENDED = (State.DONE, State.FAILED, State.LOST, State.CANCELLED)
-
-
-class Reading(StrEnum):
-    """What became of a run's reports."""
-
-    NONE = "none"
-    COLLECTED = "collected"
-    READ = "read"
-    UNREADABLE = "unreadable"
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One run as the ledger knows it; times are Unix seconds."""
-
-    id: str
-    case_id: str
-    params: dict[str, Any]
-    pass_name: str
-    pass_kind: str
-    tool: str | None
-    repeat: int
-    job: str
-    task: int
-    gpus: int
-    reports: tuple[str, ...]
-    state: State
-    attempt: int
-    reason: str | None
-    exit_code: int | None
-    host: str | None
-    started: float | None
-    ended: float | None
-    reading: Reading
-    submission: str | None
-
-    @property
-    def seconds(self) -> float | None:
-        """How long the last attempt took."""
-        return None if self.started is None or self.ended is None else self.ended - self.started
 
 
 _SCHEMA = f"""
@@ -95,15 +38,25 @@ CREATE TABLE runs (
   host TEXT, started REAL, ended REAL, reading TEXT NOT NULL DEFAULT 'none', submission TEXT);
 CREATE INDEX runs_task ON runs (job, task);
 CREATE INDEX runs_state ON runs (state);
+CREATE TABLE builds (
+  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, job TEXT UNIQUE NOT NULL, app TEXT NOT NULL, place TEXT NOT NULL,
+  command TEXT NOT NULL, seconds_limit INTEGER NOT NULL, gpus INTEGER NOT NULL, needed_by TEXT NOT NULL,
+  task INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0,
+  reason TEXT, exit_code INTEGER, host TEXT, started REAL, ended REAL, submission TEXT);
 CREATE TABLE submissions (
   seq INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, job TEXT NOT NULL, tasks TEXT NOT NULL,
-  attempt INTEGER NOT NULL, native_id TEXT, state TEXT NOT NULL, created REAL NOT NULL);
+  attempt INTEGER NOT NULL, gpus INTEGER NOT NULL, native_id TEXT, state TEXT NOT NULL, created REAL NOT NULL);
 CREATE INDEX submissions_state ON submissions (state);
 CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT NULL);
 CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
 PRAGMA user_version = {VERSION};
 """
 
+_TABLES = ("runs", "builds")  # whose rows live through the same states
+_BUILD_COLUMNS = (
+    "id, job, app, place, command, seconds_limit, gpus, needed_by, state, attempt, reason, exit_code, host, started, "
+    "ended, submission"
+)
 _COLUMNS = (
     "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
     "exit_code, host, started, ended, reading, submission"
@@ -132,8 +85,10 @@ class Ledger:
         except sqlite3.DatabaseError as fault:
             raise CampaignError(f"{path} is damaged: {fault}") from None
         if version != VERSION:
+            age = "an older" if version < VERSION else "a newer"
             raise CampaignError(
-                f"{path} was written by another nsw (state version {version}; this one knows {VERSION})"
+                f"{path} was written by {age} nsw (state version {version}; this one knows {VERSION})",
+                hint=f"go on with that nsw, or begin again: `nsw run {path.parent}/recipe.lock.yaml`",
             )
         self._db.execute("PRAGMA synchronous = FULL")
 
@@ -242,23 +197,32 @@ class Ledger:
         found = self._db.execute("SELECT max(n) FROM (SELECT count(*) n FROM runs GROUP BY job, task)").fetchone()[0]
         return found or 1
 
-    def in_flight(self) -> dict[str, list[RunRow]]:
-        """Runs that are submitted and not over, by their submission."""
-        found: dict[str, list[RunRow]] = {}
-        for run in self.runs("state IN ('submitted', 'queued', 'running')"):
-            found.setdefault(run.submission or "", []).append(run)
-        return found
-
-    def submissions_in_flight(self) -> set[str]:
-        """Names of submissions with runs that are not over."""
+    def flying(self, submission: Submission) -> list[Flying]:
+        """The runs and builds of a submission that are not over."""
+        first, last = submission.tasks[0], submission.tasks[-1]
+        # by job and task, of which there is an index
         found = self._db.execute(
-            "SELECT DISTINCT submission FROM runs WHERE state IN ('intent', 'submitted', 'queued', 'running')"
+            " UNION ALL ".join(
+                f"SELECT id, job, task, attempt, state, reason, {table == 'builds':d}"  # noqa: S608  no outside text
+                f" FROM {table} WHERE job = ?1 AND task BETWEEN ?2 AND ?3 AND submission = ?4"
+                " AND state IN ('intent', 'submitted', 'queued', 'running')"
+                for table in _TABLES
+            ),
+            (submission.job, first, last, submission.name),
         )
-        return {name for (name,) in found}
+        return [
+            Flying(id_, job, task, attempt, State(state), reason, bool(build))
+            for id_, job, task, attempt, state, reason, build in found
+        ]
 
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted."""
         return self._db.execute("SELECT 1 FROM runs WHERE state = 'planned' LIMIT 1").fetchone() is not None
+
+    def waiting(self) -> list[str]:
+        """The runs that no scheduler has, as far as is known: their ids, in the plan's order."""
+        found = self._db.execute("SELECT id FROM runs WHERE state IN ('planned', 'intent') ORDER BY seq")
+        return [id_ for (id_,) in found]
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
@@ -269,10 +233,13 @@ class Ledger:
 
     def update_runs(self, ids: Iterable[str], **values: Any) -> None:
         """Set columns of runs."""
+        self._update("runs", ids, values)
+
+    def _update(self, table: str, ids: Iterable[str], values: Mapping[str, Any]) -> None:
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(
-            f"UPDATE runs SET {names} WHERE id = ?",  # noqa: S608  names of columns
-            [(*values.values(), run) for run in ids],
+            f"UPDATE {table} SET {names} WHERE id = ?",  # noqa: S608  names of columns
+            [(*values.values(), one) for one in ids],
         )
 
     def release(self, ids: Iterable[str]) -> None:
@@ -282,44 +249,80 @@ class Ledger:
             reading=Reading.NONE,
         )  # fmt: skip
 
+    # --- builds -----------------------------------------------------------------------------------------
+
+    def add_builds(self, builds: Iterable[BuildRow]) -> None:
+        """Write down what will be built."""
+        self._db.executemany(
+            "INSERT INTO builds (id, job, app, place, command, seconds_limit, gpus, needed_by)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (b.id, b.job, b.app, b.place, b.command, b.seconds_limit, b.gpus, json.dumps(b.needed_by))
+                for b in builds
+            ],
+        )
+
+    def builds(self) -> list[BuildRow]:
+        """All builds, in the plan's order."""
+        found = self._db.execute(f"SELECT {_BUILD_COLUMNS} FROM builds ORDER BY seq")  # noqa: S608  no outside text
+        return [_build(row) for row in found]
+
+    def update_builds(self, ids: Iterable[str], **values: Any) -> None:
+        """Set columns of builds."""
+        self._update("builds", ids, values)
+
+    def jobs_in(self, *states: State) -> set[str]:
+        """The jobs with runs in one of these states."""
+        marks = ",".join("?" * len(states))
+        found = self._db.execute(f"SELECT DISTINCT job FROM runs WHERE state IN ({marks})", states)  # noqa: S608
+        return {job for (job,) in found}
+
     # --- submissions ------------------------------------------------------------------------------------
 
     def intend(self, submission: Submission) -> None:
         """Write down that this will be submitted, before it is."""
         with self.transaction():
             self._db.execute(
-                "INSERT INTO submissions (name, job, tasks, attempt, state, created) VALUES (?, ?, ?, ?, 'intent', ?)",
+                "INSERT INTO submissions (name, job, tasks, attempt, gpus, state, created)"
+                " VALUES (?, ?, ?, ?, ?, 'intent', ?)",
                 (
                     submission.name,
                     submission.job,
                     json.dumps(submission.tasks),
                     submission.attempt,
+                    submission.gpus,
                     time.time(),
                 ),
             )
-            self._db.executemany(
-                "UPDATE runs SET state = 'intent', attempt = ?, submission = ?"
-                " WHERE job = ? AND task = ? AND state = 'planned'",
-                [(submission.attempt, submission.name, submission.job, task) for task in submission.tasks],
-            )
+            for table in _TABLES:
+                self._db.executemany(
+                    f"UPDATE {table} SET state = 'intent', attempt = ?, submission = ?"  # noqa: S608  no outside text
+                    " WHERE job = ? AND task = ? AND state = 'planned'",
+                    [(submission.attempt, submission.name, submission.job, task) for task in submission.tasks],
+                )
 
-    def submitted(self, name: str, native_id: str) -> None:
+    def submitted(self, submission: Submission, native_id: str) -> None:
         """Write down the scheduler's id."""
         with self.transaction():
             self._db.execute(
-                "UPDATE submissions SET native_id = ?, state = 'submitted' WHERE name = ?", (native_id, name)
+                "UPDATE submissions SET native_id = ?, state = 'submitted' WHERE name = ?",
+                (native_id, submission.name),
             )
-            self._db.execute("UPDATE runs SET state = 'submitted' WHERE submission = ? AND state = 'intent'", (name,))
+            self._of_intent(submission, "state = 'submitted'")
 
-    def withdraw(self, name: str) -> None:
+    def withdraw(self, submission: Submission) -> None:
         """A submission that never reached the scheduler: its runs are planned again, the attempt is not used."""
         with self.transaction():
+            self._of_intent(submission, "state = 'planned', submission = NULL, attempt = attempt - 1")
+            self._db.execute("DELETE FROM submissions WHERE name = ?", (submission.name,))
+
+    def _of_intent(self, submission: Submission, setting: str) -> None:
+        for table in _TABLES:
             self._db.execute(
-                "UPDATE runs SET state = 'planned', submission = NULL, attempt = attempt - 1"
-                " WHERE submission = ? AND state = 'intent'",
-                (name,),
+                f"UPDATE {table} SET {setting}"  # noqa: S608  no outside text
+                " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
+                (submission.job, submission.tasks[0], submission.tasks[-1], submission.name),
             )
-            self._db.execute("DELETE FROM submissions WHERE name = ?", (name,))
 
     def finish_submission(self, name: str) -> None:
         """All tasks of it have ended."""
@@ -333,13 +336,11 @@ class Ledger:
     def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         found = self._db.execute(
-            "SELECT s.name, s.job, s.attempt, s.tasks, s.native_id, max(r.gpus) FROM submissions s"
-            " LEFT JOIN runs r ON r.submission = s.name WHERE s.state = ? GROUP BY s.seq ORDER BY s.seq",
-            (state,),
-        ).fetchall()
+            "SELECT name, job, attempt, tasks, gpus, native_id FROM submissions WHERE state = ? ORDER BY seq", (state,)
+        )
         return [
-            Submission(name, job, script[job], attempt, tuple(json.loads(tasks)), gpus or 0, native)
-            for name, job, attempt, tasks, native, gpus in found
+            Submission(name, job, script[job], attempt, tuple(json.loads(tasks)), gpus, native)
+            for name, job, attempt, tasks, gpus, native in found
         ]
 
     # --- problems ---------------------------------------------------------------------------------------
@@ -379,4 +380,13 @@ def _run(row: tuple[Any, ...]) -> RunRow:
     return RunRow(
         id_, case_id, json.loads(params), pass_name, kind, tool, repeat, job, task, gpus, tuple(json.loads(reports)),
         State(state), attempt, reason, exit_code, host, started, ended, Reading(reading), submission,
+    )  # fmt: skip
+
+
+def _build(row: tuple[Any, ...]) -> BuildRow:
+    (id_, job, app, place, command, limit, gpus, needed_by, state, *rest) = row
+    attempt, reason, exit_code, host, started, ended, submission = rest
+    return BuildRow(
+        id_, job, app, place, command, limit, gpus, tuple(json.loads(needed_by)),
+        State(state), attempt, reason, exit_code, host, started, ended, submission,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.drive import KEPT_FILES
+from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.errors import CampaignError
 from nsw.tables import rows as table_rows

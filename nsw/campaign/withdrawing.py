@@ -10,7 +10,8 @@ from nsw.errors import CommandError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.campaign.ledger import Ledger, RunRow
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.rows import Flying
     from nsw.transport.model import Transport
 
 _MOST = 3  # times that a run is submitted again by itself
@@ -42,11 +43,14 @@ class Withdrawing:
         self._transport = transport
         self._scratch = scratch
 
-    def may(self, run: RunRow) -> bool:
-        """Whether a run may be submitted again by itself: a fault that stays is not tried for ever."""
-        return self._times(run) < _MOST
+    def may(self, run: Flying) -> bool:
+        """Whether a run may be submitted again by itself: a fault that stays is not tried for ever.
 
-    def withdraw(self, runs: Sequence[RunRow]) -> set[str]:
+        A build may not, since jobs depend on its job.
+        """
+        return not run.build and self._times(run) < _MOST
+
+    def withdraw(self, runs: Sequence[Flying]) -> set[str]:
         """Claim the folders of these attempts.
 
         Returns:
@@ -57,16 +61,16 @@ class Withdrawing:
         """
         return {run.id for at in range(0, len(runs), _SOME) for run in self._claim(runs[at : at + _SOME])}
 
-    def plan_again(self, run: RunRow, reason: str | None) -> None:
+    def plan_again(self, run: Flying, reason: str | None) -> None:
         """Plan a withdrawn run anew, under its next attempt."""
         self._ledger.set_meta(_key(run), str(self._times(run) + 1))
         self._ledger.release([run.id])
         self._ledger.update_runs([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
-    def _times(self, run: RunRow) -> int:
+    def _times(self, run: Flying) -> int:
         return int(self._ledger.meta(_key(run)) or 0)
 
-    def _claim(self, runs: Sequence[RunRow]) -> list[RunRow]:
+    def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
         folders = [run_folder(self._scratch, run.id, run.attempt) for run in runs]
         done = self._transport.run(["bash", "-c", _CLAIM, "nsw", *folders], timeout=120)
         if done.returncode != 0:
@@ -74,5 +78,5 @@ class Withdrawing:
         return [runs[int(number)] for number in done.stdout.split()]
 
 
-def _key(run: RunRow) -> str:
+def _key(run: Flying) -> str:
     return f"submitted again {run.id}"

@@ -1,0 +1,112 @@
+"""How runs and builds end: what they left is brought, and how it went is written down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsw.campaign.collect import collect, read_tail, run_folder
+from nsw.campaign.last_words import last_words
+from nsw.campaign.rows import Reading, State
+from nsw.campaign.witness import Verdict, judge, parse_status
+from nsw.schedulers.model import Answer, Phase
+
+if TYPE_CHECKING:
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.rows import Flying, RunRow
+    from nsw.campaign.witness import Status
+    from nsw.transport.model import Transport
+
+_STATUS_BYTES = 65536
+_LAST_BYTES = 4096
+
+
+class Ending:
+    """The files that runs leave on the site, and the ends that they tell of.
+
+    Args:
+        folder: The campaign's folder.
+        ledger: Its open ledger.
+        transport: The way to the site's files.
+        scratch: The campaign's folder on the site.
+    """
+
+    def __init__(self, folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._transport = transport
+        self._scratch = scratch
+
+    def status(self, run: str, attempt: int) -> Status | None:
+        """What an attempt wrote of itself; None before it began."""
+        home = run_folder(self._scratch, run, attempt)
+        ended = self._transport.read(f"{home}/status", _STATUS_BYTES)
+        return parse_status(ended or self._transport.read(f"{home}/claim", _STATUS_BYTES))
+
+    def left_a_mark(self, one: Flying) -> bool:
+        """Whether it began, or an earlier attempt of it was done."""
+        return self.status(one.id, one.attempt) is not None or self._earlier(one) is not None
+
+    def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
+        """It is in another state than it was, or for another reason, and not over."""
+        one.state, one.reason = verdict.state, verdict.reason
+        self._write([one.id], verdict, status, build=one.build)
+
+    def wait(self, several: list[Flying], verdict: Verdict) -> None:
+        """Several wait for the same reason."""
+        for one in several:
+            one.state, one.reason = verdict.state, verdict.reason
+        for build in (False, True):
+            self._write([one.id for one in several if one.build is build], verdict, None, build=build)
+
+    def end(self, one: Flying, verdict: Verdict, status: Status | None) -> State:
+        """Nothing more will come of this attempt: bring what it left, and write down how it ended."""
+        if status is None and (earlier := self._earlier(one)):
+            attempt, status = earlier
+            verdict = judge(Answer(Phase.ENDED, clean=True), status)
+            one.attempt = attempt
+        if one.build:
+            verdict = self._with_last_words(verdict, self._transport.tail(f"{self._home(one)}/stderr", _LAST_BYTES))
+            self._write([one.id], verdict, status, build=True, attempt=one.attempt)
+        else:
+            (run,) = self._ledger.runs_named([one.id])
+            self._bring(replace(run, attempt=one.attempt))
+            verdict = self._with_last_words(verdict, read_tail(self._folder.reports / one.id / "stderr", _LAST_BYTES))
+            self._write([one.id], verdict, status, build=False, attempt=one.attempt, reading=Reading.COLLECTED)
+        one.state, one.reason = verdict.state, verdict.reason
+        return verdict.state
+
+    def _bring(self, run: RunRow) -> None:
+        collect(self._folder, self._transport, self._scratch, run)
+
+    def _home(self, one: Flying) -> str:
+        return run_folder(self._scratch, one.id, one.attempt)
+
+    def _earlier(self, one: Flying) -> tuple[int, Status] | None:
+        """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
+        for attempt in range(one.attempt - 1, 0, -1):
+            status = self.status(one.id, attempt)
+            if status is not None and status.state == "done":
+                return attempt, status
+        return None
+
+    def _with_last_words(self, verdict: Verdict, stderr: bytes | None) -> Verdict:
+        """What the program said last belongs to why it failed."""
+        words = last_words(stderr) if verdict.state is State.FAILED else None
+        return replace(verdict, reason=f"{verdict.reason}: {words}") if words else verdict
+
+    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, *, build: bool, **more: object) -> None:
+        update = self._ledger.update_builds if build else self._ledger.update_runs
+        update(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
+
+
+def _times(status: Status | None) -> dict[str, object]:
+    if status is None:
+        return {}
+    return {
+        "host": status.host,
+        "started": status.started,
+        "ended": status.ended,
+        "exit_code": status.exit_code,
+    }

@@ -1,0 +1,109 @@
+"""What the ledger holds, as types: the life of a run, of a build, of reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class State(StrEnum):
+    """Life of a run or a build. `LOST`: absent from both witnesses, which is not failed."""
+
+    PLANNED = "planned"
+    INTENT = "intent"
+    SUBMITTED = "submitted"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+
+
+IN_FLIGHT = (State.INTENT, State.SUBMITTED, State.QUEUED, State.RUNNING)
+ENDED = (State.DONE, State.FAILED, State.LOST, State.CANCELLED)
+
+
+class Reading(StrEnum):
+    """What became of a run's reports."""
+
+    NONE = "none"
+    COLLECTED = "collected"
+    READ = "read"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run as the ledger knows it; times are Unix seconds."""
+
+    id: str
+    case_id: str
+    params: dict[str, Any]
+    pass_name: str
+    pass_kind: str
+    tool: str | None
+    repeat: int
+    job: str
+    task: int
+    gpus: int
+    reports: tuple[str, ...]
+    state: State
+    attempt: int
+    reason: str | None
+    exit_code: int | None
+    host: str | None
+    started: float | None
+    ended: float | None
+    reading: Reading
+    submission: str | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt took."""
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRow:
+    """One build of the application: where and how it is made, the jobs whose runs need it, and its life.
+
+    `id` names its folder beside those of the runs, `app` the folder that it builds in; `place` is login or job;
+    `seconds_limit` is how long it may take.
+    """
+
+    id: str
+    job: str
+    app: str
+    place: str
+    command: str
+    seconds_limit: int
+    gpus: int
+    needed_by: tuple[str, ...]
+    state: State = State.PLANNED
+    attempt: int = 0
+    reason: str | None = None
+    exit_code: int | None = None
+    host: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    submission: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt took."""
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
+
+@dataclass(slots=True, eq=False)
+class Flying:
+    """A run or a build in flight: as much of it as is needed to judge it, poll after poll."""
+
+    id: str
+    job: str
+    task: int
+    attempt: int
+    state: State
+    reason: str | None
+    build: bool = False

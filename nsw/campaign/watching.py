@@ -1,0 +1,253 @@
+"""Watching what is in flight: one poll for all of it, and a judgement of whatever has something new to say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from nsw.campaign.rows import State
+from nsw.campaign.witness import Verdict, judge
+from nsw.errors import NswError, UnreachableError
+from nsw.schedulers.model import Answer, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from nsw.campaign.build_step import Builds
+    from nsw.campaign.ending import Ending
+    from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.rows import Flying
+    from nsw.campaign.withdrawing import Withdrawing
+    from nsw.campaign.witness import Status
+    from nsw.schedulers.model import Scheduler
+
+_LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
+_NEVER = 2  # polls in a row that say so
+_NEVER_RUNS = 10  # of a job that may run all the same: five minutes
+_SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
+_UNKNOWN = Answer(Phase.UNKNOWN)
+
+
+class Watching:
+    """Polls the scheduler and says what that means for each run and build.
+
+    What waits, and waits for the same as at the last poll, is passed over: ten thousand such tasks cost nothing.
+
+    Args:
+        ledger: The campaign's open ledger.
+        scheduler: Where runs go.
+        flight: What the scheduler has.
+        ending: Writes down how things go and end.
+        builds: What the runs' jobs wait for.
+        withdrawing: Takes back what a scheduler forgot.
+        changed: Called with the ids of runs and builds that changed, once that is written down.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        scheduler: Scheduler,
+        flight: InFlight,
+        ending: Ending,
+        builds: Builds,
+        withdrawing: Withdrawing,
+        changed: Callable[[list[str]], None],
+    ) -> None:
+        self._ledger = ledger
+        self._scheduler = scheduler
+        self._flight = flight
+        self._ending = ending
+        self._builds = builds
+        self._withdrawing = withdrawing
+        self._changed = changed
+        self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
+        self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
+        self._calls_before = Counter(ledger.calls())
+
+    def poll(self, *, at_once: bool = False) -> None:
+        """Ask when it is time to, or at once, and judge."""
+        self._flight.close()
+        if not self._flight or not (at_once or self._scheduler.due()):
+            return
+        answers = self._scheduler.poll(self._flight.submissions())
+        changed: list[str] = []
+        waiting: dict[tuple[str, Verdict], list[Flying]] = {}
+        never: list[tuple[str, Flying, Answer]] = []
+        lost: list[tuple[str, Flying, Answer]] = []
+        with self._ledger.transaction():
+            for name, one, answer in self._news(answers):
+                if answer.never:
+                    never.append((name, one, answer))
+                else:
+                    self._often.pop((one.id, "never"), None)
+                if answer.phase is Phase.QUEUED:
+                    # it has written nothing yet, or what it wrote was before it was put back into the queue
+                    waiting.setdefault((name, judge(answer, None)), []).append(one)
+                elif answer.phase is Phase.LOST:
+                    lost.append((name, one, answer))
+                elif self._judge(name, one, answer):
+                    changed.append(one.id)
+            changed += self._wait(waiting)
+            self._flight.close()
+            self.save_calls()
+        self._said = answers
+        changed += self._settle_lost(lost)
+        changed += self._give_up(never)
+        if changed:
+            self._changed(changed)
+
+    def fail_dependents(self) -> None:
+        """Runs whose build went wrong have failed, whether or not their jobs are submitted."""
+        doomed = self._builds.doomed()
+        if not doomed:
+            return
+        waiting = [r for r in self._ledger.runs("state = 'planned'") if r.job in doomed]
+        try:
+            self._scheduler.cancel(self._flight.holding(lambda one: one.job in doomed))
+        except NswError:  # the scheduler ends them by itself, since what they depend on failed
+            gone = []
+        else:
+            gone = self._flight.drop(lambda one: one.job in doomed)
+        if not waiting and not gone:
+            return
+        with self._ledger.transaction():
+            for run in waiting:
+                self._ledger.update_runs([run.id], state=State.FAILED, reason=doomed[run.job])
+            for one in gone:
+                self._ending.end(one, Verdict(State.FAILED, doomed[one.job]), None)
+            self._flight.close()
+        self._changed([run.id for run in waiting] + [one.id for one in gone])
+
+    def save_calls(self) -> None:
+        """Write down how often each command was run."""
+        calls = self._scheduler.calls()
+        if calls:
+            self._ledger.set_calls(self._calls_before + Counter(calls))
+
+    def _news(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, Flying, Answer]]:
+        """All but what waits as it did at the last poll."""
+        found: list[tuple[str, Flying, Answer]] = []
+        for submission in self._flight.submissions():
+            told, before = answers.get(submission.name, {}), self._said.get(submission.name, {})
+            for task, several in self._flight.tasks(submission.name).items():
+                answer = told.get(task, _UNKNOWN)
+                if answer.phase is Phase.QUEUED and before.get(task) is answer and not answer.never:
+                    continue
+                found += [(submission.name, one, answer) for one in several]
+        return found
+
+    def _wait(self, waiting: Mapping[tuple[str, Verdict], list[Flying]]) -> list[str]:
+        """Write down why runs wait; the ids of those to tell of.
+
+        Thousands may wait for one reason, and for another one a minute later: then the first speaks for all.
+        """
+        told: list[str] = []
+        for (_, verdict), several in waiting.items():
+            moved = [one for one in several if one.state is not verdict.state]
+            others = [one for one in several if one.state is verdict.state and one.reason != verdict.reason]
+            told += [one.id for one in (*moved, *others[:1])]
+            if moved or others:
+                self._ending.wait([*moved, *others], verdict)
+        return told
+
+    def _judge(self, name: str, one: Flying, answer: Answer) -> bool:
+        status = self._status(one)
+        if self._is_early(one, answer, status):
+            return False
+        verdict = judge(answer, status)
+        if verdict.ended:
+            if status is None and not one.build and (why := self._builds.doomed().get(one.job)):
+                verdict = Verdict(State.FAILED, why, ended=True)
+            self._end(name, one, verdict, status)
+            return True
+        if (verdict.state, verdict.reason) == (one.state, one.reason):
+            return False
+        self._ending.goes_on(one, verdict, status)
+        return True
+
+    def _end(self, name: str, one: Flying, verdict: Verdict, status: Status | None) -> None:
+        self._ending.end(one, verdict, status)
+        self._let_go(name, one)
+
+    def _is_early(self, one: Flying, answer: Answer, status: Status | None) -> bool:
+        """Whether to look once more before believing that a run of a batch job is over."""
+        if not self._scheduler.batches:
+            return False
+        if answer.phase is Phase.ENDED:
+            if not answer.clean or (status is not None and status.state in {"done", "failed"}):
+                return False
+            self._often[one.id, "clean"] += 1  # its file may take a while to travel through a shared file system
+            return self._often[one.id, "clean"] <= _LATE_FILE
+        # ended by a signal: the scheduler may be about to put the job back into the queue
+        signalled = status is not None and status.state == "failed" and status.exit_code in _SIGNALLED
+        return signalled and answer.phase in {Phase.RUNNING, Phase.UNKNOWN}
+
+    def _settle_lost(self, lost: list[tuple[str, Flying, Answer]]) -> list[str]:
+        """What a scheduler forgot before it began is submitted again; of the others nothing more is known."""
+        if not lost:
+            return []
+        try:
+            again = self._withdrawn(one for _, one, _ in lost)
+        except UnreachableError:  # all of them are looked at again after the next poll
+            return []
+        with self._ledger.transaction():
+            for name, one, answer in lost:
+                if one.id in again:
+                    self._plan_again(name, one, answer)
+                else:
+                    self._judge(name, one, answer)
+            self._flight.close()
+        return [one.id for _, one, _ in lost]
+
+    def _withdrawn(self, several: Iterable[Flying]) -> set[str]:
+        """Which of these had not begun, and can begin no more under their present attempt."""
+        idle = [one for one in several if self._withdrawing.may(one) and not self._ending.left_a_mark(one)]
+        return self._withdrawing.withdraw(idle)
+
+    def _plan_again(self, name: str, one: Flying, answer: Answer) -> None:
+        self._withdrawing.plan_again(one, answer.reason)
+        self._let_go(name, one)
+
+    def _let_go(self, name: str, one: Flying) -> None:
+        self._flight.over(name, one)
+        for what in ("clean", "never"):
+            self._often.pop((one.id, what), None)
+
+    def _give_up(self, never: list[tuple[str, Flying, Answer]]) -> list[str]:
+        """End tasks that wait for what will not come, once that was said twice in a row.
+
+        A controller that came back from a crash may hold a job of which the first launch still runs: that one is
+        waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.
+        """
+        sure: dict[str, tuple[str, Flying, Answer, Status | None]] = {}
+        for name, one, answer in never:
+            status = self._status(one)
+            self._often[one.id, "never"] += 1
+            runs = answer.may_run and status is not None and status.state == "running"
+            if self._often[one.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
+                sure[one.id] = (name, one, answer, status)
+        if not sure:
+            return []
+        try:
+            unbegun = [(one, answer) for _, one, answer, status in sure.values() if status is None]
+            again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
+            for one in [one for one, _ in unbegun if self._status(one)]:
+                del sure[one.id]  # it began a moment ago
+            self._scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
+        except NswError:  # it is tried again after the next poll
+            return []
+        with self._ledger.transaction():
+            for name, one, answer, status in sure.values():
+                if one.id in again:
+                    self._plan_again(name, one, answer)
+                    continue
+                done = status is not None and status.state == "done"
+                what = "it would never have begun" if status is None else "it would never have begun again"
+                verdict = Verdict(State.DONE) if done else Verdict(State.FAILED, f"{what}: {answer.reason}")
+                self._end(name, one, verdict, status)
+            self._flight.close()
+        return list(sure)
+
+    def _status(self, one: Flying) -> Status | None:
+        return self._ending.status(one.id, one.attempt)
