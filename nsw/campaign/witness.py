@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsw.campaign.ledger import State
-from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,32 @@ def parse_status(content: bytes | None) -> Status | None:
 def judge(answer: Answer, status: Status | None) -> Verdict:
     """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
     if status is not None and status.state in {"done", "failed"}:
-        more = answer.reason if status.state == "failed" and answer.phase is Phase.ENDED else None
+        tells = status.state == "failed" and answer.phase is Phase.ENDED and not _is_own(answer.reason)
+        more = answer.reason if tells else None
         return Verdict(State(status.state), "; ".join(filter(None, (status.reason, more))) or None, ended=True)
     if answer.phase is Phase.LOST:
         return Verdict(State.LOST, answer.reason, ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
-        why = f" ({answer.reason})" if answer.reason else ""
-        if status is None:
-            return Verdict(State.FAILED, f"its job ended before this run began{why}", ended=True)
-        return Verdict(
-            State.FAILED,
-            f"its job ended in the middle of this run{why or ': killed, or the machine went down'}",
-            ended=True,
-        )
+        return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
     if status is not None:
         return Verdict(State.RUNNING)
     return Verdict(
         {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
         answer.reason,
     )
+
+
+def _is_own(reason: str | None) -> bool:
+    return reason is not None and reason.startswith(BY_ITSELF)
+
+
+def _cut_short(answer: Answer, status: Status | None) -> str:
+    """Why a run that wrote no end of itself is over: its job's own reason comes first."""
+    if status is None:
+        return f"{answer.reason} before this run began" if answer.reason else "its job ended before this run began"
+    if answer.reason:
+        return f"{answer.reason} in the middle of this run"
+    return "its job ended in the middle of this run: killed, or the machine went down"
 
 
 def _number(text: str | None) -> float | None:

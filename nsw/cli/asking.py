@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsw.transport.runner import Runner
 
 _LIMIT_S = 60.0
+_COMPLAINTS = 2  # lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _prospects(
         if start is not None:
             yield Prospect(names, start=start)
         elif result.returncode == 0 or slurm.transient(result) or slurm.not_sent(result) or slurm.is_full(result):
-            unreachable = _said(result)
+            unreachable = _untold(result)
             yield Prospect(names, untold=unreachable)
         else:
             yield Prospect(names, refused=_refused(loaded, place, jobs[0], result))
@@ -100,11 +101,17 @@ def _alike(plan: Plan) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _said(result: CommandResult) -> str:
+def _untold(result: CommandResult) -> str:
+    """Why there is no answer: the end of what sbatch said, where the cause stands."""
+    from nsw.schedulers import slurm
+
     if result.timed_out:
-        return f"sbatch --test-only gave no answer within {_LIMIT_S:g} s"
-    text = "; ".join(line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip())
-    return f"sbatch --test-only could not tell: {text or f'exit status {result.returncode}, without a word'}"
+        return f"Slurm could not be asked: sbatch --test-only gave no answer within {_LIMIT_S:g} s"
+    said = "; ".join(slurm.complaints(result)[-_COMPLAINTS:])
+    said = said or f"exit status {result.returncode}, without a word"
+    if slurm.is_full(result):
+        return f"Slurm does not say when: {said}"
+    return f"Slurm could not be asked whether it would take this: sbatch --test-only: {said}"
 
 
 def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, result: CommandResult) -> Diagnostic:

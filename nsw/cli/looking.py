@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
-from nsw.campaign.ledger import Ledger, RunRow
+from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.cli import answering
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -48,6 +48,8 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
 
 
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:
+    from nsw.present.status_view import build_data
+
     driven = folders.is_driven(folder)
     left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
@@ -60,7 +62,8 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "site": ledger.meta("site"), "note": ledger.meta("note"),
-            "driven": driven, "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls()}  # fmt: skip
+            "driven": driven, "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
+            "builds": [build_data(build) for build in ledger.builds()]}  # fmt: skip
 
 
 def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
@@ -70,7 +73,7 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        row = _one_run(run, ledger)
+        row = _one(run, ledger)
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
     from pathlib import Path
@@ -88,7 +91,8 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     for name in ("stdout", "stderr"):
         _show_end(out, home / name, name, lines)
     if row.submission:
-        _show_end(out, Path(scratch) / "jobs" / f"{log_name(row.submission, native, row.task)}", "job script", lines)
+        task = row.task if isinstance(row, RunRow) else 0
+        _show_end(out, Path(scratch) / "jobs" / log_name(row.submission, native, task), "job script", lines)
     return Exit.GOOD
 
 
@@ -110,16 +114,17 @@ def _show_end(out: Any, file: Path, name: str, lines: int) -> None:
         out.print(clean(line), soft_wrap=True)
 
 
-def _one_run(named: str, ledger: Ledger) -> RunRow:
-    runs = ledger.runs()
-    found = [r for r in runs if r.id == named] or [r for r in runs if named in r.id]
+def _one(named: str, ledger: Ledger) -> RunRow | BuildRow:
+    """The run or build of that id, or the only one that has it as a part."""
+    known: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds()]
+    found = [r for r in known if r.id == named] or [r for r in known if named in r.id]
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(f"'{named}' is part of {len(found)} runs, such as {', '.join(r.id for r in found[:4])}")
     raise UsageError(
         f"there is no run {named}",
-        hint=did_you_mean(named, [r.id for r in runs]) or "`nsw status --runs` lists them",
+        hint=did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them",
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.drive import Driver
+    from nsw.campaign.ledger import BuildRow, RunRow
     from nsw.campaign.log import Log
     from nsw.plan.model import Job, Plan
     from nsw.present.live import Watch
@@ -136,7 +137,6 @@ def cancel(campaign: str | None, root: Path | None) -> int:
         with _opened(folder, quiet=True) as it:
             it.driver.recover()
             it.driver.cancel()
-            it.builds.conclude()
     except CampaignLockedError:
         ask_to_cancel(folder)
         print("asked the nsw that drives it to cancel", file=sys.stderr)
@@ -168,17 +168,24 @@ def _reach(place: LoadedSite) -> None:
     Raises:
         UnreachableError: It gives none; nothing was made or submitted.
     """
-    from nsw.transport.local import LocalTransport
-
     if place.site.scheduler != "slurm" or place.site.transport.kind != "local":
         return
-    answer = LocalTransport().run(["sinfo", "--noheader", "--format=%P"], timeout=60)
-    if answer.returncode != 0:
-        said = (answer.stderr or answer.stdout).strip() or "it gave no answer within a minute"
+    from nsw.errors import CommandError
+    from nsw.schedulers import slurm
+    from nsw.transport.local import LocalTransport
+    from nsw.transport.runner import Retry, Runner
+
+    runner = Runner(LocalTransport(), transient=slurm.transient, without=slurm.CLEARED, keep=slurm.KEPT)
+    try:
+        runner.need(
+            slurm.sign_of_life_command(), timeout=60, what="asking Slurm for a sign of life", retry=Retry(tries=2)
+        )
+    except CommandError as fault:
+        said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
         raise UnreachableError(
             f"the Slurm of site {place.site.name} does not answer `sinfo`: {said}",
             hint="is this its login node, with Slurm's commands on PATH?",
-        )
+        ) from None
 
 
 def _ask(made: Plan, loaded: LoadedRecipe, place: LoadedSite, render: Callable[[Job, str, str], str]) -> Counter[str]:
@@ -242,25 +249,23 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
         transport = LocalTransport(inherit=(lock,))
         watch, log = Watch(ledger), Log(folder.log)
 
-        def changed(runs: list[str]) -> None:
-            rows = ledger.runs_named(runs)
-            for run in rows:
-                log.say(f"{run.id} {run.state}" + (f": {run.reason}" if run.reason else ""))
+        def changed(ids: list[str]) -> None:
+            rows = ledger.runs_named(ids)
+            made = [build for build in ledger.builds() if build.id in ids]
+            both: list[RunRow | BuildRow] = [*made, *rows]
+            for one in both:
+                log.say(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else ""))
             if not quiet:
                 watch.changed(rows)
+                for build in made:
+                    if build.state in {State.RUNNING, *ENDED}:
+                        watch.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
 
         scheduler = create(site, transport, scratch, folder.id, watch.say)
-        driver = Driver(
-            folder,
-            ledger,
-            scheduler,
-            transport,
-            scratch,
-            changed,
-            Canary(ledger, lambda run: answering.fault_of(folder, ledger, run)),
-        )
-        yield _Open(folder, ledger, driver, Builds(folder, ledger, scheduler, transport, scratch), watch, log,
-                    transport, scratch)  # fmt: skip
+        canary = Canary(ledger, lambda run: answering.fault_of(folder, ledger, run))
+        builds = Builds(folder, ledger, scheduler, transport, scratch)
+        driver = Driver(folder, ledger, scheduler, transport, scratch, changed, canary, builds)
+        yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch)
 
 
 def _carry_out(folder: folders.CampaignFolder) -> int:

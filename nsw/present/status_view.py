@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.campaign.ledger import RunRow
+    from nsw.campaign.ledger import BuildRow, RunRow
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
@@ -53,6 +53,7 @@ def show_status(
     out.print(headline(counts) + (" (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""))
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
+    show_builds(out, head["builds"])
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
     rows = [run_cells(r) for r in runs] if everything else _in_short(runs)
@@ -64,6 +65,17 @@ def show_status(
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
+
+
+def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
+    """What is built for the runs, and where that stands."""
+    if builds:
+        rows = [
+            (b["id"], b["state"], b["attempt"] or None, seconds(b["seconds"]) if b["seconds"] is not None else None,
+             b["host"], b["reason"])
+            for b in builds
+        ]  # fmt: skip
+        out.print(table(None, ("build", "state", "attempt>", "took>", "host", "why"), rows, wide="why"))
 
 
 def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
@@ -133,4 +145,14 @@ def run_data(run: RunRow) -> dict[str, Any]:
         "state": str(run.state), "reason": run.reason, "attempt": run.attempt, "exit_code": run.exit_code,
         "host": run.host, "started": run.started, "ended": run.ended, "seconds": run.seconds, "job": run.job,
         "task": run.task, "gpus": run.gpus, "reading": str(run.reading), "params": run.params,
+    }  # fmt: skip
+
+
+def build_data(build: BuildRow) -> dict[str, Any]:
+    """A build as data."""
+    return {
+        "id": build.id, "command": build.command, "where": build.place, "state": str(build.state),
+        "reason": build.reason, "attempt": build.attempt, "exit_code": build.exit_code, "host": build.host,
+        "started": build.started, "ended": build.ended, "seconds": build.seconds, "job": build.job,
+        "gpus": build.gpus, "needed_by": list(build.needed_by),
     }  # fmt: skip

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _FIRST_S, _MOST_S = 2.0, 60.0  # between polls
 _SAY_AFTER_S = 600.0  # of polls that failed
 _ABSENT = 3  # polls in a row without a trace: lost
+_EACH = 10  # polls with a line for each task that waits, once a line for several did not say it all
 _STALE = 10  # polls in a row in which only the history still calls it alive: lost too
+_UNKNOWN = Answer(Phase.UNKNOWN)
 _FIND_MINUTES = 60 * 24 * 14
 _ARRIVES_S = 2.0  # a submission whose sbatch was killed may still be on its way to the controller
 
@@ -53,6 +55,9 @@ class _Pace:
         self.interval = _FIRST_S
         self.next = min(self.next, self.clock() + _FIRST_S)
 
+    def answered(self) -> None:
+        self.failing_since, self.said = None, False
+
     def asked(self, *, changed: bool) -> None:
         self.interval = _FIRST_S if changed else min(_MOST_S, self.interval * 2)
         self.next = self.clock() + self.interval * (0.8 + 0.4 * self.draw())
@@ -64,6 +69,7 @@ class _Memory:
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     absent: dict[tuple[str, int], int] = field(default_factory=dict)
+    each: int = 0  # how many polls more are to ask for a line for each task
 
 
 class BatchScheduler:
@@ -111,6 +117,7 @@ class BatchScheduler:
         self._throttles = Throttles(limits.in_flight, self._throttle)
         self._most: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
+        self._waited_for: float | None = None
 
     # --- what the loop asks -----------------------------------------------------------------------------
 
@@ -183,17 +190,17 @@ class BatchScheduler:
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """One squeue for all, sacct for those that it does not know."""
-        result = self._runner.run(slurm.queue_command([s.name for s in submissions]), timeout=60)
-        if result.returncode != 0 or result.timed_out:
-            return self._could_not_tell(submissions, result)
-        self._pace.failing_since, self._pace.said = None, False
-        told = _sorted_out(slurm.parse_queue(result.stdout), submissions)
+        lines, result = self._queue([s.name for s in submissions])
+        if lines is None:
+            self._unanswered(result)
+            return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
+        self._pace.answered()
+        told = _sorted_out(lines, submissions)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
         self._look_back([s for s in submissions if absent[s.name]], absent, told)
         self._explain(submissions, told)
-        changed = any(self._memory.answers.get(name) != answers for name, answers in told.items())
+        self._pace.asked(changed=self._moved(told))
         self._memory.answers = told
-        self._pace.asked(changed=changed)
         self._throttles.rebalance(submissions, told)
         return told
 
@@ -216,7 +223,10 @@ class BatchScheduler:
 
     def wait(self, seconds: float) -> None:
         """Sleep until it is time to ask, at most so long."""
-        self._sleep(max(0.01, min(seconds, self._pace.next - self._clock())))
+        left = self._pace.next - self._clock()
+        idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
+        self._waited_for = self._pace.next
+        self._sleep(seconds if idle else max(0.01, min(seconds, left)))
 
     # --- submitting -------------------------------------------------------------------------------------
 
@@ -239,6 +249,7 @@ class BatchScheduler:
             self._learn_room(len(submission.tasks), result)
             return
         if result.returncode == 0 or slurm.in_doubt(result):
+            self._pace.next = self._clock()  # it is looked up at once
             raise UnreachableError(CommandError(result, what="sbatch gave no job id").message)
         said, key, hint = slurm.refusal(result)
         raise RefusedError(f"sbatch refused the job: {said}", key=key, hint=hint)
@@ -259,11 +270,40 @@ class BatchScheduler:
 
     def _ask(self, argv: Sequence[str], what: str) -> CommandResult:
         try:
-            return self._runner.need(argv, timeout=120, what=what, retry=PATIENT)
+            result = self._runner.need(argv, timeout=120, what=what, retry=PATIENT)
         except CommandError as fault:
+            self._unanswered(fault.result)
             raise UnreachableError(fault.message, hint="`nsw resume` goes on when it answers again") from None
+        self._pace.answered()
+        return result
 
-    def _could_not_tell(self, submissions: Sequence[Submission], result: CommandResult) -> dict[str, dict[int, Answer]]:
+    def _queue(self, names: Sequence[str]) -> tuple[list[slurm.Line] | None, CommandResult]:
+        """What squeue says, None when it could not be asked: tasks that wait in one line where that says it all."""
+        if self._memory.each:
+            self._memory.each -= 1
+        else:
+            result = self._runner.run(slurm.queue_command(names), timeout=60)
+            failed = result.returncode != 0 or result.timed_out
+            lines = None if failed else slurm.parse_queue(result.stdout)
+            if lines is None or not any(line.vague for line in lines if line.name in names):
+                return lines, result
+            self._memory.each = _EACH
+        result = self._runner.run(slurm.queue_command(names, each=True), timeout=60)
+        failed = result.returncode != 0 or result.timed_out
+        return None if failed else slurm.parse_queue(result.stdout), result
+
+    def _moved(self, told: dict[str, dict[int, Answer]]) -> bool:
+        """Whether anything is in another phase than at the last poll; why it waits may change every minute."""
+        for name, answers in told.items():
+            before = self._memory.answers.get(name, {})
+            for task, answer in answers.items():
+                old = before.get(task)
+                if old is not answer and (old is None or (old.phase, old.never) != (answer.phase, answer.never)):
+                    return True
+        return False
+
+    def _unanswered(self, result: CommandResult) -> None:
+        """Nothing is known for now; after some minutes of that the user hears of it."""
         pace = self._pace
         pace.asked(changed=False)
         pace.failing_since = self._clock() if pace.failing_since is None else pace.failing_since
@@ -274,7 +314,6 @@ class BatchScheduler:
                 "the scheduler has not answered for some minutes. This may pass by itself, and it does not mean that"
                 f" jobs have failed; nsw goes on asking.\n{error.message}"
             )
-        return {s.name: dict.fromkeys(s.tasks, Answer(Phase.UNKNOWN)) for s in submissions}
 
     def _look_back(
         self, some: Sequence[Submission], absent: dict[str, list[int]], told: dict[str, dict[int, Answer]]
@@ -301,7 +340,7 @@ class BatchScheduler:
             return Answer(Phase.LOST, f"{who} not know its job any more")
         if polls >= _STALE:
             return Answer(Phase.LOST, "squeue does not know its job any more, though sacct never saw it end")
-        return Answer(Phase.UNKNOWN)
+        return _UNKNOWN
 
     def _explain(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
         """Look into the job's own output for what the state does not say: without cgroups, memory."""
@@ -335,9 +374,8 @@ def _sorted_out(lines: Iterable[slurm.Line], submissions: Iterable[Submission]) 
         if known is None or line.name != known[0].name:
             continue
         submission, native, tasks = known
-        if (line.index is None) != (native.offset is None):
-            continue
-        task = native.task(line.index, submission.tasks)
-        if task in tasks:
-            told[submission.name][task] = line.answer
+        answers = told[submission.name]
+        for task in native.tasks(line.indices, submission.tasks):
+            if task in tasks:
+                answers[task] = line.answer
     return told

@@ -45,6 +45,7 @@ def create(
                 parallel=limits.get("max_in_flight") or 1,
                 gpus=[] if replayed else detect(),
                 share_gpus=replayed,
+                login_shell=bool(site.get("login_shell")),
             )
         case "slurm":
             from nsw.schedulers.batch import BatchScheduler, Limits

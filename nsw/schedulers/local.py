@@ -35,6 +35,7 @@ class LocalScheduler:
         parallel: How many tasks at a time.
         gpus: The GPUs to claim from.
         share_gpus: Nothing here touches a GPU (the demo): claim none.
+        login_shell: Whether jobs start in a login shell.
     """
 
     batches = False
@@ -48,7 +49,9 @@ class LocalScheduler:
         parallel: int = 1,
         gpus: Sequence[gpu_claims.Gpu] = (),
         share_gpus: bool = False,
+        login_shell: bool = False,
     ) -> None:
+        self._bash = ("bash", "-l") if login_shell else ("bash",)
         self._jobs = folder / "jobs"
         self._parallel = max(1, parallel)
         self._gpus = list(gpus)
@@ -114,7 +117,7 @@ class LocalScheduler:
             environment = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken)}
             with (self._jobs / f"{submission.name}.log").open("ab") as log:
                 child = subprocess.Popen(
-                    ["bash", str(submission.script), str(submission.attempt), str(submission.tasks[0])],
+                    [*self._bash, str(submission.script), str(submission.attempt), str(submission.tasks[0])],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
+
+
 class Phase(StrEnum):
     """Where a task is, as far as its scheduler says. `GONE`: the scheduler knows nothing of it (any more).
 

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from nsw.recipe.units import format_duration
 from nsw.schedulers.model import Answer, Phase
-from nsw.schedulers.slurm_words import FULL, NOT_SENT, REASON_FAMILIES, REASONS, REFUSALS, STATES, TRANSIENT, Reason
+from nsw.schedulers.slurm_words import (
+    FULL,
+    NOT_SENT,
+    REASON_FAMILIES,
+    REASONS,
+    REFUSALS,
+    STATES,
+    TRANSIENT,
+    UNUSABLE,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,9 +32,10 @@ CLEARED = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCO
 KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 _UNIT = "\x1f"  # no state, reason or name of nsw's holds it
-_SQUEUE_FIELDS = ("%A", "%F", "%K", "%T", "%j", "%r")
-_SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList")
+_SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l")
+_SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
 _LONGEST_LIST = 500  # ids on one command line
+_SEVERAL = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
 _OF_SBATCH = re.compile("^(Batch job submission failed|allocation failure): ")  # the latter with --test-only
 _INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+\d+)?$")
 
@@ -47,19 +59,26 @@ class Native:
         match = re.fullmatch(r"(\d+)(?:/(\d+))?", text or "")
         return match and cls(int(match[1]), None if match[2] is None else int(match[2]))
 
-    def task(self, index: int | None, tasks: Sequence[int]) -> int:
-        """The task of an array index; of a single job its only one."""
-        return tasks[0] if self.offset is None or index is None else index + self.offset
+    def tasks(self, indices: Sequence[int] | None, tasks: Sequence[int]) -> Iterable[int]:
+        """The tasks of array indices; of a single job its only one. None of them when only one of both is an array."""
+        if self.offset is None or indices is None:
+            return tasks[:1] if self.offset is None and indices is None else ()
+        return [index + self.offset for index in indices]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One job or array task in the words of squeue or sacct; `index` is None for a job that is no array."""
+    """One job, or tasks of an array of which the same is true, in the words of squeue or sacct.
+
+    `indices` is None for a job that is no array. `vague`: of which tasks it speaks, or why each of them waits, does
+    not all stand there.
+    """
 
     job: int
-    index: int | None
+    indices: Sequence[int] | None
     name: str
     answer: Answer
+    vague: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +163,11 @@ def parse_submitted(stdout: str) -> int | None:
     return None
 
 
+def sign_of_life_command() -> list[str]:
+    """What every user may ask and costs little: the partitions' names."""
+    return ["sinfo", "--noheader", "--format=%P"]
+
+
 def test_command(script: str) -> list[str]:
     """Ask whether and when a script could run, without submitting it."""
     return ["sbatch", "--test-only", script, "1", "0"]
@@ -162,7 +186,7 @@ def is_full(result: CommandResult) -> bool:
 
 def not_sent(result: CommandResult) -> bool:
     """The command certainly did not reach the controller."""
-    return result.returncode == 127 or any(text in result.stderr for text in NOT_SENT)
+    return result.returncode == 127 or any(text in result.stderr for text in (*NOT_SENT, *UNUSABLE))
 
 
 def transient(result: CommandResult) -> bool:
@@ -177,21 +201,30 @@ def in_doubt(result: CommandResult) -> bool:
     return transient(result) or not_sent(result) or speechless or (killed and "sbatch: error" not in result.stderr)
 
 
+def complaints(result: CommandResult) -> list[str]:
+    """The lines in which a command said what is wrong, each once, without what they all begin with."""
+    lines = [re.sub(r"^sbatch: (error: |fatal: )?", "", line) for line in result.stderr.splitlines() if line.strip()]
+    return list(dict.fromkeys(_OF_SBATCH.sub("", line) for line in lines if not line.startswith('Try "')))
+
+
 def refusal(result: CommandResult) -> tuple[str, str | None, str | None]:
     """Why sbatch refused: its sentence, the key of `resources` that asks for it, what to do."""
-    lines = [re.sub(r"^sbatch: (error: )?", "", line) for line in result.stderr.splitlines() if line.strip()]
-    lines = [_OF_SBATCH.sub("", line) for line in lines if not line.startswith('Try "')]
-    said = "; ".join(dict.fromkeys(lines)) or f"exit status {result.returncode}, without a word"
+    said = "; ".join(complaints(result)) or f"exit status {result.returncode}, without a word"
     for known in REFUSALS:
         if known.text.lower() in said.lower():
             return said, known.key, known.hint
     return said, None, None
 
 
-def queue_command(names: Sequence[str] = ()) -> list[str]:
-    """One squeue for everything; of certain jobs only where they are few."""
+def queue_command(names: Sequence[str] = (), *, each: bool = False) -> list[str]:
+    """One squeue for everything; of certain jobs only where they are few.
+
+    Args:
+        names: The jobs' names.
+        each: A line for each task that waits; else those of an array share one.
+    """
     some = [f"--name={','.join(names)}"] if 0 < len(names) <= _LONGEST_LIST else []
-    return ["squeue", "--me", "-h", "-r", "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
+    return ["squeue", "--me", "-h", *(["-r"] if each else []), "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
 
 def parse_queue(stdout: str) -> list[Line]:
@@ -199,12 +232,17 @@ def parse_queue(stdout: str) -> list[Line]:
     found: list[Line] = []
     for text in stdout.splitlines():
         fields = text.split(_UNIT)
-        if len(fields) != len(_SQUEUE_FIELDS) or not fields[1].isdigit():
+        if len(fields) != len(_SQUEUE_FIELDS) or not fields[0].isdigit():
             continue
-        _, base, index, state, name, reason = fields
-        told = answer(state, reason)
-        indices = [int(index)] if index.isdigit() else [None] if index == "N/A" else parse_ranges(index.strip("[]"))
-        found += [Line(int(base), i, name, told) for i in indices]
+        base, index, state, name, reason, limit = fields
+        told = answer(state, reason, limit if state == "TIMEOUT" else "")
+        if index == "N/A":
+            found.append(Line(int(base), None, name, told))
+        elif index.isdigit():
+            found.append(Line(int(base), (int(index),), name, told))
+        else:  # cut short after 64 characters; of tasks that wait for different reasons all are named
+            vague = "..." in index or _SEVERAL.search(reason) is not None
+            found.append(Line(int(base), parse_ranges(index.strip("[]")), name, told, vague))
     return found
 
 
@@ -229,19 +267,18 @@ def parse_history(stdout: str) -> list[Line]:
         match = _INDEX.match(fields[0])
         if len(fields) != len(_SACCT_FIELDS) or match is None:
             continue
-        _, name, state, code, nodes = fields
+        _, name, state, code, nodes, limit = fields
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
-        told = answer(state, _exit_words(code) if state.startswith("FAILED") else "")
-        indices = _indices(match)
-        found += [Line(int(match["base"]), i, name, told) for i in indices]
+        told = answer(state, _exit_words(code) if state == "FAILED" else "", limit if state == "TIMEOUT" else "")
+        found.append(Line(int(match["base"]), _indices(match), name, told))
     return found
 
 
-def _indices(match: re.Match[str]) -> Sequence[int | None]:
+def _indices(match: re.Match[str]) -> Sequence[int] | None:
     if match["ranges"] is not None:
         return parse_ranges(match["ranges"])
-    return [None if match["index"] is None else int(match["index"])]
+    return None if match["index"] is None else (int(match["index"]),)
 
 
 def _exit_words(code: str) -> str:
@@ -253,15 +290,17 @@ def _exit_words(code: str) -> str:
     return f"exit status {status}"
 
 
-@lru_cache(maxsize=512)
-def answer(state: str, reason: str) -> Answer:
-    """What a state and a reason mean together. An unknown state is no statement."""
+@lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
+def answer(state: str, reason: str, limit: str = "") -> Answer:
+    """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement."""
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
     phase, ended = STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
     if phase is Phase.ENDED:
         more = why.sentence if why and reason not in {"NonZeroExitCode", "None", ""} else ""
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
+        if said is not None and (words := limit_words(limit)):
+            said = said.replace("its time limit", f"its time limit of {words}", 1)
         return Answer(phase, said, clean=word == "COMPLETED")
     if phase is Phase.QUEUED and word == "PENDING":
         if why is None:
@@ -271,9 +310,18 @@ def answer(state: str, reason: str) -> Answer:
     return Answer(phase, ended)
 
 
+def limit_words(limit: str) -> str | None:
+    """`1h30m` for Slurm's `1:30:00` or `01:30:00`; None for what is no time."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return format_duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
 def reason_of(text: str) -> Reason | None:
     """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`)."""
-    bare = text.strip("() ")
+    bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
     known = REASONS.get(bare) or REASONS.get(bare.split(",")[0].split(":")[0].strip())
     if known is not None:
         return known

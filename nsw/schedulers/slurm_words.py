@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsw.schedulers.model import Phase
+from nsw.schedulers.model import BY_ITSELF, Phase
 
 _Q, _R, _E = Phase.QUEUED, Phase.RUNNING, Phase.ENDED
 
@@ -27,7 +27,7 @@ STATES: dict[str, tuple[Phase, str | None]] = {
     "RESIZING": (_R, None),
     "EXPEDITING": (_Q, None),
     "COMPLETED": (_E, None),
-    "FAILED": (_E, "the job failed"),
+    "FAILED": (_E, BY_ITSELF),
     "TIMEOUT": (_E, "the job was over its time limit"),
     "CANCELLED": (_E, "the job was cancelled"),
     "NODE_FAIL": (_E, "a node of the job failed"),
@@ -186,6 +186,17 @@ FULL = (
     "MaxSubmitJobs",
     "temporarily unable to accept job",
     "Job/step already completing",
+)
+
+# the commands are there, and nothing to use them with
+UNUSABLE = (
+    "Could not establish a configuration source",
+    "Unable to process configuration file",
+    "Unable to establish control machine address",
+    "Unable to resolve",
+    "authentication error",
+    "Incompatible versions of client and server code",
+    "SlurmctldHost",
 )
 
 # nothing reached the controller: asking again is safe, even for sbatch

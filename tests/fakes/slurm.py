@@ -115,6 +115,7 @@ def sbatch_parser() -> Parser:
         "--reservation",
         "--open-mode",
         "--dependency",
+        "--kill-on-invalid-dep",
     ):
         parser.add_argument(option)
     for flag in ("--parsable", "--test-only", "--exclusive"):
@@ -161,6 +162,7 @@ def sbatch(argv: list[str]) -> None:
                 "comment": asked.comment,
                 "output": asked.output,
                 "throttle": throttle,
+                "after": asked.dependency,
                 "words": asked.words,
                 "squeue": True,
                 "sacct": True,
@@ -217,8 +219,9 @@ def run_task(job: dict[str, Any], index: int) -> int:
 
 def squeue(argv: list[str]) -> None:
     parser = Parser()
-    for flag in ("--me", "-h", "-r"):
+    for flag in ("--me", "-h"):
         parser.add_argument(flag, action="store_true", required=True)
+    parser.add_argument("-r", action="store_true")
     parser.add_argument("-t", choices=["all"], required=True)
     parser.add_argument("--name")
     parser.add_argument("-o", required=True)
@@ -227,17 +230,42 @@ def squeue(argv: list[str]) -> None:
     for job, folder in jobs():
         if not job["squeue"] or (names is not None and job["name"] not in names):
             continue
-        for index, task, _ in tasks(folder):
+        for index, task in listed(folder, job, each=asked.r):
             values = {
-                "%A": job["id"],
                 "%F": job["id"],
-                "%K": "N/A" if index < 0 else index,
+                "%K": index,
                 "%T": task["state"],
                 "%j": job["name"],
                 "%r": task["reason"],
                 "%k": job["comment"],
+                "%l": "2:00",
             }
             print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
+
+
+def listed(folder: Path, job: dict[str, Any], *, each: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """As squeue names tasks; without -r those of an array that wait in one line, cut short, with all their reasons."""
+    waiting: list[tuple[int, dict[str, Any]]] = []
+    for index, task, _ in tasks(folder):
+        if index >= 0 and task["state"] == "PENDING" and not each:
+            waiting.append((index, task))
+        else:
+            yield "N/A" if index < 0 else str(index), task
+    if waiting:
+        text = spans([index for index, _ in waiting])
+        text = text if len(text) <= 64 else text[:61] + "..."
+        reasons = ",".join(dict.fromkeys(task["reason"] for _, task in waiting))
+        yield text + (f"%{job['throttle']}" if job["throttle"] else ""), {"state": "PENDING", "reason": reasons}
+
+
+def spans(found: list[int]) -> str:
+    parts: list[list[int]] = []
+    for number in found:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 def sacct(argv: list[str]) -> None:
@@ -268,6 +296,7 @@ def sacct(argv: list[str]) -> None:
                 "State": task["state"],
                 "ExitCode": task["exit"],
                 "NodeList": "n1",
+                "Timelimit": "00:02:00",
             }
             print(asked.delimiter.join(values[field] for field in asked.o.split(",")))
 

@@ -151,47 +151,73 @@ def test_squeues_lines_become_answers_and_other_lines_do_not():
     found = slurm.parse_queue(
         units(
             "Message of the day | x",
-            "13|10|0|RUNNING|nsw-abc|None",
-            "10|10|3|PENDING|nsw-abc|JobArrayTaskLimit",
-            "12|12|N/A|COMPLETED|nsw-def|None",
-            "14|14|[5-7%2]|PENDING|nsw-x|Priority",
+            "10|0|RUNNING|nsw-abc|None|2:00",
+            "10|3|PENDING|nsw-abc|JobArrayTaskLimit|2:00",
+            "12|N/A|COMPLETED|nsw-def|None|2:00",
+            "14|[5-7%2]|PENDING|nsw-x|Priority|2:00",
+            "15|5-7,9%2|PENDING|nsw-x|Priority|2:00",
         )
     )
-    assert [(line.job, line.index, line.answer.phase) for line in found] == [
-        (10, 0, Phase.RUNNING),
-        (10, 3, Phase.QUEUED),
+    assert [(line.job, line.indices, line.answer.phase) for line in found] == [
+        (10, (0,), Phase.RUNNING),
+        (10, (3,), Phase.QUEUED),
         (12, None, Phase.ENDED),
-        (14, 5, Phase.QUEUED),
-        (14, 6, Phase.QUEUED),
-        (14, 7, Phase.QUEUED),
+        (14, [5, 6, 7], Phase.QUEUED),
+        (15, [5, 6, 7, 9], Phase.QUEUED),
     ]
     assert "campaign's limit" in (found[1].answer.reason or "")
+    assert not any(line.vague for line in found)
+
+
+@pytest.mark.parametrize(
+    ("indices", "reason", "vague"),
+    [
+        ("0-9,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56...%4", "Priority", True),
+        ("0-2,4-9%2", "JobHeldUser,JobHeldAdmin", True),
+        ("0-2,4-9%2", "ReqNodeNotAvail, UnavailableNodes:n[1-2]", False),
+        ("0-2,4-9%2", "ReqNodeNotAvail,_UnavailableNodes:n[1-2]", False),
+        ("7", "JobHeldUser,JobHeldAdmin", False),
+    ],
+)
+def test_a_line_for_several_tasks_that_does_not_say_it_all_is_vague(indices, reason, vague):
+    (line,) = slurm.parse_queue(units(f"10|{indices}|PENDING|nsw-abc|{reason}|2:00"))
+    assert line.vague is vague
 
 
 def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
     found = slurm.parse_history(
         units(
-            "10_0|nsw-abc|COMPLETED|0:0|n1",
-            "10_[2-3%2]|nsw-abc|PENDING|0:0|None assigned",
-            "11|nsw-abc|CANCELLED by 1000|0:0|n1",
-            "12|nsw-abc|FAILED|1:0|None assigned",
-            "13|nsw-abc|FAILED|0:53|n1",
-            "14|nsw-abc|FAILED|0:11|n1",
-            "15.batch|nsw-abc|FAILED|0:11|n1",
+            "10_0|nsw-abc|COMPLETED|0:0|n1|00:02:00",
+            "10_[2-3%2]|nsw-abc|PENDING|0:0|None assigned|00:02:00",
+            "11|nsw-abc|CANCELLED by 1000|0:0|n1|00:02:00",
+            "12|nsw-abc|FAILED|1:0|None assigned|00:02:00",
+            "13|nsw-abc|FAILED|0:53|n1|00:02:00",
+            "14|nsw-abc|FAILED|0:11|n1|00:02:00",
+            "15.batch|nsw-abc|FAILED|0:11|n1|00:02:00",
+            "16|nsw-abc|TIMEOUT|0:0|n1|1-06:00:30",
         )
     )
-    assert [(line.job, line.index) for line in found] == [
-        (10, 0),
-        (10, 2),
-        (10, 3),
+    assert [(line.job, line.indices) for line in found] == [
+        (10, (0,)),
+        (10, [2, 3]),
         (11, None),
         (13, None),
         (14, None),
+        (16, None),
     ]
     assert found[0].answer.clean
-    assert found[3].answer.reason == "the job was cancelled"
-    assert "output folder" in (found[4].answer.reason or "")
-    assert "signal 11" in (found[5].answer.reason or "")
+    assert found[2].answer.reason == "the job was cancelled"
+    assert "output folder" in (found[3].answer.reason or "")
+    assert "signal 11" in (found[4].answer.reason or "")
+    assert found[5].answer.reason == "the job was over its time limit of 1d6h30s"
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [("2:00", "2m"), ("00:02:00", "2m"), ("1:30:00", "1h30m"), ("1-00:00:00", "1d"), ("UNLIMITED", None), ("", None)],
+)
+def test_a_time_limit_in_words(limit, words):
+    assert slurm.limit_words(limit) == words
 
 
 @given(st.text(), st.text())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger import Ledger, State
 
 from .test_campaign import campaign, nsw_words, states, wait_until
 
@@ -70,6 +70,8 @@ def test_a_build_in_a_job_is_done_once_before_all_runs(cluster):
     assert built.endswith("gpus=")
     assert lines(cluster.work / "ran") == ["x 1", "x 1", "x 2", "x 2"]
     assert len(submitted(cluster)) == 3  # the build and two arrays of two
+    (shown,) = json.loads(cluster.nsw("status", "--root", "campaigns", "--json").stdout)["builds"]
+    assert (shown["id"], shown["state"], shown["attempt"], shown["exit_code"]) == ("build", "done", 1, 0)
 
 
 def test_each_value_that_the_build_uses_is_built_in_a_folder_of_its_own(cluster):
@@ -94,7 +96,13 @@ def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be
     assert "  | prog.cu(3): error: no such thing" in done.stderr
     assert states(cluster) == {"failed": 4}
     with Ledger(campaign(cluster) / "campaign.db", read_only=True) as ledger:
-        assert {r.reason for r in ledger.runs()} == {"its build failed: prog.cu(3): error: no such thing"}
+        (reason,) = {r.reason for r in ledger.runs()}
+    assert reason == (
+        "its build failed: exit status 2: prog.cu(3): error: no such thing; `nsw logs build` shows what it said"
+    )
+    shown = cluster.nsw("logs", "build", "--root", "campaigns").stdout
+    assert "build: failed, exit status 2" in shown
+    assert shown.index("compiling") < shown.index("prog.cu(3): error: no such thing")
     assert not (cluster.work / "ran").exists()
     assert cluster.run("squeue", "--me", "-h", "-t", "pending,running").stdout == ""
     (cluster.work / "mended").touch()
@@ -133,8 +141,8 @@ def reached(place: Real, moment: str) -> bool:
     if moment == "running":
         return bool(list(place.work.glob("campaigns/*/scratch/runs/build/attempt-1/claim")))
     with Ledger(ledgers[0], read_only=True) as ledger:
-        known = json.loads(ledger.meta("build built-build") or "null")
-    return known is not None and (moment == "intent" or known["native"] is not None)
+        (build,) = ledger.builds()
+    return build.state in {State.SUBMITTED, State.QUEUED} or (moment == "intent" and build.state is State.INTENT)
 
 
 def test_a_cancelled_campaign_leaves_no_build(cluster):

@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.ledger import AT_A_TIME, Ledger, State
@@ -50,8 +51,10 @@ class Campaign:
         clock = self.clock
         self.scheduler = BatchScheduler(LocalTransport(), self.scratch, self.folder.id, self.limits,
                                         clock=clock, sleep=clock.sleep, draw=lambda: 0.5)  # fmt: skip
-        canary = Canary(self.ledger, self.fault)
-        self.driver = Driver(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, canary=canary)
+        place = (self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch)
+        self.told, self.builds = [], Builds(*place)
+        self.driver = Driver(*place, self.told.extend, Canary(self.ledger, self.fault), self.builds)
+        self.builds.prepare()
         self.driver.recover()
 
     def rounds(self, number=1):
@@ -267,8 +270,8 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     fake.set(1, -1, "TIMEOUT")
     it.rounds()
     assert it.states == ["done", "failed", "failed"]
-    assert it.run(2).reason == "its job ended in the middle of this run (the job was over its time limit)"
-    assert it.run(3).reason == "its job ended before this run began (the job was over its time limit)"
+    assert it.run(2).reason == "the job was over its time limit of 2m in the middle of this run"
+    assert it.run(3).reason == "the job was over its time limit of 2m before this run began"
     it.retry()
     it.rounds()
     fake.execute(2)

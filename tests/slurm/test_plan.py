@@ -95,4 +95,4 @@ def test_a_cluster_that_does_not_answer_is_a_warning(cluster):
     nsw = (sys.executable, "-m", "nsw", "plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
     done = cluster.run("env", "PATH=/nonexistent", *nsw)
     assert done.returncode == 0, done.stderr
-    assert "could not tell" in " ".join(done.stdout.split())
+    assert "could not be asked" in " ".join(done.stdout.split())
