@@ -27,8 +27,9 @@ sys.path.insert(0, str(ROOT))
 from nsw import __version__  # noqa: E402  after the path
 from tests.slurm import places  # noqa: E402
 
-DONE, WAITING, WATCHED_S = 1000, 10_000, 120
-SETTLED = 6  # polls after which they are a minute apart
+DONE, WAITING = 1000, 10_000
+SETTLED_S = 45.0  # between two polls: they are as far apart as they get, a minute more or less
+WATCHED = 4  # spans from one poll to the next
 WANTED = "wanted: at most 2 sbatch, one squeue a round, 5 ms a run; while 10,000 wait 500 MB and 1 % of a core"
 # CPU ms a run, scheduler calls for 200 trivial jobs; each peer's own way on one machine
 PEERS = (
@@ -122,35 +123,60 @@ def done_runs(place: Place) -> str:
 
 
 def waiting_runs(place: Place) -> str:
+    """Whole spans between polls, once these are as far apart as they get: each holds one poll and its minute."""
     process = place.start(words(place, WAITING, held=True))
     try:
-        while not list((place.work / f"campaigns-{WAITING}").glob("[!.]*/campaign.db")) or not submitted(place):
-            assert process.poll() is None, process.communicate()[1][-2000:]
-            time.sleep(0.5)
-        while calls(place, WAITING)["squeue"] < SETTLED:
-            time.sleep(0.5)
-        before, start = cpu_of(process.pid), time.monotonic()
-        asked_before = calls(place, WAITING).get("squeue", 0)
-        time.sleep(WATCHED_S)
-        share = (cpu_of(process.pid) - before) / (time.monotonic() - start)
+        last = next_poll(place, process, 0)
+        while (now := next_poll(place, process, last.polls)).at - last.at < SETTLED_S:
+            last = now
+        spans: list[tuple[float, float]] = []
+        for _ in range(WATCHED):
+            last, now = now, next_poll(place, process, now.polls)
+            took = now.at - last.at
+            spans.append(((now.own - last.own) / took * 100, (now.children - last.children) / took * 100))
         memory = peak_of(process.pid)
-        polls = calls(place, WAITING).get("squeue", 0) - asked_before
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
         if place.real is not None:
             place.real.run("scancel", "--me")
-    head = f"{place.name:18} {WAITING:>6} waiting {WATCHED_S:7.1f} s"
-    return f"{head}  {share * 100:6.2f} % of a core   {memory:5.0f} MB  {polls} squeue"
+    own, children = sorted(o for o, _ in spans), min(c for _, c in spans)
+    head = f"{place.name:18} {WAITING:>6} waiting, a poll a minute"
+    return (
+        f"{head}  {own[0]:5.2f} to {own[-1]:.2f} % of a core in {WATCHED} minutes, its squeue {children:.2f} %"
+        f"   {memory:4.0f} MB"
+    )
 
 
-def submitted(place: Place) -> bool:
-    return calls(place, WAITING).get("squeue", 0) > 0
+@dataclass(frozen=True)
+class Moment:
+    """Just after a poll: how many there were, when, and the CPU seconds used until then."""
+
+    polls: int
+    at: float
+    own: float
+    children: float
 
 
-def cpu_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def next_poll(place: Place, process: subprocess.Popen[str], polls: int) -> Moment:
+    """When squeue was asked once more, and that is written down."""
+    while (asked := squeues(place)) <= polls:
+        assert process.poll() is None, process.communicate()[1][-2000:]
+        time.sleep(0.5)
+    return Moment(asked, time.monotonic(), *cpu_of(process.pid))
+
+
+def squeues(place: Place) -> int:
+    if not list((place.work / f"campaigns-{WAITING}").glob("[!.]*/campaign.db")):
+        return 0
+    return calls(place, WAITING).get("squeue", 0)
+
+
+def cpu_of(pid: int) -> tuple[float, float]:
+    """Seconds of the process, and of the commands that it waited for."""
+    ticks = [int(x) for x in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
+    second = os.sysconf("SC_CLK_TCK")
+    return sum(ticks[:2]) / second, sum(ticks[2:]) / second
 
 
 def peak_of(pid: int) -> float:

@@ -11,14 +11,13 @@ from nsw.recipe.units import format_duration
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.slurm_words import (
     FULL,
+    HELD,
     NOT_SENT,
-    REASON_FAMILIES,
-    REASONS,
     REFUSALS,
     STATES,
     TRANSIENT,
     UNUSABLE,
-    Reason,
+    reason_of,
 )
 
 if TYPE_CHECKING:
@@ -302,11 +301,11 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)
         return Answer(phase, said, clean=word == "COMPLETED")
-    if phase is Phase.QUEUED and word == "PENDING":
-        if why is None:
-            return Answer(phase)
+    if word in HELD:
+        return Answer(phase, f"{ended} ({word}); {HELD[word]}", never=True)
+    if word == "PENDING" and why is not None:
         said = f"{why.sentence} ({reason})" if why.sentence else None
-        return Answer(phase, said, never=why.never, may_run=why.may_run)
+        return Answer(phase, f"{said}; {why.todo}" if why.todo else said, never=why.never, may_run=why.may_run)
     return Answer(phase, ended)
 
 
@@ -317,18 +316,6 @@ def limit_words(limit: str) -> str | None:
         return None
     days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
     return format_duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def reason_of(text: str) -> Reason | None:
-    """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`)."""
-    bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
-    known = REASONS.get(bare) or REASONS.get(bare.split(",")[0].split(":")[0].strip())
-    if known is not None:
-        return known
-    for beginning, family in REASON_FAMILIES:
-        if bare.startswith(beginning):
-            return family
-    return Reason(bare) if bare else None
 
 
 def facts_command() -> list[str]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from nsw.schedulers.model import BY_ITSELF, Phase
 
+_RELEASE = "`scontrol release JOB` would have let it go; `nsw retry` submits it again"
+# states in which a job waits until somebody lets it go, with what to do
+HELD = {
+    "REQUEUE_HOLD": _RELEASE,
+    "SPECIAL_EXIT": _RELEASE,
+    "RESV_DEL_HOLD": "name another one, or none, in resources.reservation",
+}
 _Q, _R, _E = Phase.QUEUED, Phase.RUNNING, Phase.ENDED
 
 # state -> phase and, of an end that was not good, a sentence
@@ -16,7 +24,7 @@ STATES: dict[str, tuple[Phase, str | None]] = {
     "REQUEUE_FED": (_Q, "put back into the queue by the federation"),
     "REQUEUE_HOLD": (_Q, "put back into the queue and held"),
     "SPECIAL_EXIT": (_Q, "put back into the queue and held, after a special exit"),
-    "RESV_DEL_HOLD": (_Q, "held: its reservation was deleted"),
+    "RESV_DEL_HOLD": (_Q, "its reservation was deleted, and Slurm holds it"),
     "POWER_UP_NODE": (_Q, "its nodes are being powered up"),
     "RUNNING": (_R, None),
     "COMPLETING": (_R, None),  # its processes may still write
@@ -43,56 +51,80 @@ STATES: dict[str, tuple[Phase, str | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job waits: a sentence, whether it will wait for ever, whether an earlier launch may run all the same."""
+    """Why a job waits: a sentence, and of one that will wait for ever what to do.
+
+    `may_run`: an earlier launch of it may run all the same.
+    """
 
     sentence: str
-    never: bool = False
+    todo: str | None = None
     may_run: bool = False
 
+    @property
+    def never(self) -> bool:
+        """Whether it will wait for ever if nobody does anything."""
+        return self.todo is not None
 
-def _never(sentence: str) -> Reason:
-    return Reason(sentence, never=True)
 
+_SMALLER = "ask for less in the recipe's resources"
+_OTHER_ACCOUNT = "name another account or qos, or ask the site for more"
 
 REASONS: dict[str, Reason] = {
     "Priority": Reason("others in the queue come first"),
     "Resources": Reason("waits for free nodes"),
     "Dependency": Reason("waits for the job that it depends on"),
-    "DependencyNeverSatisfied": _never("the job that it depends on can no longer end as needed"),
+    "DependencyNeverSatisfied": Reason(
+        "the job that it depends on can no longer end as needed", "see why that one failed, then `nsw retry`"
+    ),
     "BeginTime": Reason("its begin time lies ahead (after a requeue Slurm waits two minutes)"),
     "Licenses": Reason("waits for a licence"),
+    "ReservationLicenses": Reason("the licences it needs are reserved"),
     "Cleaning": Reason("its earlier try is being cleaned up"),
     "Prolog": Reason("its prolog runs"),
     "Reservation": Reason("waits for its reservation to begin"),
-    "ReservationDeleted": _never("its reservation was deleted"),
-    "InvalidAccount": _never("its account is not valid any more"),
-    "InvalidQOS": _never("its QOS is not valid any more"),
+    "ReservationDeleted": Reason("its reservation was deleted", "name another one, or none, in resources.reservation"),
+    "InvalidAccount": Reason("its account is not valid any more", "name another one in resources.account"),
+    "InvalidQOS": Reason("its QOS is not valid any more", "name another one in resources.qos"),
     "JobHeldUser": Reason("held by the user: `scontrol release JOB` lets it go"),
-    "JobHeldAdmin": Reason("held by an administrator"),
-    "job requeued in held state": _never("put back into the queue and held: `scontrol release JOB` lets it go"),
+    "JobHeldAdmin": Reason("held by an administrator, who can say why"),
+    "JobHoldMaxRequeue": Reason("put back into the queue too often, and held", _RELEASE),
+    "job requeued in held state": Reason("put back into the queue and held", _RELEASE),
     "launch failed requeued held": Reason(
-        "its launch failed, and Slurm holds it until an administrator looks at the node", never=True, may_run=True
+        "its launch failed, and Slurm holds it until an administrator looks at the node",
+        "tell the site; `nsw retry` tries other nodes", may_run=True,
     ),
     "JobArrayTaskLimit": Reason("waits for other tasks of its array (the campaign's limit)"),
-    "MaxJobsPerAccount": Reason("the account's limit of running jobs is reached"),
     "NodeDown": Reason("a node that it needs is down"),
     "ReqNodeNotAvail": Reason("a node that it needs is down, drained or reserved"),
     "NonZeroExitCode": Reason("it ended with a non-zero exit status"),
     "PartitionDown": Reason("its partition is down"),
     "PartitionInactive": Reason("its partition takes no jobs now"),
-    "PartitionConfig": _never("the partition does not allow such a job"),
-    "PartitionNodeLimit": _never("it asks for more nodes than its partition has or allows"),
-    "PartitionTimeLimit": _never("it asks for more time than its partition allows"),
-    "AccountNotAllowed": _never("its account is not allowed in this partition"),
-    "QOSNotAllowed": _never("its QOS is not allowed in this partition or for this account"),
-    "BadConstraints": _never("no node satisfies what it asks for"),
+    "PartitionConfig": Reason(
+        "the partition does not allow such a job", "`scontrol show partition` says what it allows"
+    ),
+    "PartitionNodeLimit": Reason("it asks for more nodes than its partition has or allows", "lower resources.nodes"),
+    "PartitionTimeLimit": Reason("it asks for more time than its partition allows", "lower resources.time"),
+    "AccountNotAllowed": Reason("its account is not allowed in this partition", "name another partition or account"),
+    "QOSNotAllowed": Reason(
+        "its QOS is not allowed in this partition or for this account", "name another qos, partition or account"
+    ),
+    "BadConstraints": Reason("no node satisfies what it asks for", "`sinfo -o '%N %f %G'` lists what nodes have"),
+    "MaxMemPerLimit": Reason("it asks for more memory than the site allows a CPU or node", "lower resources.memory"),
+    "DeadLine": Reason("it cannot end before its deadline", "move the deadline, or lower resources.time"),
     "FrontEndDown": Reason("the front end is down"),
     "BlockMaxError": Reason("too many blocks failed on its nodes"),
     "BlockFreeAction": Reason("its blocks are being freed"),
-    "DeadLine": _never("it cannot end before its deadline"),
+    "BurstBufferResources": Reason("waits for room in the burst buffer"),
+    "BurstBufferStageIn": Reason("its files are being brought into the burst buffer"),
+    "BurstBufferOperation": Reason(
+        "an operation of the burst buffer failed for it, and Slurm holds it", "see resources.extra; then `nsw retry`"
+    ),
     "FedJobLock": Reason("waits for the federation"),
     "SchedDefer": Reason("the scheduler is set to look at it later"),
-    "ReservationLicenses": Reason("the licences it needs are reserved"),
+    "PowerNotAvail": Reason("waits for power"),
+    "PowerReserved": Reason("the power it needs is reserved"),
+    "MaxPoweredUpNodes": Reason("as many nodes are powered up as may be"),
+    "MpiPortsBusy": Reason("waits for free MPI ports"),
     "NodesBusy": Reason("its nodes are busy"),
     "WaitingForScheduling": Reason("the scheduler has not looked at it yet"),
     "None": Reason(""),
@@ -104,42 +136,64 @@ REASONS: dict[str, Reason] = {
     "RaisedSignal": Reason("a signal ended it"),
     "NodeFail": Reason("a node failed"),
     "Preempted": Reason("it was preempted"),
-    "AssocGrpCPUMinutesLimit": _never("the account has used up its CPU minutes"),
-    "AssocGrpGRESMinutes": _never("the account has used up its GPU minutes"),
-    "AssocGrpMemMinutes": _never("the account has used up its memory minutes"),
-    "AssocGrpBillingMinutes": _never("the account has used up its billing units"),
-    "AssocGrpNodeMinutes": _never("the account has used up its node minutes"),
-    "AssocMaxCpuMinutesPerJobLimit": _never("it may use more CPU minutes than the account allows a job"),
-    "AssocMaxWallDurationPerJobLimit": _never("it asks for more time than the account allows a job"),
-    "AssocMaxCpuPerJobLimit": _never("it asks for more CPUs than the account allows a job"),
-    "AssocMaxNodePerJobLimit": _never("it asks for more nodes than the account allows a job"),
-    "AssocMaxGRESPerJob": _never("it asks for more GPUs than the account allows a job"),
-    "AssocMaxMemPerJob": _never("it asks for more memory than the account allows a job"),
-    "QOSGrpCPUMinutesLimit": _never("the QOS has used up its CPU minutes"),
-    "QOSGrpGRESMinutes": _never("the QOS has used up its GPU minutes"),
-    "QOSGrpBillingMinutes": _never("the QOS has used up its billing units"),
-    "QOSMaxCpuMinutesPerJobLimit": _never("it may use more CPU minutes than the QOS allows a job"),
-    "QOSMaxWallDurationPerJobLimit": _never("it asks for more time than the QOS allows"),
-    "QOSMaxCpuPerJobLimit": _never("it asks for more CPUs than the QOS allows a job"),
-    "QOSMaxNodePerJobLimit": _never("it asks for more nodes than the QOS allows a job"),
-    "QOSMaxGRESPerJob": _never("it asks for more GPUs than the QOS allows a job"),
-    "QOSMaxMemoryPerJob": _never("it asks for more memory than the QOS allows a job"),
-    "QOSMinGRES": _never("it asks for fewer GPUs than the QOS wants"),
-    "QOSMinCpuNotSatisfied": _never("it asks for fewer CPUs than the QOS wants"),
+    "AccountingPolicy": Reason("a rule of the accounting holds it for now"),
     "QOSUsageThreshold": Reason("the QOS's usage threshold is passed"),
 }  # fmt: skip
 
-# families that Slurm has dozens of: what begins so is a limit that others' ends free again
-REASON_FAMILIES: tuple[tuple[str, Reason], ...] = (
-    ("AssocGrp", Reason("a limit of the account is reached; it goes on when other jobs of it end")),
-    ("AssocMax", Reason("a limit of your account's association is reached")),
-    ("QOSGrp", Reason("a limit of the QOS is reached; it goes on when other jobs of it end")),
-    ("QOSMax", Reason("a limit of the QOS for a user is reached; it goes on when your other jobs end")),
-    ("ReqNodeNotAvail", REASONS["ReqNodeNotAvail"]),
-    ("Nodes required for job are DOWN", REASONS["ReqNodeNotAvail"]),
-    ("launch failed requeued held", REASONS["launch failed requeued held"]),
-    ("RaisedSignal", REASONS["RaisedSignal"]),
-)
+# how a resource is called in a reason -> how it is asked for, what its minutes are called
+_WHAT = {
+    "CPU": ("CPUs", "CPU"), "Cpu": ("CPUs", "CPU"), "GRES": ("GPUs", "GPU"), "Mem": ("memory", "memory"),
+    "Memory": ("memory", "memory"), "Node": ("nodes", "node"), "License": ("licences", "licence"),
+    "BB": ("burst buffer", "burst buffer"), "Billing": ("billing units", "billing"), "Energy": ("energy", "energy"),
+    "Unknown": ("of a resource", "resource"),
+}  # fmt: skip
+_WHO = {"Assoc": "account", "QOS": "QOS"}
+_ANY = rf"(?P<what>{'|'.join(_WHAT)})"
+_OF = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_ANY}"
+_ENDS = "it goes on when other jobs of it end"
+_YOURS = "it goes on when your other jobs end"
+
+# families of which Slurm has dozens: what stands in braces comes from the reason's name; the first that fits counts
+_FAMILIES: tuple[tuple[str, str, str | None], ...] = (
+    (rf"{_OF}RunMinutes\w*", "the running jobs of the {who} have claimed its {unit} minutes; " + _ENDS, None),
+    (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),
+    (rf"{_OF}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
+    (r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit", "it asks for more time than the {who} allows a job",
+     "lower resources.time"),
+    (rf"{_OF}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
+    (rf"{_OF}Per(?P<one>Job|Node)(Limit)?", "it asks for more {what} than the {who} allows a {one}", _SMALLER),
+    (rf"QOSMin{_ANY}\w*", "the QOS wants jobs that ask for more {what}", "ask for more, or name another qos"),
+    (r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount", "a limit of the account is reached; " + _ENDS, None),
+    (r"AssocMax\w+", "a limit of your account's association is reached; " + _YOURS, None),
+    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _ENDS, None),
+    (r"QOSMax\w+|QOS(Job|Resource|Time)Limit", "a limit of the QOS for a user is reached; " + _YOURS, None),
+)  # fmt: skip
+
+# sentences that go on with what differs
+_BEGINNINGS = {
+    "ReqNodeNotAvail": "ReqNodeNotAvail",
+    "Nodes required for job are DOWN": "ReqNodeNotAvail",
+    "launch failed requeued held": "launch failed requeued held",
+    "RaisedSignal": "RaisedSignal",
+}
+
+
+def reason_of(text: str) -> Reason | None:
+    """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`); None for an empty one."""
+    bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
+    known = REASONS.get(bare) or REASONS.get(bare.split(",")[0].split(":")[0].strip())
+    if known is not None:
+        return known
+    for beginning, name in _BEGINNINGS.items():
+        if bare.startswith(beginning):
+            return REASONS[name]
+    for pattern, sentence, todo in _FAMILIES:
+        if match := re.fullmatch(pattern, bare):
+            found = match.groupdict()
+            what, unit = _WHAT.get(found.get("what") or "", ("", ""))
+            who, one = _WHO.get(found.get("who") or "", ""), (found.get("one") or "").lower()
+            return Reason(sentence.format(who=who, what=what, unit=unit, one=one), todo)
+    return Reason(bare) if bare else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 import os
 import random
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,36 @@ def test_an_earlier_attempts_output_is_kept_aside(road):
     road.nsw("retry")
     kept = sorted(p.relative_to(road.campaign / "reports").parts[1:] for p in road.campaign.glob("reports/**/stdout"))
     assert kept == [("attempt-1", "stdout"), ("stdout",)]
+
+
+def test_how_many_run_at_a_time_is_changed_while_they_run(road):
+    text = (
+        HEAD
+        + f"""repeats: 5
+app: {{command: "echo $PWD >> '{road.home}/done.txt'; until [ -e '{road.home}/go' ]; do sleep 0.02; done"}}
+"""
+    )
+    nsw = road.start("run", str(road.recipe(text)), "--site", "one")
+    wait_until(lambda: len(executions(road)) == 1)
+    done = road.nsw("throttle", "3")
+    assert "3 tasks at a time; 5 runs not over" in done.stdout
+    assert "nsw resume" not in done.stderr
+    wait_until(lambda: len(executions(road)) == 3)
+    wait_until(lambda: road.status()["counts"] == {"submitted": 2, "running": 1, "planned": 2}
+               or road.status()["counts"] == {"running": 3, "planned": 2})  # fmt: skip
+    (road.home / "go").touch()
+    _, err = nsw.communicate(timeout=60)
+    assert nsw.returncode == 0, err
+    assert len(executions(road)) == 5
+
+
+def test_a_campaign_of_an_older_nsw_is_refused_with_what_to_do(road):
+    assert road.run(counting(road, 1)).returncode == 0
+    (file,) = road.root.glob("[!.]*/campaign.db")
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA user_version = 1")
+    done = road.nsw("status")
+    assert done.returncode == 2
+    assert "was written by an older nsw (state version 1; this one knows 2)" in done.stderr
+    assert "recipe.lock.yaml" in done.stderr
+    assert road.nsw("ls").returncode == 0

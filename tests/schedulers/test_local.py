@@ -13,9 +13,11 @@ import pytest
 
 from nsw.errors import RefusedError
 from nsw.schedulers import gpus
+from nsw.schedulers.create import create
 from nsw.schedulers.gpus import Gpu
 from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Phase, Submission
+from nsw.transport.local import LocalTransport
 
 FOUR = [Gpu(str(n), "H200", f"GPU-{n:08d}-aaaa") for n in range(4)]
 DEADLINE_S = 30
@@ -370,3 +372,17 @@ def test_more_gpus_than_there_are_is_refused_and_not_waited_for(local, work):
         scheduler.submit(task(work, "t", HOLDS, gpus=3))
     with pytest.raises(RefusedError, match=r"1 GPU asked.* give none"):
         local().submit(task(work, "t", HOLDS, gpus=1))
+
+
+@pytest.mark.parametrize("login", [False, True])
+def test_a_job_starts_in_a_login_shell_where_the_site_says_so(local, work, monkeypatch, login):
+    home = work / "home"
+    home.mkdir()
+    (home / ".bash_profile").write_text("export FROM_PROFILE=yes\n")
+    monkeypatch.setenv("HOME", str(home))
+    site = {"login_shell": login, "limits": {"max_in_flight": 1}}
+    scheduler = create(site, LocalTransport(), str(work), "c")
+    one = task(work, "t", 'echo "${FROM_PROFILE:-no}" > $0.gpus')
+    scheduler.submit(one)
+    assert told(one) == ("yes" if login else "no")
+    wait_until(lambda: phase(scheduler, one) is Phase.GONE)

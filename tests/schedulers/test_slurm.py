@@ -10,7 +10,7 @@ from nsw.errors import CommandResult
 from nsw.schedulers import slurm
 from nsw.schedulers.model import Phase, Submission
 from nsw.schedulers.slurm import Native
-from nsw.schedulers.slurm_words import REASONS, STATES
+from nsw.schedulers.slurm_words import STATES
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
 
@@ -147,6 +147,20 @@ def test_faults_of_the_moment_are_known(stderr):
     assert slurm.transient(result(stderr))
 
 
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "sbatch: error: fetch_config: DNS SRV lookup failed\nsbatch: fatal: Could not establish a configuration source",
+        'sbatch: error: Parse error in file slurm.conf line 1: "x"\nsbatch: fatal: Unable to process configuration file',
+        'sbatch: error: slurm_set_addr: Unable to resolve "nohost"\nallocation failure: No error',
+        "sbatch: error: If munged is up, restart with --num-threads=10\nallocation failure: Protocol authentication error",
+    ],
+)
+def test_commands_that_have_no_slurm_to_speak_to_refuse_nothing(stderr):
+    assert slurm.not_sent(result(stderr))
+    assert slurm.in_doubt(result(stderr))
+
+
 def test_squeues_lines_become_answers_and_other_lines_do_not():
     found = slurm.parse_queue(
         units(
@@ -260,7 +274,11 @@ def test_states_mean(state, phase):
         ("(launch failed requeued held)", True, "administrator"),
         ("AssocGrpGRES", False, "limit of the account"),
         ("QOSMaxGRESPerUser", False, "limit of the QOS"),
-        ("AssocGrpCPUMinutesLimit", True, "CPU minutes"),
+        ("AssocGrpCPUMinutesLimit", True, "used up its CPU minutes (AssocGrpCPUMinutesLimit); name another account"),
+        ("AssocGrpCPURunMinutesLimit", False, "have claimed its CPU minutes"),
+        ("QOSMaxGRESPerJob", True, "it asks for more GPUs than the QOS allows a job (QOSMaxGRESPerJob); ask for less"),
+        ("Nodes_required_for_job_are_DOWN,_DRAINED", False, "down, drained or reserved"),
+        ("launch_failed_requeued_held", True, "administrator"),
         ("SomethingOfNextYear", False, "SomethingOfNextYear"),
     ],
 )
@@ -270,8 +288,57 @@ def test_reasons_mean(reason, never, part):
     assert part in (answer.reason or "")
 
 
-def test_every_reason_has_a_sentence_of_its_own():
-    assert all(reason.sentence for name, reason in REASONS.items() if name != "None")
+# as the library of Slurm 22.05 prints them
+ALL_REASONS = (Path(__file__).parent / "reasons_of_slurm_22_05.txt").read_text().split()
+ALL_STATES = [
+    "PENDING",
+    "RUNNING",
+    "SUSPENDED",
+    "COMPLETED",
+    "CANCELLED",
+    "FAILED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "PREEMPTED",
+    "BOOT_FAIL",
+    "DEADLINE",
+    "OUT_OF_MEMORY",
+    "REQUEUED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "RESIZING",
+    "CONFIGURING",
+    "COMPLETING",
+    "STOPPED",
+    "REVOKED",
+    "REQUEUE_FED",
+    "RESV_DEL_HOLD",
+    "SIGNALING",
+    "STAGE_OUT",
+]
+
+
+@pytest.mark.parametrize("state", ALL_STATES)
+def test_every_state_of_slurm_is_known(state):
+    answer = slurm.answer(state, "None")
+    assert answer.phase is not Phase.UNKNOWN
+    assert answer.phase is not Phase.ENDED or answer.clean or answer.reason
+
+
+@pytest.mark.parametrize("reason", sorted(set(ALL_REASONS) - {"None"}))
+def test_every_reason_of_slurm_has_a_sentence_and_one_that_means_never_says_what_to_do(reason):
+    found = slurm.answer("PENDING", reason)
+    sentence, _, todo = (found.reason or "").partition(f" ({reason})")
+    assert sentence not in {"", reason}
+    assert "{" not in sentence
+    assert bool(todo.removeprefix("; ")) is found.never
+
+
+@pytest.mark.parametrize("state", ["REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"])
+def test_a_job_that_slurm_holds_is_not_waited_for(state):
+    answer = slurm.answer(state, "None")
+    assert answer.never
+    assert f"({state}); " in (answer.reason or "")
 
 
 def test_what_a_cluster_is_set_to():

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.cli import running
 from nsw.errors import UnreachableError
 from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
+from nsw.site.load import load_site
 
 from .places import script, submit
 
@@ -235,3 +237,68 @@ def test_the_interval_doubles_to_a_minute_while_nothing_changes_and_starts_again
     while not scheduler.due():
         scheduler.wait(0.5)
     assert round(clock.now - start) == 2
+
+
+def test_before_there_is_a_campaign_slurm_is_asked_twice_and_free_of_the_users_variables(fake, monkeypatch):
+    (fake.work / "sites.yaml").write_text("nsw: 1\nsites: {c: {scheduler: slurm}}\n")
+    monkeypatch.setenv("SLURM_CLUSTERS", "elsewhere")
+    place = load_site("c", [fake.work / "sites.yaml"])
+    fake.fault("sinfo", stderr=DOWN)
+    running._reach(place)
+    for _ in range(2):
+        fake.fault("sinfo", stderr=DOWN)
+    with pytest.raises(UnreachableError, match=r"does not answer `sinfo`: .*connect failure"):
+        running._reach(place)
+
+
+def test_a_scheduler_that_is_not_there_is_not_asked_without_a_pause(fake, scheduler, clock):
+    fake.fault("sbatch", stderr="sbatch: fatal: Could not establish a configuration source")
+    with pytest.raises(UnreachableError):
+        scheduler.submit(one(fake))
+    assert scheduler.due()
+    fake.fault("squeue", stderr="squeue: fatal: Could not establish a configuration source")
+    with pytest.raises(UnreachableError):
+        scheduler.find(one(fake))
+    start = clock.now
+    while not scheduler.due():
+        scheduler.wait(0.5)
+    assert clock.now - start >= 2
+
+
+def test_a_loop_that_has_nothing_to_ask_rests(scheduler, clock):
+    start = clock.now
+    for _ in range(10):
+        scheduler.wait(0.5)
+    assert clock.now - start > 4
+
+
+def test_tasks_that_wait_for_different_reasons_are_each_asked_for(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake, (0, 1, 2)))
+    scheduler.poll([sent])
+    assert scheduler.calls()["squeue"] == 1
+    fake.set(1, 1, "PENDING", "DependencyNeverSatisfied")
+    answers = scheduler.poll([sent])[sent.name]
+    assert [answers[task].never for task in (0, 1, 2)] == [False, True, False]
+    assert scheduler.calls()["squeue"] == 3
+    scheduler.poll([sent])
+    assert scheduler.calls()["squeue"] == 4
+
+
+def test_an_array_whose_indices_squeue_cuts_short_is_asked_for_task_by_task(fake, scheduler):
+    fake.hold()
+    sent = submit(scheduler, one(fake, tuple(range(0, 200, 2))))
+    assert set(phases(scheduler, sent).values()) == {Phase.QUEUED}
+    assert len(phases(scheduler, sent)) == 100
+
+
+def test_why_a_task_waits_may_change_without_a_poll_more(fake, scheduler, clock):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    for reason in ("Priority", "Resources", "Priority", "Resources", "Priority", "Resources"):
+        fake.set(1, -1, "PENDING", reason)
+        scheduler.poll([sent])
+    start = clock.now
+    while not scheduler.due():
+        scheduler.wait(0.5)
+    assert clock.now - start > 30

@@ -152,7 +152,7 @@ def test_a_walltime_over_the_sites_limit_is_refused_at_its_line(place):
     done = nsw(place, "run", *words[:-3], "--yes")
     assert done.returncode == 2
     assert "recipe.yaml:9:" in done.stderr
-    assert "allows 90 s" in done.stderr
+    assert "allows 00:01:30" in done.stderr
 
 
 def test_a_node_that_dies_has_its_runs_done_again_and_keeps_what_they_left():

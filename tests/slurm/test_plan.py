@@ -96,3 +96,15 @@ def test_a_cluster_that_does_not_answer_is_a_warning(cluster):
     done = cluster.run("env", "PATH=/nonexistent", *nsw)
     assert done.returncode == 0, done.stderr
     assert "could not be asked" in " ".join(done.stdout.split())
+
+
+def test_slurm_s_commands_without_a_working_configuration_are_a_warning(cluster):
+    (cluster.work / "recipe.yaml").write_text(RECIPE)
+    (cluster.work / "slurm.conf").write_text("garbage\n")
+    words = (sys.executable, "-m", "nsw", "plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+    done = cluster.run("env", f"SLURM_CONF={cluster.work}/slurm.conf", *words)
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "warning: asked-j1: Slurm could not be asked whether it would take this" in shown
+    assert "Unable to process configuration file" in shown
+    assert "would refuse" not in shown
