@@ -86,7 +86,7 @@ def _prospects(
         start = slurm.parse_test(result)
         if start is not None:
             yield Prospect(names, start=start)
-        elif result.returncode == 0 or slurm.transient(result) or slurm.not_sent(result) or slurm.is_full(result):
+        elif result.returncode == 0 or slurm.in_doubt(result) or slurm.is_full(result):
             unreachable = _untold(result)
             yield Prospect(names, untold=unreachable)
         else:
