@@ -23,6 +23,12 @@ _KINETO = re.compile(
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
 # What tensorboard_trace_handler names a file: HOST_PID.TIME.pt.trace.json
 _HANDLER_NAME = re.compile(r"(.+)_(\d+)\.\d+\.pt\.trace\.json(?:\.gz)?")
+# Whose trace it is by the names of its processes: the pattern, the tool, and what to read in place of the trace.
+_OTHERS = (
+    (re.compile(r"/job:|/gpu:\d+/context#"), "TensorFlow's timeline"),
+    (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
+    (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
+)
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 
@@ -48,8 +54,19 @@ def read(path: Path, options: Options) -> Report:
     _fill(report, options, trace, stream.header)
     if gpu_trace is not None and gpu_trace.count:
         report.tables["gpu_trace"] = gpu_trace.table(_start_pm(trace), _duration_pm(trace))
+    if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
+        _say_whose(report, trace)
     _say_where(report, path, trace, stream.header)
     return report
+
+
+def _say_whose(report: Report, trace: Trace) -> None:
+    """Name the tool of a trace in which nothing is PyTorch's."""
+    whose = next((tool for words, tool in _OTHERS if any(map(words.search, trace.processes))), None)
+    report.error(
+        f"a trace of {whose}, which nsw does not read" if whose else "a trace without events of PyTorch's profiler",
+        fix="profile the program with nsys, and read its report",
+    )
 
 
 def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]) -> None:

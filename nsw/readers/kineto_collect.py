@@ -21,6 +21,7 @@ HOST = {
 }  # fmt: skip
 NONE = -1
 _LARGEST_US = 9e15  # of a time: in ns still an int64
+_MOST_PROCESSES = 100
 _STEP = "ProfilerStep#"
 
 
@@ -74,6 +75,7 @@ class Trace:
         self.peaks: dict[tuple[int, int], list[int]] = {}  # (device type, id): bytes allocated, reserved
         self.collectives: dict[int, dict[str, Any]] = {}  # by index of the kernel in `gpu`
         self.pids: set[int] = set()
+        self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
@@ -91,6 +93,8 @@ class Trace:
                     self._span(event, category.lower())
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
+            elif phase == "M" and len(self.processes) < _MOST_PROCESSES and event.get("name") == "process_name":
+                self.processes.add(str(_dict(event.get("args")).get("name"))[:200])
 
     def _span(self, event: dict[str, Any], category: str) -> None:
         gpu, host = GPU.get(category), HOST.get(category)

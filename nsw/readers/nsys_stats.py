@@ -39,7 +39,7 @@ _ONLY_SAID = re.compile(
     r"|Generating SQLite file |usage: nsys |Exportation error: )"
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
-_PROCESSING = re.compile(r"\s*Processing \[.{1,400}?\] with \[.{0,400}?/reports/(\w+)\.py\]")
+_PROCESSING = re.compile(r"\s*Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(

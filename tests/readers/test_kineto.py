@@ -271,6 +271,31 @@ def test_other_files_are_not_taken_for_a_trace(text, tmp_path):
     assert kineto.sniff(Sample(path)) == 0
 
 
+@pytest.mark.parametrize(
+    ("process", "whose"),
+    [
+        ("/device:GPU:0", "the JAX or TensorFlow profiler"),
+        ("/host:CPU", "the JAX or TensorFlow profiler"),
+        ("/job:localhost/replica:0/task:0/device:GPU:0 Compute", "TensorFlow's timeline"),
+        ("DistributedAdam_Allreduce/cond_12", "Horovod's timeline"),
+        ("a game", "without events of PyTorch's profiler"),
+    ],
+)
+def test_traces_of_other_tools_are_named(process, whose, tmp_path):
+    events = [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": process}},
+        {"ph": "X", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2.5, "name": "fusion"},
+    ]
+    path = tmp_path / "x.trace.json"
+    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}))
+    report = kineto.read(path, Options())
+    assert not report.tables
+    (problem,) = report.problems
+    assert problem.severity == "error"
+    assert whose in problem.message
+    assert "nsys" in problem.fix
+
+
 def test_memory_does_not_grow_with_what_is_not_kept(tmp_path):
     arrow = {"ph": "s", "id": 1, "pid": 9, "tid": 9, "ts": 1.0, "cat": "ac2g", "name": "x" * 200}
     path = tmp_path / "t.json"
