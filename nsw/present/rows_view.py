@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, duration, number, plural, size, table
+from nsw.present.terminal import clean, duration, number, numbered, plural, size, table
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def show_rows(
     if "short_name" in wanted and "name" in wanted:
         wanted.remove("name")
     cells = {c: [cell(c, r.get(c)) for r in rows] for c in wanted}
+    if "short_name" in cells and _are_instances(rows):
+        cells["short_name"] = list(numbered([name or "" for name in cells["short_name"]]))
     wide = next((c for c in _NAMES if c in wanted), None)
     shown, left_out = _fitting(cells, wide, out.width)
     heads = [c + (">" if _is_number(rows, c) else "") for c in shown]
@@ -46,6 +48,12 @@ def show_rows(
             f"({plural(len(left_out), 'column')} more with a wider terminal or --format csv: {', '.join(left_out)})",
             style="dim",
         )
+
+
+def _are_instances(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether each row is a kernel of its own: a launch or a device more of the same one is no other instance."""
+    names = [r.get("name") for r in rows]
+    return len(set(names)) == len(names)
 
 
 def cell(column: str, value: Any) -> str | None:

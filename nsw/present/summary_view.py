@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, duration, number, percent, plural, size, spread, table
+from nsw.present.terminal import clean, duration, number, numbered, percent, plural, size, spread, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,14 +135,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
 
 
 def _distinct(shares: Sequence[Share]) -> list[str]:
-    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
-    names = [s.name if s.kind == "function" else s.short_name for s in shares]
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(f"[{seen[name]}] {name}" if names.count(name) > 1 else name)
-    return result
+    return numbered([s.name if s.kind == "function" else s.short_name for s in shares])
 
 
 def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:

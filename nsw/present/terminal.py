@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -51,10 +52,15 @@ def clean(text: object) -> str:
 def table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None
 ) -> Table:
-    """A table; a column whose name ends in `>` is right-aligned, `wide` is the one that gives way for space."""
+    """A table; a column whose name ends in `>` is right-aligned, `wide` is the one that gives way for space.
+
+    A name gives up its middle, a sentence its end.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
+
+    from nsw.present.middle import Middle
 
     head = None if title is None else Text(clean(title))
     made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -64,8 +70,22 @@ def table(
         side: Literal["right", "left"] = "right" if column.endswith(">") else "left"
         made.add_column(Text(clean(name)), justify=side, no_wrap=name != wide, overflow="ellipsis")
     for row in rows:
-        made.add_row(*(Text("" if cell is None else clean(cell), overflow="ellipsis", no_wrap=True) for cell in row))
+        texts = ["" if cell is None else clean(cell) for cell in row]
+        made.add_row(*(
+            Middle(text) if column == wide and wide != "why" else Text(text, overflow="ellipsis", no_wrap=True)
+            for column, text in zip(columns, texts, strict=True)
+        ))  # fmt: skip
     return made
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
+    often, seen = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        seen[name] += 1
+        result.append(f"[{seen[name]}] {name}" if often[name] > 1 else name)
+    return result
 
 
 def duration(ns: float | None) -> str:

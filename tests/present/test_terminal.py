@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from nsw.analysis.summary import Asked, summarize
 from nsw.campaign.ledger import Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
-from nsw.present.terminal import clean, console, duration, number, percent, plural, seconds, size, table
+from nsw.present.middle import elided
+from nsw.present.terminal import clean, console, duration, number, numbered, percent, plural, seconds, size, table
 from nsw.readers.model import Report
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
@@ -214,3 +215,28 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     assert "w0 and 899 more" in text
     assert "w1 " not in text
     assert "r19" in text
+
+
+def test_a_name_without_room_gives_up_its_middle_and_a_sentence_its_end(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Screen()
+    console(stream).print(table(None, ("name", "n>"), [("kernel<" + "x" * 60 + ", AdamFunctor>", 1)], wide="name"))
+    console(stream).print(table(None, ("run", "why"), [("r", "it failed because " + "y" * 60)], wide="why"))
+    text = stream.getvalue()
+    assert "kernel<xxx" in text
+    assert "AdamFunctor>" in text
+    assert "it failed because yyy" in text
+    assert all(len(line.rstrip()) <= 40 for line in text.splitlines())
+
+
+@given(st.text(alphabet="ab漢字", max_size=40), st.integers(min_value=1, max_value=50))
+def test_an_elided_text_fits(text, width):
+    from rich.cells import cell_len
+
+    short = elided(text, width)
+    assert cell_len(short) <= width
+    assert short == text or "…" in short
+
+
+def test_instances_of_one_template_are_numbered():
+    assert numbered(["a", "b", "a"]) == ["[1] a", "b", "[2] a"]
