@@ -2,8 +2,11 @@
 
     python bench/ncu_csv.py [--rows 1000000]
 
-The file is made in a temporary folder. Each reader runs in a process of its own, whose peak memory
-(ru_maxrss, with the interpreter and every import), wall time from its start and CPU time are printed.
+The files are made in a temporary folder: sections with rules; the same with a program's output, several
+processes, a kernel with quotes in its name and rules over two lines; and two metrics a launch. Each reader
+(nsw's is `nsw.readers.read`, which recognises the format and makes every table) runs in a process of its
+own, whose peak memory (ru_maxrss, with the interpreter and every import), wall time from its start and CPU
+time are printed: the best of three.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ SECTIONS = {
                         ("Branch Efficiency", "%"), ("Avg. Divergent Branches", "")],
 }  # fmt: skip
 READERS = {
-    "nsw": "from pathlib import Path; from nsw.readers.ncu_csv import read; from nsw.readers.model import Options; "
-    "r = read(Path(sys.argv[1]), Options()); n = r.tables['metrics'].num_rows",
+    "nsw": "from pathlib import Path; from nsw.readers import read; r = read(Path(sys.argv[1])); "
+    "n = r.tables['metrics'].num_rows",
     "pandas": "import pandas as pd; n = len(pd.read_csv(sys.argv[1], usecols=range(15), index_col=False))",
     "pandas, categories": "import pandas as pd; n = len(pd.read_csv(sys.argv[1], usecols=range(15), index_col=False, "
     "dtype='category'))",
@@ -54,30 +57,69 @@ READERS = {
 }
 REPORT = (
     "; import resource; u = resource.getrusage(resource.RUSAGE_SELF); "
-    "print(n, u.ru_maxrss >> 10, u.ru_utime + u.ru_stime)"
+    "print(n, u.ru_maxrss // 1000, u.ru_utime + u.ru_stime)"
 )
 
 
-def write(path: Path, rows: int) -> int:
-    """A details CSV with `rows` metrics, some text, some rules; the number of launches."""
+RULES = {
+    "SpeedOfLight": ("SOLBottleneck", (
+        "This kernel grid is too small to fill the available resources on this device, resulting in only {} full waves "
+        "across all SMs.")),
+    "SpeedOfLight_RooflineChart": ("SOLFPRoofline", (
+        "The ratio of peak float (fp32) to double (fp64) performance on this device is 64:1. The kernel achieved "
+        "{}% of this device's fp32 peak performance.")),
+    "SchedulerStats": ("IssueSlotUtilization", (
+        "Every scheduler is capable of issuing one instruction per cycle, but for this kernel each scheduler only "
+        "issues an instruction every {} cycles.")),
+    "WarpStateStats": ("CPIStall", "On average, each warp of this kernel spends {} cycles being stalled."),
+    "Occupancy": ("AchievedOccupancy", (
+        "The difference between theoretical (100.0%) and measured occupancy ({}%) can be the result of warp scheduling "
+        "overheads or workload imbalances during the kernel execution.")),
+}  # fmt: skip
+OUTPUT = ("epoch 3, loss 2.31", "", '==PROF== Profiling "kernel" - 17: 0%....50%....100% - 8 passes', 'said "yes"')
+
+
+def write(path: Path, rows: int, *, mixed: bool = False) -> int:
+    """A details CSV with `rows` metrics and five rules a launch; the number of launches."""
     rng = random.Random(7)
     kernels = [f"void at::native::elementwise_kernel<4, op_{i}<float>, array<char *, {i}>>(int, T2, T3)"
-               for i in range(40)]  # fmt: skip
+               for i in range(40)] + ['lambda at ""main.cu"":7'] * mixed  # fmt: skip
     written = launch = 0
     with path.open("w", encoding="utf-8") as file:
-        file.write(HEADER + "\n")
+        file.write("".join(f"{line}\n" for line in OUTPUT * 5000 * mixed) + HEADER + "\n")
         while written < rows:
-            kernel = rng.choice(kernels)
-            head = (f'"{launch}","4711","python3.12","127.0.0.1","{kernel}","1","7","(256, 1, 1)",'
-                    f'"({rng.randint(1, 999)}, 1, 1)","0","9.0",')  # fmt: skip
+            head = (f'"{launch}","{4711 + (launch // 5000) * mixed}","python3.12","127.0.0.1","{rng.choice(kernels)}",'
+                    f'"1","7","(256, 1, 1)","({rng.randint(1, 999)}, 1, 1)","0","9.0",')  # fmt: skip
             for section, metrics in SECTIONS.items():
                 for name, unit in metrics:
                     file.write(f'{head}"{section}","{name}","{unit}","{_value(rng, name, unit)}",\n')
                     written += 1
-            file.write(f'{head}"SpeedOfLight","","","","SOLBottleneck","OPT","This kernel grid is too small to fill '
-                       f'the available resources on this device.","global","{rng.random() * 90:.2f}"\n')  # fmt: skip
+            for section, (name, text) in RULES.items():
+                told = text.format(f"{rng.random() * 90:.2f}") + "\n" * (mixed and launch % 1000 == 0)
+                file.write(f'{head}"{section}","","","","{name}","OPT","{told}","global","{rng.random() * 90:.2f}"\n')
+            if mixed and launch % 100 == 0:
+                file.write(rng.choice(OUTPUT) + "\n")
             launch += 1
     return launch
+
+
+def write_mixed(path: Path, rows: int) -> int:
+    """The same amid a program's output, of several processes, with a few rows that are not plain."""
+    return write(path, rows, mixed=True)
+
+
+def write_pairs(path: Path, rows: int) -> int:
+    """A details CSV of two metrics a launch, as `ncu --metrics` prints it."""
+    rng = random.Random(7)
+    columns = HEADER.split(',"Rule Name"', maxsplit=1)[0]
+    with path.open("w", encoding="utf-8") as file:
+        file.write(columns + "\n")
+        for launch in range(rows // 2):
+            head = (f'"{launch}","4711","python3.12","127.0.0.1","void op_{rng.randint(0, 40)}<float>(int, T2, T3)",'
+                    f'"1","7","(256, 1, 1)","({rng.randint(1, 999)}, 1, 1)","0","9.0","Metrics"')  # fmt: skip
+            file.write(f'{head},"gpu__time_duration.sum","us","{rng.random() * 5000:,.2f}"\n')
+            file.write(f'{head},"sm__throughput.avg.pct_of_peak_sustained_elapsed","%","{rng.random() * 100:.2f}"\n')
+    return rows // 2
 
 
 def _value(rng: random.Random, name: str, unit: str) -> str:
@@ -95,21 +137,29 @@ def main() -> None:
     packages = ", ".join(f"{p} {version(p)}" for p in ("pyarrow", "pandas", "numpy"))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs; Python {platform.python_version()}, {packages}")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "details.csv"
-        launches = write(path, rows)
-        print(f"{rows} metrics of {launches} launches, {path.stat().st_size / 1e6:.0f} MB")
-        for name, code in READERS.items():
-            best = min(_run(code, path) for _ in range(2))
-            print(f"  {name:20} {best[0]:6.2f} s  {best[3]:6.2f} s CPU  {best[1]:5d} MiB  {best[2]} rows")
+        for make in (write, write_mixed, write_pairs):
+            path = Path(folder) / "details.csv"
+            launches = make(path, rows)
+            print(f"{make.__name__}: {rows} metrics of {launches} launches, {path.stat().st_size / 1e6:.0f} MB")
+            for name, code in READERS.items():
+                runs = [done for _ in range(3) if (done := _run(code, path))]
+                best = min(runs, default=None)
+                shown = (
+                    "cannot read it" if best is None else "{:6.2f} s  {:6.2f} s CPU {:6.0f} MB  {} rows".format(*best)
+                )
+                print(f"  {name:20} {shown}")
 
 
-def _run(code: str, path: Path) -> tuple[float, int, int, float]:
+def _run(code: str, path: Path) -> tuple[float, float, float, int] | None:
+    """Seconds, CPU seconds, megabytes, rows; None when it fails."""
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", f"import sys; {code}{REPORT}", str(path)], check=True, cwd=ROOT,
+    done = subprocess.run([sys.executable, "-c", f"import sys; {code}{REPORT}", str(path)], check=False, cwd=ROOT,
                           capture_output=True, text=True)  # fmt: skip
     seconds = time.perf_counter() - start
+    if done.returncode:
+        return None
     rows, peak, cpu = done.stdout.split()
-    return seconds, int(peak), int(rows), float(cpu)
+    return seconds, float(cpu), int(peak) * 1.024, int(rows)
 
 
 if __name__ == "__main__":

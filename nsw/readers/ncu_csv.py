@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Report
-from nsw.readers.ncu_csv_page import Page, page_of, split
-from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
+from nsw.readers.ncu_csv_page import page_of
+from nsw.readers.ncu_csv_rows import LeftOut
+from nsw.readers.ncu_csv_scan import Scan
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
-from nsw.readers.ncu_session import session_fact, tool_version
-from nsw.readers.ncu_values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
+from nsw.readers.ncu_session import tool_version
 from nsw.readers.ranked_lines import by_rank, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from nsw.readers.model import Options, Sample
-    from nsw.readers.ncu_results import Names
-    from nsw.readers.ranked_lines import Line
-    from nsw.tables.data import Row
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
-_JOINED: Final = 200  # lines that one quoted field may span
-_NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
-_ROW_START: Final = re.compile(r'"?\d+"?[,;\t]')
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
     '"#","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name", '"Domain","Range:PL_Type',
@@ -59,7 +50,7 @@ def read_exactly(path: Path, options: Options) -> Report:
     results, messages, left = Results(), Messages(), LeftOut()
     blocks = 0
     for rank, lines in by_rank(text_lines(path)):
-        scan = _Scan(report, results, messages, left, rank, blocks)
+        scan = Scan(report, results, messages, left, rank, blocks)
         scan.run(lines)
         blocks = scan.blocks
     results.fill(report, options)
@@ -67,208 +58,3 @@ def read_exactly(path: Path, options: Options) -> Report:
     left.tell(report, empty=results.empty)
     messages.tell(report, empty=results.empty)
     return report
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Rows of one page as text: their decimal mark is known when all have been seen."""
-
-    metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
-    spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
-    rules: list[tuple[Row, Row, str]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Scan:
-    """One stream of lines: which page it is on, and what has been seen of it."""
-
-    report: Report
-    results: Results
-    messages: Messages
-    left: LeftOut
-    rank: int | None
-    blocks: int
-    page: Page | None = None
-    units: list[str] = field(default_factory=list)
-    waiting: _Waiting = field(default_factory=_Waiting)
-    columns: list[tuple[int, Names]] = field(default_factory=list)
-    names: dict[Names, Names] = field(default_factory=dict)
-    parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
-    head: str = "\0"  # how the rows of the last launch begin, and the launch
-    owner: Row = field(default_factory=dict)
-    middles: dict[str, Names] = field(default_factory=dict)  # what stands between that and the value
-
-    def run(self, lines: Iterable[Line]) -> None:
-        for number, line in _whole_rows(lines, self):
-            if line.startswith(self.head) and self.known_row(line):
-                continue
-            if (page := page_of(line)) is not None:
-                self.end_page()
-                self.begin(page)
-            elif self.page is None or not self.take(line, number):
-                self.messages.see(line, number)
-        self.end_page()
-
-    def begin(self, page: Page) -> None:
-        if page.kind not in ("session", "source"):
-            self.blocks += 1
-        self.page, self.units, self.columns = page, [], []
-        self.head, self.middles = "\0", {}
-
-    def known_row(self, line: str) -> bool:
-        """Take a metric of the last launch, by text alone, when a row with the same names was read before."""
-        end = len(line) - (2 if line.endswith('",') else 1)
-        at = line.rfind(',"', 0, end)
-        if at < 0 or line[end] != '"' or '"' in (value := line[at + 2 : end]):
-            return False
-        names = self.middles.get(line[len(self.head) : at])
-        if names is None:
-            return False
-        self.metric(self.owner, names, value)
-        return True
-
-    def learn(self, page: Page, row: list[str], line: str, owner: Row, names: Names) -> None:
-        """Remember a row of metrics for `known_row`, if it is quoted as ncu does it."""
-        start, value = page.names_at
-        if not start:
-            return
-        head, middle = ('"' + '","'.join(cells) + '"' for cells in (row[:start], row[start:value]))
-        if line.removesuffix(",") == f'{head},{middle},"{row[value]}"':
-            self.head, self.owner = f"{head},", owner
-            self.middles[middle] = names
-
-    def metric(self, owner: Row, names: Names, text: str) -> None:
-        """One metric: read at once when the marks are known, else when enough have come or the page ends."""
-        if self.parse is not None:
-            self.results.metric(owner, names, self.parse(text))
-            return
-        waiting = self.waiting.metrics
-        waiting.append((owner, names, text))
-        if len(waiting) >= EVIDENCE_VALUES:
-            self.decide()
-
-    def decide(self) -> Parser:
-        """How the page's numbers are written; the metrics that waited for it are read."""
-        waiting = self.waiting
-        texts = [t for _, _, t in waiting.metrics] or [t for _, _, ts in waiting.spreads for t in ts]
-        parse = self.parse = Parser(decide_marks(texts))
-        for owner, names, text in waiting.metrics:
-            self.results.metric(owner, names, parse(text))
-        waiting.metrics.clear()
-        return parse
-
-    @property
-    def block(self) -> int:
-        return self.blocks - 1
-
-    def take(self, line: str, number: int) -> bool:
-        """Whether the line was a row of the page."""
-        page = self.page
-        assert page is not None
-        if page.delimiter not in line or (page.quoted and not line.startswith('"')):
-            return False
-        row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
-        if row is not None and self.row(page, row, line):
-            return True
-        if _ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header)):
-            self.left.damaged.append(number)
-            return True
-        return False
-
-    def row(self, page: Page, row: list[str], line: str) -> bool:
-        if page.kind == "session":
-            self.results.facts += session_fact(page.header, row, self.rank)
-            return True
-        if page.kind == "source":
-            self.left.source_rows += 1
-            return True
-        if page.kind == "raw" and page.is_units(row):
-            self.units = self.units or row
-            return True
-        if page.kind == "summary":
-            return self.summary_row(page, row)
-        owner = self.launch(page, row)
-        if owner is None:
-            return False
-        if page.kind == "raw":
-            self.raw_row(page, row, owner)
-            return True
-        return self.details_row(page, row, owner, line)
-
-    def launch(self, page: Page, row: list[str]) -> Row | None:
-        """The launch that a row is of; None when it is no row of this page."""
-        if not page.is_sized(row):
-            return None
-        key = (self.block, *page.key(row))
-        known = self.results.launches.get(key)  # an id that is known needs no second look
-        if known is None and page.fits(row):
-            known = self.results.launch(key, **page.owner(row, self.block, self.rank))
-        return known
-
-    def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> bool:
-        section, name, label, unit = page.named(row)
-        names: Names = (section or None, name, label or None, unit)
-        if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
-            return False
-        if name:
-            names = self.names.setdefault(names, names)  # they repeat from launch to launch
-            self.metric(owner, names, row[page.at["Metric Value"]])
-        if len(row) > page.least and (found := rule_of(page, row)):
-            self.waiting.rules.append((owner, *found))
-        elif name and page.quoted:
-            self.learn(page, row, line, owner, names)
-        return True
-
-    def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
-        units = self.units
-        if not self.columns:
-            self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
-        for i, names in self.columns:
-            self.metric(owner, names, row[i])
-
-    def summary_row(self, page: Page, row: list[str]) -> bool:
-        if not page.fits(row):
-            return False
-        about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
-        about["invocations"] = whole(page.field(row, "Invocations"))
-        owner = self.results.summary(tuple(about.values()), **about)
-        section, name, _, unit = page.named(row)
-        names = (section or None, name, None, unit)
-        if is_misplaced(name, unit):
-            return False
-        least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
-        self.waiting.spreads.append((owner, names, (least, most, mean)))
-        return True
-
-    def end_page(self) -> None:
-        """Read the numbers of the page, now that its decimal mark can be decided."""
-        parse = self.parse or self.decide()
-        waiting, self.waiting, self.page, self.parse = self.waiting, _Waiting(), None, None
-        if parse.marks.guessed:
-            warn_of_guess(self.report, self.block)
-        for owner, names, texts_ in waiting.spreads:
-            self.results.spread(owner, names, *map(parse, texts_))
-        for owner, told, gain in waiting.rules:
-            self.results.rule(owner, **told, speedup_pct=parse(gain.removesuffix("%")).number)
-
-
-def _whole_rows(lines: Iterable[Line], scan: _Scan) -> Iterable[Line]:
-    """Lines, with those joined that a quoted field of a row spans."""
-    pending: list[str] = []
-    first = 0
-    for number, line in lines:
-        if pending:
-            if _NEW_ROW.match(line) or len(pending) >= _JOINED:
-                yield from ((first + i, text) for i, text in enumerate(pending))
-                pending = []
-            else:
-                pending.append(line)
-                if line.count('"') % 2:
-                    yield first, "\n".join(pending)
-                    pending = []
-                continue
-        if scan.page is not None and _NEW_ROW.match(line) and line.count('"') % 2:
-            pending, first = [line], number
-        else:
-            yield number, line
-    yield from ((first + i, text) for i, text in enumerate(pending))

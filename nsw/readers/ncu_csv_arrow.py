@@ -1,284 +1,157 @@
-"""The details page of `ncu --csv` when it is large: blocks of whole lines, parsed and converted by Arrow.
+"""The details pages of `ncu --csv` when they are large: pieces of whole lines, most of them read by numpy and Arrow.
 
-The tables are the same as those of `ncu_csv.read_exactly`. Whatever could make them differ (a field over
-several lines, two CSVs in one file, another encoding or quoting) makes `read` give None instead.
+The tables are the same as those of `ncu_csv.read_exactly`, whose `Scan` reads every line that is no plain
+row. Other pages, labels of ranks and lines without end make `read` give None instead.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Final
 
-from nsw.readers.model import HEAD_BYTES, Report, Sample
-from nsw.readers.ncu_csv_block import Block, Numbers, OddFileError, parse_block
-from nsw.readers.ncu_csv_page import Page, owner_of, page_of, split
-from nsw.readers.ncu_csv_rows import RULE_COLUMNS, LeftOut, warn_of_guess
-from nsw.readers.ncu_messages import Messages
-from nsw.readers.ncu_results import DEVICE_NAMES, DURATIONS, Results, dictionary, note_duration
-from nsw.readers.ncu_values import EVIDENCE_VALUES, Marks, Parser, Value, decide_marks
+import pyarrow as pa
+
+from nsw.readers.line_blocks import LONGEST
+from nsw.readers.model import Report, Sample
+from nsw.readers.ncu_csv_block import Block, block_of
+from nsw.readers.ncu_csv_gather import Gather
+from nsw.readers.ncu_csv_lines import OddFileError
+from nsw.readers.ncu_csv_page import page_of
+from nsw.readers.ranked_lines import LOOKED_AT, as_shown, is_labelled, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Iterator
+    from io import BufferedReader
     from pathlib import Path
 
-    import pyarrow as pa
-
     from nsw.readers.model import Options
-    from nsw.tables.data import Row
 
-_BLOCK: Final = 8 << 20  # bytes read at a time; each worker holds about three times as many
+_BLOCK: Final = 4 << 20  # bytes read at a time; each worker holds about five times as many
+_LEAST: Final = 1 << 15  # bytes below which lines are read one by one
 _WORKERS: Final = 2
+_NEWLINE: Final = ord("\n")
 
 
 def read(path: Path, options: Options) -> Report | None:
-    """The report, or None when the file is odd and must be read row by row."""
-    import pyarrow as pa
-
-    try:
-        return _read(path, options)
-    except (OddFileError, pa.ArrowException, UnicodeError, csv.Error):
+    """The report, or None when the file must be read row by row."""
+    if is_labelled(list(islice(text_lines(path), LOOKED_AT))):
         return None
-
-
-def _read(path: Path, options: Options) -> Report:
-    if not Sample(path).encoding.startswith("utf-8"):
-        raise OddFileError
     report = Report(str(path), tool="ncu", format="ncu-csv")
-    with path.open("rb") as file:
-        messages = Messages()
-        page, width, line = _find_header(file, messages)
-        gather = _Gather(messages, page)
-        for block in _blocks(file, page, width):
-            gather.add(block, line)
-            line += block.lines
-    gather.fill(report, options)
+    try:
+        _gather(path, Gather(report)).fill(options)
+    except (OddFileError, pa.ArrowException, csv.Error):
+        return None
     return report
 
 
-def _find_header(file: BinaryIO, messages: Messages) -> tuple[Page, int, int]:
-    """The page, how many fields its metric rows have, and the number of the first line below the header."""
-    number = 0
-    while (raw := file.readline(HEAD_BYTES)) and file.tell() < HEAD_BYTES:
-        number += 1
-        line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        if "\r" in line or "\x1b" in line:
-            break
-        if (page := page_of(line)) is None:
-            messages.see(line, number)
-            continue
-        if page.kind != "details" or not page.quoted or page.delimiter != "," or not line.startswith('"'):
-            break
-        if "Metric Unit" not in page.at:  # as ncu writes it there is one: this header is damaged
-            break
-        return page, _width(file, page), number + 1
-    raise OddFileError
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Whole lines; of a header, the first of them is it."""
+
+    number: int  # of the first line, from 1
+    data: bytes | bytearray
+    headed: bool = False
 
 
-def _width(file: BinaryIO, page: Page) -> int:
-    """How many fields the metric rows have: fewer than the header where it has columns for rules."""
-    here = file.tell()
-    lines = [file.readline(HEAD_BYTES).decode().rstrip("\r\n") for _ in range(200)]
-    file.seek(here)
-    sizes = [len(row) for line in lines if line.startswith('"') and page.fits(row := split(line, ",") or [])]
-    if not sizes:
-        raise OddFileError
-    return min(sizes)
-
-
-def _blocks(file: BinaryIO, page: Page, width: int) -> Iterator[Block]:
-    """Parsed blocks in the order of the file; the decimal mark is decided from the first values."""
-    pieces = _pieces(file)
-    first: list[Block] = []
-    values: list[str] = []
-    while len(values) < EVIDENCE_VALUES and (piece := next(pieces, None)) is not None:
-        first.append(parse_block(piece, page, width))
-        values += first[-1].texts(EVIDENCE_VALUES - len(values))
-    marks = decide_marks(values)
-    for block in first:
-        block.convert(marks)
-        yield block
+def _gather(path: Path, gather: Gather) -> Gather:
+    """All pieces of the file, parsed ahead while the page goes on and how its numbers are written is known."""
+    running: deque[tuple[int, Future[Block]]] = deque()
     with ThreadPoolExecutor(_WORKERS) as pool:
-        running: deque[Future[Block]] = deque()
-        for piece in pieces:
-            running.append(pool.submit(_work, piece, page, width, marks))
-            if len(running) > _WORKERS:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+        for piece in _pieces(path):
+            ahead = gather.layout is not None and gather.marks is not None
+            if ahead and not piece.headed and len(piece.data) >= _LEAST:
+                assert gather.layout is not None
+                running.append((piece.number, pool.submit(block_of, piece.data, gather.layout, gather.marks)))
+            while running and (len(running) > _WORKERS or not ahead or piece.headed or len(piece.data) < _LEAST):
+                number, block = running.popleft()
+                gather.add(number, block.result())
+            if not running:
+                _read_now(piece, gather)
+        for number, block in running:
+            gather.add(number, block.result())
+    return gather
 
 
-def _work(piece: bytes, page: Page, width: int, marks: Marks) -> Block:
-    block = parse_block(piece, page, width)
-    block.convert(marks)
+def _read_now(piece: _Piece, gather: Gather) -> None:
+    """A piece that may decide how the next ones are read."""
+    number, data = piece.number, piece.data
+    if piece.headed:
+        header, _, data = data.partition(b"\n")
+        gather.header(number, as_shown(header.decode()))
+        number += 1
+    if gather.layout is not None and len(data) >= _LEAST:
+        gather.add(number, block_of(data, gather.layout, gather.marks))
+        return
+    lines = data.decode().split("\n")[:-1]
+    gather.lines((number + i, as_shown(line)) for i, line in enumerate(lines))
+
+
+def _pieces(path: Path) -> Iterator[_Piece]:
+    """The file as UTF-8, cut at line ends and before each header."""
+    number = 1
+    for data in _whole_lines(path):
+        headers = [0, *_headers(data), len(data)]
+        for begin, end in pairwise(headers):
+            if begin < end:
+                yield _Piece(number, data[begin:end] if end - begin < len(data) else data, begin in headers[1:-1])
+                number += data.count(b"\n", begin, end)
+
+
+def _whole_lines(path: Path) -> Iterator[bytes | bytearray]:
+    """Blocks of whole lines as UTF-8, whatever the encoding."""
+    encoding = Sample(path).encoding
+    with path.open("rb") as file:
+        if encoding.startswith("utf-16"):
+            yield from _decoded(file, encoding)
+            return
+        if encoding == "utf-8-sig":
+            file.seek(len(codecs.BOM_UTF8))
+        while block := _block(file):
+            yield block if block.isascii() else block.decode(errors="replace").encode()
+
+
+def _block(file: BufferedReader) -> bytes | bytearray:
+    """The next bytes up to the end of a line, in one buffer: copies of it would cost as much as parsing."""
+    block = bytearray(_BLOCK + LONGEST)
+    with memoryview(block) as view, view[:_BLOCK] as part:
+        size = file.readinto(part)
+    rest = file.readline(LONGEST) if size and block[size - 1] != _NEWLINE else b""
+    if size and rest[-1:] != b"\n" and block[size - 1] != _NEWLINE:
+        if len(rest) == LONGEST:
+            raise OddFileError
+        rest += b"\n"
+    block[size : size + len(rest)] = rest
+    del block[size + len(rest) :]
     return block
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The file in pieces that end before a row: `"` and a digit at a line's begin are nothing else."""
+def _decoded(file: BufferedReader, encoding: str) -> Iterator[bytes]:
+    """Blocks of whole lines of a file with two bytes a character."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     rest = b""
-    while data := file.read(_BLOCK):
-        data = rest + data
-        cut = data.rfind(b'\n"')
-        while cut >= 0 and not data[cut + 2 : cut + 3].isdigit():
-            cut = data.rfind(b'\n"', 0, cut)
-        if cut < 0 and len(data) > 4 * _BLOCK:
+    while raw := file.read(_BLOCK):
+        data = rest + decoder.decode(raw).encode()
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if len(rest) > LONGEST:
             raise OddFileError
-        if cut >= 0:
-            yield data[: cut + 1]
-        rest = data[cut + 1 :]
-    if rest:
-        yield rest
+        if cut:
+            yield data[:cut]
+    if last := rest + decoder.decode(b"", final=True).encode():
+        yield last + b"\n"
 
 
-@dataclass(slots=True)
-class _Gather:
-    """Puts blocks together: launches by key, codes of repeated strings, numbers."""
-
-    messages: Messages
-    page: Page
-    launches: dict[Hashable, Row] = field(default_factory=dict)
-    places: dict[Hashable, int] = field(default_factory=dict)
-    codes: dict[str, dict[str | None, int]] = field(default_factory=dict)
-    columns: dict[str, list[Numbers]] = field(default_factory=dict)
-    rules: list[tuple[Hashable, int, str]] = field(default_factory=list)
-    advice: dict[tuple[str, ...], int] = field(default_factory=dict)  # what rules say, and a code for each
-    left: LeftOut = field(default_factory=LeftOut)
-    marks: Marks = field(default_factory=Marks)
-
-    def add(self, block: Block, line: int) -> None:
-        """Take in one block whose first line has this number."""
-        import numpy as np
-
-        self.marks = block.marks
-        runs = np.array([self.place(owner) for owner in block.owners], dtype=np.int32)
-        launch = np.repeat(runs, np.diff(np.append(block.starts, block.rows)))
-        self.columns.setdefault("launch", []).append(launch)
-        for name, (codes, words) in block.words.items():
-            self.keep_words(name, codes, [w or "" for w in words] if name == "unit" else words)
-        shown = block.shown or (np.full(block.rows, -1, dtype=np.int32), [])
-        self.keep_words("text", shown[0], shown[1])
-        self.columns.setdefault("value", []).append(block.numbers)
-        self.columns.setdefault("value_pm", []).append(block.halves)
-        self.note_launches(block, launch)
-        for at, text in block.odd:
-            self.take_odd(text, line + at)
-
-    def keep_words(self, name: str, codes: Numbers, words: list[str | None]) -> None:
-        """Translate a block's codes into the file's; the code -1 of a text stands for none."""
-        import numpy as np
-
-        known = self.codes.setdefault(name, {})
-        table = [known.setdefault(w, len(known)) for w in [*words, *([None] if name == "text" else [])]]
-        self.columns.setdefault(name, []).append(np.array(table, dtype=np.int32)[codes])
-
-    def place(self, owner: dict[str, str | None]) -> int:
-        """The number of the launch that a run of rows belongs to."""
-        key = (owner["ID"], owner["Process ID"] or "")
-        place = self.places.get(key)
-        if place is None:
-            place = self.places[key] = len(self.places)
-            self.launches[key] = owner_of(owner, 0, None)
-        return place
-
-    def note_launches(self, block: Block, launch: Numbers) -> None:
-        """Durations and names of GPUs, which stand among the metrics."""
-        import numpy as np
-
-        codes, words = block.words["metric"]
-        times = np.flatnonzero(np.isin(codes, [i for i, w in enumerate(words) if w in DURATIONS]))
-        names = np.flatnonzero(np.isin(codes, [i for i, w in enumerate(words) if w in DEVICE_NAMES]))
-        if not len(times) and not len(names):
-            return
-        owners = list(self.launches.values())
-        unit_codes, units = block.words.get("unit", (codes, [None] * len(words)))
-        for row in times.tolist():
-            number, half = float(block.numbers[row]), float(block.halves[row])
-            value = Value(None if np.isnan(number) else number, None if np.isnan(half) else half)
-            note_duration(owners[launch[row]], units[unit_codes[row]], value)
-        if block.shown is not None:
-            place, texts = block.shown
-            for row in names.tolist():
-                if place[row] >= 0 and texts[place[row]]:
-                    owners[launch[row]]["device_name"] = texts[place[row]]
-
-    def take_odd(self, line: str, number: int) -> None:
-        """A line that is no metric row: of a rule, damaged, or not ncu's."""
-        row = split(line, ",") if line.startswith('"') and line.count('"') % 2 == 0 else None
-        if row is not None and len(row) == len(self.page.header) and row[self.page.at["Metric Name"]] == "":
-            key = self.page.key(row)
-            if key in self.places or self.page.fits(row):
-                told = self.page.ruled(row)
-                if told[1]:
-                    self.rules.append((key, self.advice.setdefault(tuple(told[:-1]), len(self.advice)), told[-1]))
-                elif key not in self.places:
-                    raise OddFileError
-                return
-        if page_of(line) is not None or (row is not None and self.page.fits(row)):
-            raise OddFileError
-        if line.startswith('"') and line[1:2].isdigit():
-            if line.count('"') % 2 == 0:
-                raise OddFileError  # damage other than a torn end
-            self.left.damaged.append(number)
-        else:
-            self.messages.see(line, number)
-
-    def fill(self, report: Report, options: Options) -> None:
-        """The tables and problems of the whole file."""
-        if not self.launches or any(key not in self.launches for key, _, _ in self.rules):
-            raise OddFileError
-        if self.marks.guessed:
-            warn_of_guess(report, 0)
-        results = Results(launches=self.launches)
-        results.fill(report, options, metrics=self.metric_table, rules=self.rule_table if self.rules else None)
-        self.left.tell(report, empty=False)
-        self.messages.tell(report, empty=False)
-
-    def metric_table(self) -> pa.Table:
-        """The metrics; columns that are null in every row are left out."""
-        import numpy as np
-        import pyarrow as pa
-
-        launch = pa.array(np.concatenate(self.columns.pop("launch")))
-        made = self.of_launches(launch, ("block", "pid", "device", "launch_id", "host", "kernel", "device_name"))
-        for name, known in self.codes.items():
-            codes = np.concatenate(self.columns.pop(name))
-            # the code of "none" is masked: a null among a dictionary's words counts as no null
-            mask = codes == known[None] if None in known else None
-            words = pa.array([w or "" for w in known], type=pa.string())
-            made[name] = pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), words)
-        for name in ("value", "value_pm"):
-            numbers = np.concatenate(self.columns.pop(name))
-            made[name] = pa.array(numbers, mask=np.isnan(numbers))
-        return pa.table(made)
-
-    def rule_table(self) -> pa.Table:
-        """The rules, one row each."""
-        import pyarrow as pa
-
-        keys, codes, gains = zip(*self.rules, strict=True)
-        launch = pa.array([self.places[key] for key in keys], type=pa.int32())
-        made = self.of_launches(launch, ("block", "pid", "device", "launch_id", "host", "kernel"))
-        advice = pa.array(codes, type=pa.int32())
-        for name, words in zip(RULE_COLUMNS, zip(*self.advice, strict=True), strict=True):
-            each = dictionary([w or None for w in words])
-            made[name] = pa.DictionaryArray.from_arrays(each.indices.take(advice), each.dictionary)
-        parse = Parser(self.marks)
-        made["speedup_pct"] = pa.array([parse(g.removesuffix("%")).number for g in gains], type=pa.float64())
-        return pa.table(made)
-
-    def of_launches(self, launch: pa.Array, names: Iterable[str]) -> dict[str, Any]:
-        """Columns of rows that belong to these launches."""
-        import pyarrow as pa
-
-        owners = list(self.launches.values())
-        made: dict[str, Any] = {}
-        for name in names:
-            if name in ("host", "kernel", "device_name"):
-                each = dictionary([o[name] for o in owners])
-                made[name] = pa.DictionaryArray.from_arrays(each.indices.take(launch), each.dictionary)
-            else:
-                made[name] = pa.array([o[name] for o in owners], type=pa.int64()).take(launch)
-        return made
+def _headers(data: bytes | bytearray) -> Iterator[int]:
+    """Where lines begin that are the header of a details page."""
+    at = -1
+    while (at := data.find(b'"Metric Name"', at + 1)) >= 0:
+        begin = data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        if page_of(as_shown(data[begin:end].decode())) is not None:
+            yield begin
+            at = end

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.ncu_values import ABSENCE, Value, in_ns
@@ -27,7 +29,8 @@ OWNED: Final = (
 )  # fmt: skip
 _RULED: Final = ("block", "rank", "host", "pid", "device", "launch_id", "kernel")
 _NAMES: Final = ("section", "metric", "description", "unit")
-_VALUES: Final = ("value", "min", "max", "avg")
+_SPREAD: Final = ("min", "max", "avg")
+_NAN: Final = float("nan")
 
 Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
 
@@ -45,7 +48,10 @@ class Results:
     facts: list[Row] = field(default_factory=list)
     owners: list[Row] = field(default_factory=list)
     names: list[Names] = field(default_factory=list)
-    values: list[tuple[Value, Value, Value, Value]] = field(default_factory=list)
+    numbers: array[float] = field(default_factory=lambda: array("d"))  # of a launch; NaN: none
+    halves: array[float] = field(default_factory=lambda: array("d"))
+    texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
+    spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
     lost: int = 0  # launches without a header, which are counted in the numbers of those behind them
 
     @property
@@ -69,9 +75,12 @@ class Results:
 
     def metric(self, owner: Row, names: Names, value: Value) -> None:
         """One metric of one launch, which may tell the launch's duration or the GPU's name."""
+        if value.text is not None:
+            self.texts[len(self.owners)] = value.text
         self.owners.append(owner)
         self.names.append(names)
-        self.values.append((value, ABSENCE, ABSENCE, ABSENCE))
+        self.numbers.append(_NAN if value.number is None else value.number)
+        self.halves.append(_NAN if value.half is None else value.half)
         if names[1] in DURATIONS:
             note_duration(owner, names[3], value)
         elif value.text and names[1] in DEVICE_NAMES:
@@ -79,10 +88,8 @@ class Results:
 
     def spread(self, owner: Row, names: Names, least: Value, most: Value, mean: Value) -> None:
         """One metric over many launches."""
-        text = mean.text or least.text or most.text
-        self.owners.append(owner)
-        self.names.append(names)
-        self.values.append((Value(text=text), least, most, mean))
+        self.spreads[len(self.owners)] = (least, most, mean)
+        self.metric(owner, names, Value(text=mean.text or least.text or most.text))
 
     def rule(self, owner: Row, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
@@ -122,9 +129,13 @@ class Results:
 
     def metric_rows(self) -> list[Row]:
         """The metrics as row dicts."""
+        columns = zip(self.owners, self.names, self.numbers, self.halves, strict=True)
         return [
-            {c: owner.get(c) for c in OWNED} | dict(zip(_NAMES, names, strict=True)) | _numbers(values)
-            for owner, names, values in zip(self.owners, self.names, self.values, strict=True)
+            {c: owner.get(c) for c in OWNED}
+            | dict(zip(_NAMES, names, strict=True))
+            | {"text": self.texts.get(i), "value": _known(number), "value_pm": _known(half)}
+            | _spread(self.spreads.get(i))
+            for i, (owner, names, number, half) in enumerate(columns)
         ]
 
     def metric_table(self) -> pa.Table:
@@ -156,10 +167,12 @@ class Results:
         places = pa.array([names[n] for n in self.names], type=pa.int32())
         for i, c in enumerate(_NAMES):
             put(c, [n[i] for n in names], places)
-        put("text", [v[0].text for v in self.values])
-        for i, c in enumerate(_VALUES):
-            put(c, [v[i].number for v in self.values])
-            put(f"{c}_pm", [v[i].half for v in self.values])
+        put("text", [self.texts.get(i) for i in range(len(self.owners))])
+        made |= {"value": _nullable(self.numbers), "value_pm": _nullable(self.halves)}
+        if self.spreads:
+            each = [_spread(self.spreads.get(i)) for i in range(len(self.owners))]
+            for c in each[0]:
+                put(c, [spread[c] for spread in each])
         return pa.table(made)
 
 
@@ -167,11 +180,23 @@ def _less(row: Row, column: str) -> Row:
     return {k: v for k, v in row.items() if k != column} if column in row else row
 
 
-def _numbers(values: tuple[Value, Value, Value, Value]) -> Row:
-    row: Row = {"text": values[0].text}
-    for column, value in zip(_VALUES, values, strict=True):
-        row[column] = value.number
-        row[f"{column}_pm"] = value.half
+def _known(number: float) -> float | None:
+    return None if isnan(number) else number
+
+
+def _nullable(numbers: array[float]) -> pa.Array:
+    """An Arrow column in which NaN is null."""
+    import numpy as np
+    import pyarrow as pa
+
+    plain = np.array(numbers)
+    return pa.array(plain, mask=np.isnan(plain))
+
+
+def _spread(values: tuple[Value, Value, Value] | None) -> Row:
+    row: Row = {}
+    for column, value in zip(_SPREAD, values or (ABSENCE,) * 3, strict=True):
+        row[column], row[f"{column}_pm"] = value.number, value.half
     return row
 
 

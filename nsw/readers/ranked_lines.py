@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from nsw.readers.line_blocks import line_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 Line: TypeAlias = tuple[int, str]
 Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
 
-_LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
+LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
 _HELD = 4_000_000  # labelled lines that are sorted by rank in memory
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # srun --label, mpirun --tag-output (Open MPI 4 and 5), Intel MPI -l
@@ -29,16 +29,26 @@ def text_lines(path: Path) -> Iterator[Line]:
             yield from enumerate(block.split("\n"), first)
             continue
         for number, text in enumerate(block.split("\n"), first):
-            drawn = text.rstrip("\r").rpartition("\r")[2]  # what a progress bar overwrote
-            yield number, _COLOUR.sub("", drawn) if "\x1b" in drawn else drawn
+            yield number, as_shown(text)
+
+
+def as_shown(line: str) -> str:
+    """A line without its end, without colours, and without what a progress bar drew over."""
+    drawn = line.rstrip("\r").rpartition("\r")[2]
+    return _COLOUR.sub("", drawn) if "\x1b" in drawn else drawn
+
+
+def is_labelled(first: Sequence[Line]) -> bool:
+    """Whether the first `LOOKED_AT` lines tell that a launcher put the number of a rank before each."""
+    labelled = sum(_LABEL.match(text) is not None for _, text in first)
+    return labelled >= 4 and labelled >= 0.6 * sum(bool(text.strip()) for _, text in first)
 
 
 def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
     """The lines of each rank where a launcher put its number before each, else all lines and None."""
-    first = list(itertools.islice(lines, _LOOKED_AT))
-    labelled = [m for _, text in first if (m := _LABEL.match(text))]
+    first = list(itertools.islice(lines, LOOKED_AT))
     everything = itertools.chain(first, lines)
-    if len(labelled) < 4 or len(labelled) < 0.6 * sum(bool(text.strip()) for _, text in first):
+    if not is_labelled(first):
         yield None, everything
         return
     ranks: dict[int | None, list[Line]] = {}

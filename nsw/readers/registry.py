@@ -39,7 +39,8 @@ _TIMELINE = (
 _COUNTERS = ("launches", "metrics", "rules", "facts")
 _UNSUMMED = "samples of the CPU and of GPU metrics, graphics APIs, network"
 
-# Asked in this order until one is certain; the most certain wins, the earlier at a tie. Magic numbers go first.
+# Asked in this order until one is certain; the most certain wins, the earlier at a tie. Magic numbers go first, then
+# what is known by its beginning: nobody looks through all of a file that is.
 FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-sqlite",
@@ -81,6 +82,20 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "callers",
         ("readers/test_pstats.py",),
+    ),
+    Format(
+        "ncu-csv",
+        "ncu",
+        "nsw.readers.ncu_csv",
+        "ncu --csv: details, raw, summary and session pages, amid other output",
+        "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
+        _COUNTERS,
+        "the source page (figures of single instructions): refused with that reason",
+        (
+            "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
+            "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",
+            "fixtures/h200/naive-source.csv.gz", "readers/test_ncu_csv.py",
+        ),
     ),
     Format(
         "nsys-stats",
@@ -125,20 +140,6 @@ FORMATS: tuple[Format, ...] = (
          "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts"),
         "who called the functions that CPU samples name; trees from the top down",
         ("readers/test_nvprof_text.py",),
-    ),
-    Format(
-        "ncu-csv",
-        "ncu",
-        "nsw.readers.ncu_csv",
-        "ncu --csv: details, raw, summary and session pages, amid other output",
-        "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
-        _COUNTERS,
-        "the source page (figures of single instructions): refused with that reason",
-        (
-            "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
-            "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",
-            "fixtures/h200/naive-source.csv.gz", "readers/test_ncu_csv.py",
-        ),
     ),
     Format(
         "ncu-text",

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from nsw.readers import ncu_csv, ncu_csv_arrow, read
+from nsw.readers import ncu_csv, read
 from nsw.readers.model import Options
+from nsw.readers.ncu_csv_scan import Scan
 from nsw.readers.ncu_values import Parser
 from nsw.readers.quantities import number
 from nsw.tables.data import rows
@@ -304,49 +305,6 @@ def large(seed, launches=200, *, decimal="."):
     return "\n".join(lines) + "\n"
 
 
-def both_ways(path):
-    fast = ncu_csv_arrow.read(path, Options())
-    exact = ncu_csv.read_exactly(path, Options())
-    return fast, exact
-
-
-@pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("block", [3000, 1 << 20])
-def test_arrow_reads_the_same_as_row_by_row(tmp_path, monkeypatch, block, decimal):
-    monkeypatch.setattr(ncu_csv_arrow, "_BLOCK", block)
-    path = tmp_path / "large.csv"
-    for seed in range(2):
-        path.write_text(large(seed, decimal=decimal))
-        fast, exact = both_ways(path)
-        assert fast is not None
-        assert list(fast.tables) == list(exact.tables)
-        for name in exact.tables:
-            assert list(rows(name, fast.tables[name])) == list(rows(name, exact.tables[name])), name
-        assert fast.problems == exact.problems
-
-
-@pytest.mark.parametrize("tail", ['"0","42","app', '"1","42"\n', '"0","42","app","127.0.0.1","k\nk(int)","1"\n'])
-def test_arrow_and_row_by_row_agree_on_a_torn_end(tmp_path, tail):
-    path = tmp_path / "torn.csv"
-    path.write_text(large(1) + tail)
-    fast, exact = both_ways(path)
-    assert [p.severity for p in exact.problems if "header" in p.message] == ["error"]
-    if fast is not None:
-        assert fast.problems == exact.problems
-        assert list(rows("metrics", fast.tables["metrics"])) == list(rows("metrics", exact.tables["metrics"]))
-
-
-def test_arrow_leaves_odd_files_to_the_exact_path(tmp_path):
-    path = tmp_path / "odd.csv"
-    for text in (
-        large(1) + large(2),
-        large(1).replace("void k3", "void\nk3"),
-        large(1).replace("Use, more.", "Use,\nmore."),
-    ):
-        path.write_text(text)
-        assert ncu_csv_arrow.read(path, Options()) is None
-
-
 def test_large_files_go_through_arrow(tmp_path, monkeypatch):
     monkeypatch.setattr(ncu_csv, "LARGE", 1000)
     path = tmp_path / "large.csv"
@@ -388,14 +346,12 @@ def test_rows_known_by_their_text_are_read_the_same(tmp_path, monkeypatch, decim
     """The shortcut for metrics of one launch against every row taken apart."""
     path = tmp_path / "r.csv"
     known = []
-    shortcut = ncu_csv._Scan.known_row
+    shortcut = Scan.known_row
     for seed in range(3):
         path.write_text(large(seed, decimal=decimal) + large(seed + 3, decimal=decimal).replace('",\n', '"\n'))
-        monkeypatch.setattr(
-            ncu_csv._Scan, "known_row", lambda self, row: known.append(shortcut(self, row)) or known[-1]
-        )
+        monkeypatch.setattr(Scan, "known_row", lambda self, row: known.append(shortcut(self, row)) or known[-1])
         fast = ncu_csv.read_exactly(path, Options())
-        monkeypatch.setattr(ncu_csv._Scan, "known_row", lambda *_: False)
+        monkeypatch.setattr(Scan, "known_row", lambda *_: False)
         slow = ncu_csv.read_exactly(path, Options())
         assert fast.problems == slow.problems
         for name in slow.tables:

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,9 @@ def check(read, path, text):
 def test_damaged_csv(tmp_path, edits):
     text = damaged(CSV * 2 if len(edits) % 2 else CSV, edits)
     exact = check(ncu_csv.read_exactly, tmp_path / "r.csv", text)
-    fast = check(ncu_csv_arrow.read, tmp_path / "r.csv", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ncu_csv_arrow, "_LEAST", 0)
+        fast = check(ncu_csv_arrow.read, tmp_path / "r.csv", text)
     assert fast is None or fast == exact
 
 
