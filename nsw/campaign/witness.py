@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 from nsw.campaign.ledger import State
@@ -53,9 +54,11 @@ def parse_status(content: bytes | None) -> Status | None:
 def judge(answer: Answer, status: Status | None) -> Verdict:
     """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
     if status is not None and status.state in {"done", "failed"}:
-        tells = status.state == "failed" and answer.phase is Phase.ENDED and not _is_own(answer.reason)
+        if status.state == "done":
+            return Verdict(State.DONE, status.reason, ended=True)
+        tells = answer.phase in {Phase.ENDED, Phase.LOST} and not _is_own(answer.reason)
         more = answer.reason if tells else None
-        return Verdict(State(status.state), "; ".join(filter(None, (status.reason, more))) or None, ended=True)
+        return Verdict(State.FAILED, "; ".join(filter(None, (_why(status), more))) or None, ended=True)
     if answer.phase is Phase.LOST:
         return Verdict(State.LOST, answer.reason, ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
@@ -79,6 +82,14 @@ def _cut_short(answer: Answer, status: Status | None) -> str:
     if answer.reason:
         return f"{answer.reason} in the middle of this run"
     return "its job ended in the middle of this run: killed, or the machine went down"
+
+
+def _why(status: Status) -> str | None:
+    """Its reason; an exit status that may tell of a signal, with its name."""
+    signals = {int(s): s.name for s in signal.Signals}
+    name = signals.get((status.exit_code or 0) - 128)
+    plain = status.reason == f"exit status {status.exit_code}"
+    return f"{status.reason} (128 + {name})" if name and plain else status.reason
 
 
 def _number(text: str | None) -> float | None:

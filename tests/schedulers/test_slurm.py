@@ -141,6 +141,10 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
             "sacct: error: Problem talking to the database: Connection refused"
         ),
         "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
+        (
+            "sbatch: error: slurm_msg_sendto: address:port=127.0.0.1:30410 msg_type=4003: Unexpected missing socket error\n"
+            "sbatch: error: Batch job submission failed: Unexpected missing socket error"
+        ),
     ],
 )
 def test_faults_of_the_moment_are_known(stderr):

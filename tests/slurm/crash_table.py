@@ -39,8 +39,8 @@ CITED = (
 )
 
 
-def lines(rows: Iterable[tuple[str, Outcome]], seed: str) -> list[str]:
-    """The machine, the table, why runs were reported."""
+def lines(rows: Iterable[tuple[str, Outcome]], seed: str, notes: Iterable[str] = ()) -> list[str]:
+    """The machine, the table, when it was killed, why runs were reported."""
     rows = list(rows)
     cells = [HEAD, *(_row(name, found) for name, found in rows)]
     cells += [(tool, jobs, kills, *some, "", "", "", note) for tool, jobs, kills, *some, note in PEERS]
@@ -52,7 +52,7 @@ def lines(rows: Iterable[tuple[str, Outcome]], seed: str) -> list[str]:
             f" sbatch killed: {', '.join(f'{n} {when}' for when, n in sorted(found.clients.items())) or 'none'};"
             f" controller ended {found.ends} times" for name, found in rows]  # fmt: skip
     reported = [f"{name}: {n} reported {reason}" for name, found in rows for reason, n in found.reasons.items()]
-    return [machine(seed), "", *table, "", CITED, "", "nsw was killed while", *more, *reported]
+    return [machine(seed), "", *table, "", CITED, "", "nsw was killed while", *more, *reported, *notes]
 
 
 def _row(name: str, found: Outcome) -> tuple[str, ...]:
@@ -77,8 +77,8 @@ def machine(seed: str) -> str:
             f" nsw {__version__}{commit}; {seed}")  # fmt: skip
 
 
-def show(request: object, rows: Iterable[tuple[str, Outcome]], seed: str) -> None:
+def show(request: object, rows: Iterable[tuple[str, Outcome]], seed: str, notes: Iterable[str] = ()) -> None:
     """Print it past pytest's capture."""
     capture = request.config.pluginmanager.getplugin("capturemanager")  # type: ignore[attr-defined]
     with capture.global_and_fixture_disabled():
-        print("\n\n" + "\n".join(lines(rows, seed)))
+        print("\n\n" + "\n".join(lines(rows, seed, notes)))
