@@ -56,10 +56,13 @@ class Campaign:
         """One row a run: id (the tables' `run`), its parameters, pass, state, times."""
         import pandas as pd
 
+        from nsw.campaign.job_ids import job_ids
         from nsw.present.status_view import run_data
 
         with Ledger(self._ledger, read_only=True) as ledger:
-            rows = [run_data(run) for run in ledger.runs()]
+            runs = ledger.runs()
+            jobs = job_ids(ledger, runs)
+            rows = [run_data(run, jobs) for run in runs]
         return pd.DataFrame([{**row.pop("params"), **row} for row in rows])
 
 

@@ -333,6 +333,10 @@ class Ledger:
         row = self._db.execute("SELECT native_id FROM submissions WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
+    def native_ids(self) -> dict[str, str | None]:
+        """The scheduler's id of every submission, by its name."""
+        return dict(self._db.execute("SELECT name, native_id FROM submissions").fetchall())
+
     def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         found = self._db.execute(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
+from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.cli import answering
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -31,19 +32,19 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
         counts, problems = ledger.counts(), ledger.problems()
         some = everything or format != "table"
         runs = ledger.runs() if some else ledger.runs("state NOT IN ('done', 'planned')")
-        head = _head(folder, ledger, counts)
+        head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
     if format == "json":
-        emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r) for r in runs],
+        emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r, jobs) for r in runs],
                       "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
     elif format in {"csv", "parquet"}:
-        rows = [{**r.params, **status_view.run_data(r)} for r in runs]
+        rows = [{**r.params, **status_view.run_data(r, jobs)} for r in runs]
         columns = [
             *status_view.RUN_COLUMNS,
             *(k for k in (runs[0].params if runs else {}) if k not in status_view.RUN_COLUMNS),
         ]
         _rows(format, rows, columns, output, head["note"])
     else:
-        status_view.show_status(console(), head, counts, runs, problems, everything=everything)
+        status_view.show_status(console(), head, counts, runs, problems, jobs, everything=everything)
     return Exit.GOOD
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from nsw.present.terminal import clean, plural, seconds, table
@@ -39,10 +40,11 @@ def show_status(
     counts: dict[str, int],
     runs: Sequence[RunRow],
     problems: Sequence[tuple[str, str | None, str, str, str | None]],
+    jobs: Mapping[str, str] = MappingProxyType({}),
     *,
     everything: bool,
 ) -> None:
-    """The campaign in a screenful; `everything` lists each run."""
+    """The campaign in a screenful; `everything` lists each run, `jobs` is the scheduler's job id of each."""
     out.print(
         f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
         style="bold",
@@ -56,10 +58,11 @@ def show_status(
     show_builds(out, head["builds"])
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
-    rows = [run_cells(r) for r in runs] if everything else _in_short(runs)
+    rows = [_cells(r, jobs) for r in runs] if everything else _in_short(runs, jobs)
     shown = rows if everything else rows[:_MOST]
     if shown:
-        out.print(table(None, ("run", "state", "attempt>", "took>", "host", "why"), shown, wide="why"))
+        columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
+        out.print(table(None, columns, shown, wide="why"))
     if len(rows) > len(shown):
         out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
     show_problems(out, problems)
@@ -96,7 +99,7 @@ def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, s
             out.print(f"  hint: {clean(fix)}")
 
 
-def _in_short(runs: Sequence[RunRow]) -> list[tuple[object, ...]]:
+def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str]) -> list[tuple[object, ...]]:
     """A row for each run that is neither done nor planned; one for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
@@ -106,22 +109,17 @@ def _in_short(runs: Sequence[RunRow]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for some in alike.values():
         if len(some) <= _FEW:
-            rows += [run_cells(r) for r in some]
+            rows += [_cells(r, jobs) for r in some]
         else:
-            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, None, None, None, some[0].reason))
+            rows.append(
+                (f"{some[0].id} and {len(some) - 1} more", some[0].state, None, None, None, None, some[0].reason)
+            )
     return rows
 
 
-def run_cells(run: RunRow) -> tuple[object, ...]:
-    """A run as a row of the table above."""
-    return (
-        run.id,
-        run.state,
-        run.attempt or None,
-        _took(run),
-        run.host,
-        run.reason,
-    )
+def _cells(run: RunRow, jobs: Mapping[str, str]) -> tuple[object, ...]:
+    return (run.id, run.state, run.attempt or None, _took(run), run.host, *((jobs.get(run.id),) if jobs else ()),
+            run.reason)  # fmt: skip
 
 
 def _took(run: RunRow) -> str | None:
@@ -134,17 +132,18 @@ def _took(run: RunRow) -> str | None:
 
 RUN_COLUMNS = (
     "id", "case", "pass", "tool", "repeat", "state", "reason", "attempt", "exit_code", "host", "started", "ended",
-    "seconds", "job", "task", "gpus", "reading",
+    "seconds", "job", "task", "job_id", "gpus", "reading",
 )  # fmt: skip
 
 
-def run_data(run: RunRow) -> dict[str, Any]:
-    """A run as data; its parameters under their own names behind the fixed columns."""
+def run_data(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """A run as data, its job id from `jobs`; its parameters under their own names behind the fixed columns."""
     return {
         "id": run.id, "case": run.case_id, "pass": run.pass_name, "tool": run.tool, "repeat": run.repeat,
         "state": str(run.state), "reason": run.reason, "attempt": run.attempt, "exit_code": run.exit_code,
         "host": run.host, "started": run.started, "ended": run.ended, "seconds": run.seconds, "job": run.job,
-        "task": run.task, "gpus": run.gpus, "reading": str(run.reading), "params": run.params,
+        "task": run.task, "job_id": jobs.get(run.id), "gpus": run.gpus, "reading": str(run.reading),
+        "params": run.params,
     }  # fmt: skip
 
 

@@ -125,6 +125,14 @@ def native_of(submission: Submission, job: int) -> Native:
     return Native(job, submission.tasks[0] if len(submission.tasks) > 1 else None)
 
 
+def job_of(native: str | None, task: int) -> str | None:
+    """`123_5` or `123`: what Slurm calls a task of a submission."""
+    known = Native.parse(native)
+    if known is None:
+        return None
+    return str(known.job) if known.offset is None else f"{known.job}_{task - known.offset}"
+
+
 def log_name(submission: str, native: str | None, task: int) -> str:
     """The file, in the folder of jobs, with what the job script of a task printed."""
     known = Native.parse(native)

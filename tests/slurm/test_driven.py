@@ -11,6 +11,7 @@ import pytest
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
+from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import AT_A_TIME, Ledger, State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.cli import running
@@ -369,3 +370,9 @@ def test_a_refusal_after_the_plan_was_taken_names_the_line_that_asks(campaign, f
     assert "; resources.time at " in reason
     assert "recipe.yaml:8:28; " in reason
     assert "`sinfo -o '%P %l'`" in reason
+
+
+def test_each_run_has_the_job_id_that_squeue_shows(campaign):
+    it = campaign()
+    it.rounds()
+    assert job_ids(it.ledger, it.ledger.runs()) == {f"n-{n}.baseline.r1": f"1_{n - 1}" for n in (1, 2, 3)}

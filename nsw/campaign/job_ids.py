@@ -1,0 +1,23 @@
+"""Which job of the scheduler did, or will do, each run: what squeue, seff and a help desk are asked with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from nsw.schedulers.slurm import job_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsw.campaign.ledger import Ledger, RunRow
+
+
+def job_ids(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, str]:
+    """The scheduler's job id of each run that has one, by the run's id; on this machine none has."""
+    site = json.loads(ledger.meta("site_data") or "{}")
+    if site.get("scheduler") != "slurm":
+        return {}
+    natives = ledger.native_ids()
+    known = ((run.id, job_of(natives.get(run.submission or ""), run.task)) for run in runs)
+    return {run: job for run, job in known if job is not None}
