@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 100
+_NO_THREAD = "can't start new thread"  # for its stack there is no memory
+_MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
 
 def read(path: Path, options: Options | None = None) -> Report:
@@ -57,7 +59,10 @@ def _read(path: Path, options: Options) -> Report:
     try:
         report = reader.read(path, options)
     except Exception as fault:  # noqa: BLE001  untrusted input: a reader's fault must spoil this file only
-        report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")
+        if isinstance(fault, MemoryError) or _NO_THREAD in str(fault):
+            report.error("there is not enough memory to read it", fix=_MORE_MEMORY)
+        else:
+            report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")
     report.tool = report.tool or format_.tool
     report.format = report.format or format_.id
     return report

@@ -39,7 +39,7 @@ _ONLY_SAID = re.compile(
     r"|Generating SQLite file |usage: nsys |Exportation error: )"
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
-_PROCESSING = re.compile(r"\s*Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
+_PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(
@@ -53,7 +53,7 @@ def sniff(sample: Sample) -> int:
         return 0
     if _HEADER.search(sample.text):
         return 90
-    if re.search(_PROCESSING.pattern, sample.text) or _UNITLESS.search(sample.text):
+    if _PROCESSING.search(sample.text) or _UNITLESS.search(sample.text):
         return 75
     if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
         return 70
@@ -105,7 +105,7 @@ class _Untitled:
 
     def line(self, number: int, text: str) -> None:
         """Take a line that is outside of tables."""
-        if found := _PROCESSING.match(text):
+        if found := _PROCESSING.match(text.lstrip()):
             self._name = found[1]
         elif self._name and _BARE_ROW.match(text):
             self._report.error(

@@ -27,7 +27,8 @@ _LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
 _MANY = 500  # rows looked at together
 _STRAY = 2  # lines of other programs that may stand between two rows
 
-_DASHES = re.compile(r"^(.*?)(-{3,}(?:\s+-{3,})+)\s*$")
+_LONGEST_RULE = 16_384  # characters of a line of dashes: to look for one costs the square of its parts
+_DASHES = re.compile(r"^(.*?)(?<!-)(-{3,}(?:\s+-{3,})+)\s*$")
 _BORDER = re.compile(r"^(.*?)(\+-{3,}(?:\+-{3,})+\+)\s*$")
 # Of titles that do not stand above their dashes these words are left.
 _TITLE_WORDS = re.compile(
@@ -111,7 +112,8 @@ def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
 def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
     """The parts of the table that begins at this line, if one does."""
     _, text = line
-    if held is not None and (dashes := _DASHES.match(text)):
+    is_short = len(text) <= _LONGEST_RULE
+    if held is not None and is_short and (dashes := _DASHES.match(text)):
         layout = _under_dashes(dashes)
         headers = layout.titles(held[1])
         if headers is not None and is_header(headers):
@@ -119,7 +121,7 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
             yield from _filled(grid, _printed_rows(lines, grid, layout))
         elif len(set(_TITLE_WORDS.findall(held[1]))) >= _ENOUGH_TITLES:
             yield Grid(held[0], [], tuple(before), "column", is_damaged=True)
-    elif border := _BORDER.match(text):
+    elif is_short and (border := _BORDER.match(text)):
         yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
     elif (opens := _OPENS.match(text)) is not None:
         lines.give_back([line])

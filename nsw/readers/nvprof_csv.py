@@ -140,7 +140,7 @@ class CsvTable:
         return True
 
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
-        if self._kind != "memory" and not (cells[0][:1].isdigit() or cells[0].strip() in SECTIONS):
+        if not cells or (self._kind != "memory" and not (cells[0][:1].isdigit() or cells[0].strip() in SECTIONS)):
             return False  # a line of the program's own
         self._sink.fault("a row of a CSV table is cut short or damaged", number, "copy the report again")
         return True
