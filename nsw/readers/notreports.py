@@ -18,6 +18,15 @@ _PROFILE_LOG = re.compile(
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 
+# Exports of nsys that are not read: what is in their first bytes.
+_NSYS_EXPORTS = (
+    (re.compile(rb'\A\{"data":\["\[Unknown\]"'), "JSON"),
+    (re.compile(rb'\Adata: "\[Unknown\]"'), "text"),
+    (re.compile(rb'\A\{\s*"VmSystemInformation"'), "info"),
+    (re.compile(rb"\A\x89HDF(?s:.)*StringIds"), "HDF5"),
+    (re.compile(rb"\A\xff{4}(?s:.){0,400}table_desc(?s:.)*StringIds"), "Arrow"),
+)
+
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
     (b"\x1f\x8b", "gzip", "gunzip"),
@@ -56,6 +65,11 @@ def explain(sample: Sample) -> NotReport | None:
             "a log of CUDA's profiler before nvprof (COMPUTE_PROFILE=1, until CUDA 7.5), which is not read",
             "profile again with nvprof or nsys",
         )
+    for words, what in _NSYS_EXPORTS:
+        if words.search(head):
+            return NotReport(
+                f"an export of nsys as {what}, which is not read", "export it with `nsys export --type sqlite`"
+            )
     for magic, what, command in _PACKED:
         if head.startswith(magic):
             return NotReport(f"packed with {what}", f"unpack it first: {command} {sample.path.name}")

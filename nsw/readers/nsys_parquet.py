@@ -1,4 +1,4 @@
-"""`nsys export --type parquetdir`: a folder with one Parquet file a table."""
+"""`nsys export --type parquetdir` and `arrowdir`: a folder with one Parquet or Arrow file a table."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys_source import Batch, IntArray
 
-_TABLES = frozenset({"StringIds.parquet", "META_DATA_EXPORT.parquet", "TARGET_INFO_SESSION_START_TIME.parquet"})
+_TABLES = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
+_ENDINGS = (".parquet", ".arrow")
 _BATCH = 65536  # rows
 
 
 def sniff(sample: Sample) -> int:
-    """Certain of a folder with the Parquet files of at least two tables that only nsys makes."""
-    return 100 if sample.is_folder and len(sample.entries & _TABLES) >= 2 else 0
+    """Certain of a folder with the files of at least two tables that only nsys makes."""
+    known = max((sum(f"{t}{e}" in sample.entries for t in _TABLES) for e in _ENDINGS), default=0)
+    return 100 if sample.is_folder and known >= 2 else 0
 
 
 def read(path: Path, options: Options) -> Report:
@@ -30,7 +32,9 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="nsys", format="nsys-parquet")
     source = ParquetSource(path)
     for table, fault in source.damaged.items():
-        report.error(f"{table}.parquet cannot be read: {fault}", fix="export the report again, or copy it again")
+        report.error(
+            f"{source.file_name(table)} cannot be read: {fault}", fix="export the report again, or copy it again"
+        )
     fill(report, source, options)
     return report
 
@@ -40,18 +44,21 @@ class ParquetSource:
 
     def __init__(self, folder: Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self.vocabulary: list[str] = []
         self.columns: dict[str, frozenset[str]] = {}
         self.damaged: dict[str, str] = {}
         self._codes: dict[str, int] = {}
-        self._files = {p.stem: p for p in sorted(folder.glob("*.parquet")) if p.is_file()}
+        self._files = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix in _ENDINGS and p.is_file()}
         for table, file in self._files.items():
             try:
-                self.columns[table] = frozenset(pq.read_schema(file).names)
+                self.columns[table] = frozenset(_column_names(file))
             except (pa.ArrowException, OSError) as fault:
                 self.damaged[table] = str(fault).splitlines()[0]
+
+    def file_name(self, table: str) -> str:
+        """The name of a table's file."""
+        return self._files[table].name
 
     def scan(
         self,
@@ -97,14 +104,12 @@ class ParquetSource:
 
     def _batches(self, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         present = [c for c in columns if c in self.columns.get(table, frozenset())]
         if not present:
             return
         try:
-            with pq.ParquetFile(self._files[table]) as file:
-                yield from file.iter_batches(batch_size=_BATCH, columns=present, use_threads=False)
+            yield from _batches(self._files[table], present)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
 
@@ -138,6 +143,29 @@ class ParquetSource:
         indices = np.asarray(coded.indices.fill_null(-1))
         numbers: IntArray = np.array(codes, np.int64)[indices + 1]
         return numbers
+
+
+def _column_names(file: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file.suffix == ".parquet":
+        return list(pq.read_schema(file).names)
+    with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
+        return list(stream.schema.names)
+
+
+def _batches(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file.suffix == ".parquet":
+        with pq.ParquetFile(file) as table:
+            yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
+        return
+    with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
+        for batch in stream:
+            yield batch.select(columns)
 
 
 def _chosen(batch: Batch, bounds: Mapping[str, tuple[int, int]]) -> Batch:

@@ -111,7 +111,7 @@ FORMATS: tuple[Format, ...] = (
         "nsys-parquet",
         "nsys",
         "nsw.readers.nsys_parquet",
-        "nsys export --type parquetdir",
+        "nsys export --type parquetdir or arrowdir",
         "Nsight Systems 2023.4 to 2026",
         _TIMELINE,
         f"{_UNSUMMED}; single NVTX ranges",
