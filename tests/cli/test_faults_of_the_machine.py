@@ -44,7 +44,7 @@ def test_a_campaign_of_another_version_is_left_alone(nsw, good):
         db.execute("PRAGMA user_version = 99")
     db.close()
     for words in LOOKS:
-        refused(nsw(*words), "was written by another nsw (state version 99")
+        refused(nsw(*words), "was written by a newer nsw (state version 99")
 
 
 def test_the_list_of_campaigns_names_the_damaged_one_and_shows_the_others(nsw, good):

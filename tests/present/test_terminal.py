@@ -70,7 +70,15 @@ def run_row(**more):
 
 
 def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
-    head = {"campaign": "c", "site": EVIL, "driven": False, "note": EVIL, "absent": [(EVIL, EVIL, 2)], "next": [EVIL]}
+    head = {
+        "campaign": "c",
+        "site": EVIL,
+        "driven": False,
+        "note": EVIL,
+        "absent": [(EVIL, EVIL, 2)],
+        "next": [EVIL],
+        "builds": [],
+    }
     problems = [("r", EVIL, "error", EVIL, EVIL)]
     rows = [run_row(reason=EVIL, host=EVIL)]
     status_view.show_status(out[0], head, {"failed": 1}, rows, problems, everything=True)
@@ -209,7 +217,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     assert lines[1:6] == [f"done      d{n}  1.00 s" for n in range(45, 50)]
     assert lines[6] == "running   r0  12 s"
     assert lines[-2:] == ["running   and 12 more", "queued    w0 and 899 more  waits for free nodes (Resources)"]
-    head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": []}
+    head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
     status_view.show_status(out[0], head, {"queued": 900}, [*failed, *waiting, *running], [], everything=False)
     text = out[1].getvalue()
     assert "w0 and 899 more" in text
