@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
+_ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
 _TAG = re.compile(r"</?(?:pre|br|code|span|div|samp|kbd)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
 _PREFIX = re.compile(
@@ -39,7 +40,7 @@ _PREFIX = re.compile(
 _DIGITS = frozenset("0123456789")
 _PREFIX_STARTS = _DIGITS | frozenset("[>#/*")
 _WRAPPED = _PREFIX_STARTS | {"|", '"'}  # a prefix of digits has a colon among its first fourteen characters
-_MARKS = "\x00\x08\x1b\r&\u00a0"
+_MARKS = "\x00\x08\x1b\r&\u00a0\\"
 _TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
 _CELL = re.compile(r'\s*(".*\\n"),?\s*\Z', re.DOTALL)  # a line in the JSON of a notebook
 _RULE = re.compile(r"[\s|:+-]*\Z")
@@ -77,6 +78,8 @@ def clean(text: str) -> tuple[int | None, str]:
         text = text.replace("\u00a0", " ")
     if "<" in text and "|" not in text:
         text = _TAG.sub("", text)
+    if "\\" in text and _CELL.match(text) is None:
+        text = _ESCAPE.sub(r"\1", text)
     return _unwrapped(text)
 
 

@@ -24,6 +24,8 @@ ROW = re.compile(
     rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):\s*)?(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
+# As nvprof of CUDA 5 wrote it: a share without its sign.
+_BARE_ROW = re.compile(ROW.pattern.replace("%", "", 1))
 _SHARE = re.compile(r"\d+(?:\.\d+)?%")
 _TIME = re.compile(TIME)
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
@@ -86,7 +88,7 @@ class SummaryTable:
         row = _plain_row(text)
         if row is not None:
             label, (statistics_, name) = None, row
-        elif (found := ROW.match(text)) is not None:
+        elif (found := ROW.match(text) or (None if self._typed else _BARE_ROW.match(text))) is not None:
             label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
             statistics_ = statistics(
                 percent(pct),
@@ -120,7 +122,7 @@ class SummaryTable:
             return False
         if self._continuations == 0:
             self._continued = self._last["name"]
-            if _is_closed(self._continued):
+            if _is_closed(self._continued) or HEADER.match(text):
                 self._last = None
                 return False
         self._continuations += 1
@@ -174,6 +176,8 @@ def calls_of(host: str, device: str) -> int | None:
 
 
 def _is_closed(name: str) -> bool:
+    if name.endswith(("...", "\u2026")):  # cut short by who pasted it
+        return True
     return name.count("<") <= name.count(">") and name.count("(") <= name.count(")")
 
 

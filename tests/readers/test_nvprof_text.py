@@ -744,3 +744,46 @@ def test_the_log_of_an_older_profiler_is_explained(load):
     for text in (log, log[log.index("method=") :]):
         (problem,) = load(text).problems
         assert "COMPUTE_PROFILE" in problem.message
+
+
+def test_the_layout_of_cuda_5_has_shares_without_a_sign(load):
+    text = (
+        "======== NVPROF is profiling dct8x8...\n======== Command: dct8x8\n======== Profiling result:\n"
+        " Time(%)     Time  Calls      Avg      Min      Max  Name\n"
+        "   49.52   9.36ms    101  92.68us  92.31us  94.31us  CUDAkernel2DCT(float*, float*, int)\n"
+        "   37.47   7.08ms     10 708.31us 707.99us 708.50us  [CUDA memcpy DtoA]\n"
+        "   12.34   1.00ms of a log\n"
+    )
+    found = table(load(text), "gpu_summary")
+    assert [(r["kind"], r["time_pct"], r["total_ns"], r["calls"]) for r in found] == [
+        ("kernel", 49.52, 9_360_000, 101),
+        ("memcpy", 37.47, 7_080_000, 10),
+    ]
+    assert load(SUMMARY.replace("%  ", "   ")).tables.get("gpu_summary", []) == []  # since CUDA 9 it is damage
+
+
+def test_a_name_that_was_elided_takes_no_line_that_follows(load):
+    text = (
+        OLD.partition("\n\n")[0].replace("kernel_dummy", "matvec(matrix const &, ...")
+        + "\n"
+        + SUMMARY[SUMMARY.index("            Type") :]
+    )
+    for dots in ("...", "\u2026"):
+        found = [r["name"] for r in table(load(text.replace("...", dots)), "gpu_summary")]
+        assert found[0] == f"matvec(matrix const &, {dots}"
+        assert len(found) == 3
+
+
+def test_titles_go_on_no_name(load):
+    text = (
+        OLD.partition("\n\n")[0].replace("kernel_dummy", "matvec(matrix")
+        + "\n"
+        + SUMMARY[SUMMARY.index("            Type") :]
+    )
+    assert len(table(load(text), "gpu_summary")) == 3
+
+
+def test_marks_that_markdown_needs_before_signs_go(load):
+    text = (SUMMARY + UNIFIED).replace("*", "\\*").replace("_", "\\_").replace('"', '\\"')
+    for name, data in load(SUMMARY + UNIFIED).tables.items():
+        assert table(load(text), name) == list(rows(name, data))
