@@ -111,9 +111,8 @@ def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str]) -> list[tuple[obj
         if len(some) <= _FEW:
             rows += [_cells(r, jobs) for r in some]
         else:
-            rows.append(
-                (f"{some[0].id} and {len(some) - 1} more", some[0].state, None, None, None, None, some[0].reason)
-            )
+            nothing = (None,) * (4 if jobs else 3)
+            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, *nothing, some[0].reason))
     return rows
 
 
