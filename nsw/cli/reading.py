@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Exit, NswError, UsageError, did_you_mean
@@ -36,9 +36,10 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
     options = Options(frozenset(tables) if tables else None)
     search = _Search()
     paths = list(search.paths(files))
+    asked = _Asked(tables, several=len(paths) > 1)
     reports = search.known(_counted(read_many(paths, options), len(paths) if len(paths) > FEW else 0))
-    code = _put_out(reports, tables, format, output)
-    return max(code, search.tell())
+    code = _put_out(asked.noted(reports), tables, format, output)
+    return max(code, search.tell(), asked.tell())
 
 
 def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None) -> int:
@@ -100,6 +101,37 @@ class _Search:
         if self.reports == 0:
             print(f"no report in {where}", file=sys.stderr)
         return Exit.GOOD if self.reports else Exit.SOME_FAILED
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Of several reports some may lack a table that was asked for; that all do is an error."""
+
+    tables: list[str]
+    several: bool
+    lacking: int = 0
+    held: int = 0
+
+    def noted(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports; one of several that has no rows of these tables, and no other fault, has a warning."""
+        from nsw.readers.detect import HOLDS_NOTHING
+
+        for report in reports:
+            self.held += any(len(t) for t in report.tables.values())
+            if self.several and any(p.message.startswith(HOLDS_NOTHING) for p in report.problems):
+                self.lacking += 1
+                report.problems = [
+                    replace(p, severity="warning") if p.message.startswith(HOLDS_NOTHING) else p
+                    for p in report.problems
+                ]
+            yield report
+
+    def tell(self) -> int:
+        """Say on stderr that no report has the tables; 1 then."""
+        if self.held or not self.lacking:
+            return Exit.GOOD
+        print(f"none of the files holds anything of {', '.join(self.tables)}", file=sys.stderr)
+        return Exit.SOME_FAILED
 
 
 def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:

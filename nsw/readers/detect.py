@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 100
+HOLDS_NOTHING = "holds nothing of"  # begins what is said of a report without the tables that were asked for
 _NO_THREAD = "can't start new thread"  # for its stack there is no memory
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
@@ -30,7 +31,7 @@ def read(path: Path, options: Options | None = None) -> Report:
     leave_out_contradictions(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
-        report.error(f"holds nothing of {', '.join(sorted(asked))}" if asked else "the file holds no result")
+        report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file holds no result")
     return report
 
 

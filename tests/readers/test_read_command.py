@@ -118,3 +118,27 @@ def test_a_table_that_a_file_has_not_is_named(folder, capsys):
     assert run(["read", str(folder / "naive-details.csv"), "-t", "operators", "--json"]) == 1
     (report,) = json.loads(capsys.readouterr().out)["reports"]
     assert report["problems"][-1]["message"] == "holds nothing of operators"
+
+
+@pytest.mark.parametrize("how", ["json", "table", "csv"])
+def test_of_several_files_some_may_lack_the_table_and_are_named(folder, capsys, how):
+    few = [str(folder / "naive-details.csv"), str(folder / "deep/er/tiled-stats.txt")]
+    assert run(["read", *few, "-t", "api_summary", "--format", how]) == 0
+    said = " ".join("".join(capsys.readouterr()).split())
+    if how == "json":
+        (problem,) = json.loads(said)["reports"][0]["problems"]
+        assert (problem["severity"], problem["message"]) == ("warning", "holds nothing of api_summary")
+    else:
+        start = said.index("naive-details.csv")
+        assert "warning: holds nothing of api_summary" in said[start : start + 80]
+
+
+def test_that_none_of_several_files_has_the_table_is_an_error(folder, capsys):
+    few = [str(folder / "naive-details.csv"), str(folder / "deep/er/tiled-stats.txt")]
+    assert run(["read", *few, "-t", "operators", "--json"]) == 1
+    assert "none of the files holds anything of operators" in capsys.readouterr().err
+
+
+def test_a_damaged_file_beside_one_that_has_the_table_is_an_error_still(folder, capsys):
+    (folder / "bad.sqlite").write_bytes(b"SQLite format 3\0" + bytes(200))
+    assert run(["read", str(folder / "bad.sqlite"), str(folder / "naive-details.csv"), "-t", "launches", "--json"]) == 1
