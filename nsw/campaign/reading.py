@@ -15,7 +15,7 @@ from nsw.errors import CampaignError
 from nsw.tables import rows as table_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -28,7 +28,7 @@ _RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the
 def read_all(
     folder: CampaignFolder,
     ledger: Ledger,
-    read_report: Callable[[Path], Report],
+    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
     figures: Callable[[str], list[dict[str, Any]]],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
@@ -38,7 +38,8 @@ def read_all(
     Args:
         folder: The campaign's folder.
         ledger: Its ledger.
-        read_report: Reads one file of any known format.
+        read_reports: Reads files of any known format one after the other, in this order, as they are asked for; perhaps
+            in several processes, of which none sees the ledger.
         figures: The rows of table `figures` in a program's output.
         progress: Called with how many runs are read, of how many.
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
@@ -46,8 +47,10 @@ def read_all(
     waiting = ledger.runs("reading = 'collected' AND state IN ('done', 'failed')")
     batch: list[tuple[RunRow, _Read]] = []
     flushed = time.monotonic()
-    for number, run in enumerate(waiting, 1):
-        batch.append((run, _read_run(folder, run, read_report, figures, said)))
+    files = [_reports_of(folder, run) for run in waiting]
+    reports = read_reports([file for several in files for file in several])
+    for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
+        batch.append((run, _read_run(folder, run, {file: next(reports) for file in own}, figures, said)))
         progress(number, len(waiting))
         if time.monotonic() - flushed > _FLUSH_EVERY_S:
             _flush(folder, ledger, batch)
@@ -69,25 +72,31 @@ class _Read:
             rows.append(row | {"run": run.id, "report": report} | more)
 
 
+def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
+    """The files that a run's profiler left, in order of their names."""
+    home = folder.reports / run.id
+    if not home.is_dir():
+        return []
+    return sorted(p for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)
+
+
 def _read_run(
     folder: CampaignFolder,
     run: RunRow,
-    read_report: Callable[[Path], Report],
+    reports: dict[Path, Report],
     figures: Callable[[str], list[dict[str, Any]]],
     said: Callable[[str, Path], list[Problem]],
 ) -> _Read:
     result = _Read()
     home = folder.reports / run.id
-    files = sorted(p for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES) if home.is_dir() else []
-    for file in files:
-        report = read_report(file)
+    for file, report in reports.items():
         name = str(file.relative_to(folder.path))
         for table, data in report.tables.items():
             result.add(table, table_rows(table, data), run, name)
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
     for stream in ("stderr", "stdout") if run.tool else ():
         result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
-    if run.reports and not files and run.state is State.DONE:  # a failed run has a reason of its own
+    if run.reports and not reports and run.state is State.DONE:  # a failed run has a reason of its own
         result.problems.append(
             (
                 None,

@@ -20,8 +20,8 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from functools import partial
 
     from nsw.campaign.reading import read_all
-    from nsw.readers import read
     from nsw.readers.figures import figures
+    from nsw.readers.many import read_many
     from nsw.readers.model import Options
     from nsw.readers.said import said_in
     from nsw.recipe.load import load_recipe
@@ -29,9 +29,8 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     wanted = load_recipe(folder.recipe).recipe.app.figures
     site = json.loads(ledger.meta("site_data") or "{}")
     options = Options(nsys=(site.get("profilers") or {}).get("nsys"))
-    read_all(
-        folder, ledger, partial(read, options=options), lambda output: figures(output, wanted), _progress(), said_in
-    )
+    read_files = partial(read_many, options=options)
+    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), _progress(), said_in)
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:

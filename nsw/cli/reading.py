@@ -21,7 +21,7 @@ _MOST_ROWS = 20
 
 def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, output: Path | None) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
-    from nsw.readers.many import FEW, read_many
+    from nsw.readers.many import read_many, takes_long
     from nsw.tables import TABLES
 
     if formats:
@@ -37,7 +37,7 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
     search = _Search()
     paths = list(search.paths(files))
     asked = _Asked(tables, several=len(paths) > 1)
-    reports = search.known(_counted(read_many(paths, options), len(paths) if len(paths) > FEW else 0))
+    reports = search.known(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
     code = _put_out(asked.noted(reports), tables, format, output)
     return max(code, search.tell(), asked.tell())
 

@@ -1,13 +1,15 @@
 """Many reports: several processes, answers in the order of the files.
 
 A report that brings its process down (a fault in a native library) spoils only itself: it is said so, and the
-rest goes on in a new pool.
+rest goes on in a new pool. Whoever stops asking (Ctrl-C, an error) leaves no process behind.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from pathlib import Path
 
-FEW = 8  # files that one process reads before others have started
-_AHEAD = 4  # files a worker holds beyond the one that is asked for: bounds what waits in memory
+_AHEAD: Final = 4  # files a worker holds beyond the one that is asked for: bounds what waits in memory
+# What one process takes, roughly; from _WORTHWHILE on the start of others (half a second each) pays.
+_SECONDS_A_FILE: Final = 0.005
+_BYTES_A_SECOND: Final = 10e6
+_WORTHWHILE: Final = 2.0
 
 
 def read_many(paths: Sequence[Path], options: Options | None = None, workers: int | None = None) -> Iterator[Report]:
@@ -27,10 +32,10 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
     Args:
         paths: The files.
         options: What is asked of the readers.
-        workers: How many processes; by default one a core, and none for a few files.
+        workers: How many processes; by default one a core, and none for what one process reads as soon.
     """
     chosen = options or Options()
-    count = workers if workers is not None else (_cores() if len(paths) > FEW else 1)
+    count = workers if workers is not None else (_cores() if takes_long(paths) else 1)
     if count <= 1:
         for path in paths:
             yield read(path, chosen)
@@ -45,6 +50,23 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             at += 1
 
 
+def takes_long(paths: Sequence[Path]) -> bool:
+    """Whether reading takes so long that several processes, and a progress bar, are worth it."""
+    seconds = _SECONDS_A_FILE * len(paths)
+    for path in paths:
+        if seconds >= _WORTHWHILE:
+            break
+        seconds += _size(path) / _BYTES_A_SECOND
+    return len(paths) > 1 and seconds >= _WORTHWHILE
+
+
+def _size(path: Path) -> int:
+    try:
+        return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
+    except OSError:
+        return 0  # what is wrong with it is said when it is read
+
+
 def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
     """Reports from a pool of processes until one of them dies."""
     from concurrent.futures.process import BrokenProcessPool
@@ -54,15 +76,14 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
     with _pool(workers) as pool:
         try:
             for path in rest:
-                waiting.append(pool.submit(read, path, options))
+                with _without_interrupts():
+                    waiting.append(pool.submit(read, path, options))
                 if len(waiting) > workers * _AHEAD:
                     yield waiting.pop(0).result()
             while waiting:
                 yield waiting.pop(0).result()
         except BrokenProcessPool:
             return
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _alone(path: Path, options: Options) -> Report:
@@ -71,7 +92,9 @@ def _alone(path: Path, options: Options) -> Report:
 
     with _pool(1) as pool:
         try:
-            return pool.submit(read, path, options).result()
+            with _without_interrupts():
+                reading = pool.submit(read, path, options)
+            return reading.result()
         except BrokenProcessPool:
             report = Report(str(path))
             report.error(
@@ -81,12 +104,33 @@ def _alone(path: Path, options: Options) -> Report:
             return report
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose processes end with the block, in the middle of a file if need be."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
+    others = set(multiprocessing.active_children())
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _cores() -> int:
