@@ -16,7 +16,7 @@ from nsw.errors import CampaignError
 from nsw.schedulers.model import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.plan.model import Plan
@@ -218,6 +218,15 @@ class Ledger:
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted."""
         return self._db.execute("SELECT 1 FROM runs WHERE state = 'planned' LIMIT 1").fetchone() is not None
+
+    def planned_in(self, jobs: Collection[str]) -> list[tuple[str, str]]:
+        """The runs of these jobs that wait to be submitted: id and job."""
+        marks = ",".join("?" * len(jobs))
+        found = self._db.execute(
+            f"SELECT id, job FROM runs WHERE state = 'planned' AND job IN ({marks}) ORDER BY seq",  # noqa: S608
+            tuple(jobs),
+        )
+        return found.fetchall()
 
     def waiting(self) -> list[str]:
         """The runs that no scheduler has, as far as is known: their ids, in the plan's order."""

@@ -145,7 +145,9 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
     for file in folder.tables.glob("*.parquet"):
         merged.setdefault(file.stem, [])
     for table, rows in merged.items():
-        _append(folder.tables / f"{table}.parquet", table, rows, replaced, note)
+        path = folder.tables / f"{table}.parquet"
+        if rows or path.exists():
+            _append(path, table, rows, replaced, note)
     with ledger.transaction():
         for run, read in batch:
             bad = any(severity == "error" for _, severity, _, _ in read.problems)

@@ -102,22 +102,24 @@ class Watching:
         doomed = self._builds.doomed()
         if not doomed:
             return
-        waiting = [r for r in self._ledger.runs("state = 'planned'") if r.job in doomed]
-        try:
-            self._scheduler.cancel(self._flight.holding(lambda one: one.job in doomed))
-        except NswError:  # the scheduler ends them by itself, since what they depend on failed
-            gone = []
-        else:
-            gone = self._flight.drop(lambda one: one.job in doomed)
+        waiting = self._ledger.planned_in(doomed)
+        gone: list[Flying] = []
+        if held := self._flight.holding(lambda one: one.job in doomed):
+            try:
+                self._scheduler.cancel(held)
+            except NswError:  # the scheduler ends them by itself, since what they depend on failed
+                pass
+            else:
+                gone = self._flight.drop(lambda one: one.job in doomed)
         if not waiting and not gone:
             return
         with self._ledger.transaction():
-            for run in waiting:
-                self._ledger.update_runs([run.id], state=State.FAILED, reason=doomed[run.job])
+            for id_, job in waiting:
+                self._ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
             for one in gone:
                 self._ending.end(one, Verdict(State.FAILED, doomed[one.job]), None)
             self._flight.close()
-        self._changed([run.id for run in waiting] + [one.id for one in gone])
+        self._changed([id_ for id_, _ in waiting] + [one.id for one in gone])
 
     def save_calls(self) -> None:
         """Write down how often each command was run."""

@@ -180,7 +180,9 @@ def status(
 
 @app.command()
 def logs(
-    run: Annotated[str, typer.Argument(help="Run: its id, or a part of it that only one has.", show_default=False)],
+    run: Annotated[
+        str, typer.Argument(help="Run or build: its id, or a part of it that only one has.", show_default=False)
+    ],
     campaign: CampaignOption = None,
     root: Root = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines; 0: all.")] = 40,

@@ -41,7 +41,7 @@ class Watch:
         if self._out.is_terminal:
             from rich.live import Live
 
-            self._live = Live(self._picture(), console=self._out, refresh_per_second=4, transient=True,
+            self._live = Live(self._picture(), console=self._out, refresh_per_second=2, transient=True,
                               get_renderable=self._picture)  # fmt: skip
             self._live.start()
         return self

@@ -213,7 +213,7 @@ class BatchScheduler:
         argv = slurm.cancel_command(submissions)
         if argv is not None:
             self._runner.need(argv, timeout=120, what="jobs could not be cancelled", retry=PATIENT)
-        self._pace.reset()
+            self._pace.reset()
 
     def limit(self, running: int) -> None:
         """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""

@@ -35,9 +35,10 @@ def states(fake, job: int) -> list[str]:
     return [json.loads(p.read_text())["state"] for p in sorted((fake.state / f"jobs/{job}").glob("[-0-9]*.json"))]
 
 
-def end(it, fake, *, well: bool) -> None:
+def end(it, fake, *, well: bool, build=None) -> None:
     """The build's job ends."""
-    home = Path(it.scratch) / f"runs/build/attempt-{build(it).attempt}"
+    build = build or it.ledger.builds()[0]
+    home = Path(it.scratch) / f"runs/{build.id}/attempt-{build.attempt}"
     home.mkdir(parents=True)
     (home / "stderr").write_text("cc1: all is lost\n")
     status = "state=done\nexit_code=0\n" if well else "state=failed\nexit_code=2\nreason=exit status 2\n"
@@ -90,6 +91,21 @@ def test_a_failed_build_fails_its_runs_with_a_reason_that_points_at_its_log(buil
     with pytest.raises(CampaignError, match="exit status 2: make all") as told:
         built.builds.conclude()
     assert "nsw logs build" in told.value.hint
+
+
+def test_a_failed_build_costs_the_runs_of_another_one_no_polls(campaign, fake):
+    """Of two builds one fails; what waits for the other is asked for as seldom as before."""
+    it = campaign(BUILT.replace("make all", "'make {{ n }}'"))
+    it.rounds(2)
+    end(it, fake, well=False, build=it.ledger.builds()[0])
+    it.rounds()
+    assert it.states == ["failed", "queued", "queued"]
+    it.rounds(6)
+    before = it.scheduler.calls()["squeue"]
+    for _ in range(20):
+        it.clock.now += 2
+        it.driver.step()
+    assert it.scheduler.calls()["squeue"] - before <= 1
 
 
 def test_runs_whose_jobs_slurm_ended_itself_are_blamed_on_their_build_too(built, fake):

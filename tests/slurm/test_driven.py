@@ -282,6 +282,25 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     assert (fake.work / "ran").read_text().split() == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("TIMEOUT", "the job was over its time limit of 2m"),
+        ("NODE_FAIL", "a node of the job failed"),
+        ("OUT_OF_MEMORY", "the job ran out of memory"),
+        ("CANCELLED", "the job was cancelled"),
+    ],
+)
+def test_runs_that_never_began_tell_their_jobs_own_reason_and_retry_failed_does_them_again(campaign, state, words):
+    it = campaign(packed=3)
+    it.rounds()
+    it.fake.set(1, -1, state)
+    it.rounds()
+    assert {r.reason for r in it.ledger.runs()} == {f"{words} before this run began"}
+    running.retry([], str(it.folder.path), None, failed=True)
+    assert it.states == ["planned"] * 3
+
+
 def test_only_what_failed_is_submitted_again_as_one_smaller_array(campaign, fake):
     it = campaign("bash -c '[ {{ n }} = 2 ]'")
     it.rounds()

@@ -81,7 +81,7 @@ def test_a_failed_squeue_says_nothing_of_the_jobs(fake, scheduler):
 def test_after_ten_minutes_without_an_answer_one_calm_line_is_said(fake, scheduler, clock, said):
     fake.hold()
     sent = submit(scheduler, one(fake))
-    for _ in range(30):
+    for _ in range(13):
         fake.fault("squeue", stderr=DOWN)
         scheduler.poll([sent])
         clock.now += 60
@@ -123,7 +123,7 @@ def test_a_failed_sacct_is_no_absence(fake, scheduler):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False, sacct=False)
-    for _ in range(5):
+    for _ in range(4):
         fake.fault("sacct", stderr="sacct: error: Problem talking to the database: Connection refused")
         assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
 
