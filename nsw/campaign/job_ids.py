@@ -10,11 +10,11 @@ from nsw.schedulers.slurm import job_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.campaign.ledger import Ledger, RunRow
+    from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 
 
-def job_ids(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, str]:
-    """The scheduler's job id of each run that has one, by the run's id; on this machine none has."""
+def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
+    """The scheduler's job id of each run or build that has one, by its id; on this machine none has."""
     site = json.loads(ledger.meta("site_data") or "{}")
     if site.get("scheduler") != "slurm":
         return {}

@@ -91,6 +91,11 @@ class BuildRow:
     submission: str | None = None
 
     @property
+    def task(self) -> int:
+        """Of its job: there is one."""
+        return 0
+
+    @property
     def seconds(self) -> float | None:
         """How long the last attempt took."""
         return None if self.started is None or self.ended is None else self.ended - self.started

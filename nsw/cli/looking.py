@@ -51,6 +51,8 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:
     from nsw.present.status_view import build_data
 
+    builds = ledger.builds()
+    jobs = job_ids(ledger, builds)
     driven = folders.is_driven(folder)
     left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
@@ -64,7 +66,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
         )
     return {"campaign": folder.id, "folder": str(folder.path), "site": ledger.meta("site"), "note": ledger.meta("note"),
             "driven": driven, "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
-            "builds": [build_data(build) for build in ledger.builds()]}  # fmt: skip
+            "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
 
 
 def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
@@ -92,8 +94,7 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     for name in ("stdout", "stderr"):
         _show_end(out, home / name, name, lines)
     if row.submission:
-        task = row.task if isinstance(row, RunRow) else 0
-        _show_end(out, Path(scratch) / "jobs" / log_name(row.submission, native, task), "job script", lines)
+        _show_end(out, Path(scratch) / "jobs" / log_name(row.submission, native, row.task), "job script", lines)
     return Exit.GOOD
 
 

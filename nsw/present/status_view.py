@@ -75,10 +75,10 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
     if builds:
         rows = [
             (b["id"], b["state"], b["attempt"] or None, seconds(b["seconds"]) if b["seconds"] is not None else None,
-             b["host"], b["reason"])
+             b["host"], b["job_id"], b["reason"])
             for b in builds
         ]  # fmt: skip
-        out.print(table(None, ("build", "state", "attempt>", "took>", "host", "why"), rows, wide="why"))
+        out.print(table(None, ("build", "state", "attempt>", "took>", "host", "job", "why"), rows, wide="why"))
 
 
 def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
@@ -146,11 +146,11 @@ def run_data(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dic
     }  # fmt: skip
 
 
-def build_data(build: BuildRow) -> dict[str, Any]:
-    """A build as data."""
+def build_data(build: BuildRow, jobs: Mapping[str, str]) -> dict[str, Any]:
+    """A build as data, its job id from `jobs`."""
     return {
         "id": build.id, "command": build.command, "where": build.place, "state": str(build.state),
         "reason": build.reason, "attempt": build.attempt, "exit_code": build.exit_code, "host": build.host,
         "started": build.started, "ended": build.ended, "seconds": build.seconds, "job": build.job,
-        "gpus": build.gpus, "needed_by": list(build.needed_by),
+        "job_id": jobs.get(build.id), "gpus": build.gpus, "needed_by": list(build.needed_by),
     }  # fmt: skip

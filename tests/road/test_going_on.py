@@ -65,12 +65,14 @@ def test_ctrl_c_ends_nsw_with_130_and_leaves_what_runs_alone(road):
 
 
 def test_a_second_nsw_on_a_campaign_is_refused_and_names_the_first(road):
-    nsw = road.start("run", str(road.recipe(counting(road, 2, 1))), "--site", "here")
+    program = f"echo $PWD >> '{road.home}/done.txt'; until [ -e '{road.home}/go' ]; do sleep 0.02; done"
+    nsw = road.start("run", str(road.recipe(HEAD + f'repeats: 2\napp: {{command: "{program}"}}\n')), "--site", "here")
     wait_until(lambda: len(executions(road)) >= 1)
     second = road.nsw("resume")
     assert second.returncode == 2
     assert f"is driven by process {nsw.pid} on" in second.stderr
     assert road.status()["driven"] is True
+    (road.home / "go").touch()
     assert nsw.wait(timeout=30) == 0
     nsw.communicate()
     assert len(executions(road)) == 2

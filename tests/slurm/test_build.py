@@ -72,6 +72,7 @@ def test_a_build_in_a_job_is_done_once_before_all_runs(cluster):
     assert len(submitted(cluster)) == 3  # the build and two arrays of two
     (shown,) = json.loads(cluster.nsw("status", "--root", "campaigns", "--json").stdout)["builds"]
     assert (shown["id"], shown["state"], shown["attempt"], shown["exit_code"]) == ("build", "done", 1, 0)
+    assert shown["job_id"] in submitted(cluster)
 
 
 def test_each_value_that_the_build_uses_is_built_in_a_folder_of_its_own(cluster):
