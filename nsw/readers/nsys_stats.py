@@ -14,7 +14,8 @@ from nsw.readers.nsys_stats_collect import Collected
 from nsw.readers.nsys_stats_columns import Marks, decide_marks, have_units, is_clipped
 from nsw.readers.nsys_stats_grids import Grid, find_grids
 from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
-from nsw.readers.ranked_lines import by_rank, text_lines
+from nsw.readers.pasted_lines import pasted_lines
+from nsw.readers.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="nsys", format="nsys-stats")
     collected = Collected(report, options)
     marks: Marks | None = None
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in by_rank(pasted_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
         untitled = _Untitled(report)

@@ -118,6 +118,8 @@ _UNREAD = frozenset(
         "nvtx inst",
         "kern inst",
         "virtual address",
+        "minimum virtual address",
+        "maximum virtual address",
         "utilization",
     }
     | {
@@ -128,7 +130,7 @@ _UNREAD = frozenset(
         "migration throughput",
     }
 )
-_MEASURED = _ALWAYS | {"projected start", "kern inst", "virtual address", "utilization"}
+_MEASURED = _ALWAYS | _UNIFIED | {"projected start", "kern inst", "virtual address", "utilization"}
 _KNOWN = _NUMBERS | _TEXTS | _UNREAD
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"

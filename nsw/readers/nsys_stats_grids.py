@@ -39,7 +39,13 @@ _ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
 _REMARK = re.compile(r"\s*(?:#|//|<-|\u2190)")  # an author's, behind the name
 _COMMENT = re.compile(r"^\W*(?=\w)")
-_FIRST_CELL = re.compile(r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)')
+_FIRST_CELL = re.compile(
+    r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|NVTX Range|PID[,;\t]TID|Range[,;\t]Style|Total HtoD)'
+)
+# what nsys prints between tables: no row follows it
+_BETWEEN = re.compile(
+    r"\W*(?:Processing \[|Running \[|SKIPPED: |Generating |\[\d+/\d+\] |\*\* |[A-Z][\w ]{0,60}(?:Statistics|Summary)\b)"
+)
 
 
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins
@@ -228,9 +234,6 @@ def _under_dashes(dashes: re.Match[str]) -> _Layout:
 
 
 def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-    first = lines.peek()
-    if first is not None and _printed_row(first[1], grid.headers, layout) is None and _FIGURES.search(first[1]):
-        grid.stray.append(first[0])
     while (line := lines.peek()) is not None:
         cells = _printed_row(line[1], grid.headers, layout)
         if cells is None and not line[1].strip() and _is_spread(lines, grid.headers, layout):
@@ -239,6 +242,8 @@ def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[i
         if cells is None:
             skipped = _strays(lines, grid.headers, layout)
             if not skipped:
+                if _FIGURES.search(line[1]) and not _is_between(line[1]):
+                    grid.stray.append(line[0])
                 return
             grid.stray.extend(skipped)
             continue
@@ -254,17 +259,36 @@ def _is_spread(lines: Lines, headers: list[str], layout: _Layout) -> bool:
 
 
 def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:
-    for cells in (layout.cut(text), layout.split(text) if not layout.gap else None):
+    cells = layout.cut(text)
+    if cells is not None and is_row(headers, cells):
+        return cells
+    if layout.gap or not _FIGURES.search(text):
+        return None
+    if (cells := _moved_row(text, headers, layout)) is not None:
+        return cells
+    cells = layout.split(text)
+    return cells if cells is not None and is_row(headers, cells) else None
+
+
+def _moved_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:
+    """A row that lost the blanks before its first number, and whose cells may hold blanks."""
+    for moved in range(1, layout.spans[0][1]):
+        cells = layout.cut(" " * moved + text)
         if cells is not None and is_row(headers, cells):
             return cells
     return None
+
+
+def _is_between(text: str) -> bool:
+    """Whether the line ends a table, or begins one."""
+    return any(words.match(text) for words in (_BETWEEN, _DASHES, _BORDER)) or bool(_FIRST_CELL.search(text))
 
 
 def _strays(lines: Lines, headers: list[str], layout: _Layout) -> list[int]:
     """Take the lines that another program printed between two rows; their numbers."""
     for ahead in range(_STRAY):
         here, later = lines.peek(ahead), lines.peek(ahead + 1)
-        if here is None or later is None or not here[1].strip():
+        if here is None or later is None or not here[1].strip() or _is_between(here[1]):
             return []
         cells = layout.cut(later[1])
         if cells is not None and is_row(headers, cells):
@@ -342,7 +366,7 @@ def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -
     """Take the lines that are no rows between two rows, or a last row that is damaged; their numbers."""
     for ahead in range(_STRAY):
         here, later = lines.peek(ahead), lines.peek(ahead + 1)
-        if here is None or not here[1].strip():
+        if here is None or not here[1].strip() or _is_between(here[1]):
             break
         cells = _cells(later[1][prefix:], delimiter) if later else None
         if cells and len(cells) == len(headers) and is_row(headers, cells):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.pasted_lines import pasted_lines, unquoted
 from nsw.readers.quantities import Quantity, digits, duration, percent, size, whole
-from nsw.readers.ranked_lines import by_rank, text_lines
+from nsw.readers.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def sniff(sample: Sample) -> int:
     """By the header of the table near the beginning, or its footer anywhere."""
     if sample.is_binary:
         return 0
-    lines = (m[0] for m in re.finditer(r"^.*\bName\b.*$", sample.text.replace("**", ""), re.MULTILINE))
+    lines = (unquoted(m[0]) for m in re.finditer(r"^.*\bName\b.*$", sample.text.replace("**", ""), re.MULTILINE))
     if any(_HEADER.search(line) and _Table(line, "").is_known for line in lines):
         return 92
     return 60 if sample.contains("Self CPU time total:") else 0
@@ -66,7 +67,7 @@ def read(path: Path, options: Options) -> Report:
     operators: list[Row] = []
     facts: list[Row] = []
     block = -1
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in by_rank(pasted_lines(path)):
         table: _Table | None = None
         before = ""
         for number, raw in lines:

@@ -284,6 +284,59 @@ def test_tables_that_were_pasted_elsewhere(how, tmp_path):
     ]
 
 
+def notebook(text):
+    cell = {
+        "cell_type": "code",
+        "outputs": [{"name": "stdout", "output_type": "stream", "text": text.splitlines(True)}],
+    }
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}, indent=1)
+
+
+@pytest.mark.parametrize("kept_as", [notebook, lambda text: html.escape(text, quote=False)], ids=["notebook", "page"])
+def test_the_source_of_a_notebook_or_a_page(kept_as, tmp_path):
+    text = KERNELS_2021.replace("k(int)", "k<a>()").removesuffix("\n")  # the last line of an output may have no end
+    report = read_text(tmp_path, kept_as(text))
+    assert not report.problems
+    assert [pick(r, "name", "calls") for r in table(report, "gpu_summary")] == [("k<a>()", 2), ("b", 1)]
+
+
+def test_rows_that_lost_their_indent_and_have_blanks_within_a_cell(tmp_path):
+    text = (
+        " Time (%)  Total Time (ns)  Instances     GridXYZ         BlockXYZ     Name\n"
+        " --------  ---------------  ---------  --------------  --------------  ----\n"
+        "89.4           222397          1    17   17    1    32   32    1  k(int *, int)\n"
+        "10.6            26397          1    17   17    1    32   32    1  other\n"
+    )
+    report = read_text(tmp_path, text)
+    assert not report.problems
+    assert [pick(r, "name", "total_ns", "calls") for r in table(report, "gpu_summary")] == [
+        ("k(int *, int)", 222397.0, 1),
+        ("other", 26397.0, 1),
+    ]
+
+
+def test_tables_of_one_shape_without_a_blank_line_between_stay_apart(tmp_path):
+    titles = "Time (%),Total Time (ns),Num Calls,Avg (ns),Min (ns),Max (ns),Name\n"
+    text = f"{titles}100.0,300,1,300.0,300,300,cuInit\nProcessing [x.sqlite] with [/x/reports/osrt_sum.py]...\n"
+    report = read_text(tmp_path, f"{text}{titles}100.0,200,1,200.0,200,200,poll\n")
+    assert not report.problems
+    assert [r["name"] for r in table(report, "api_summary")] == ["cuInit"]
+    assert [r["name"] for r in table(report, "osrt_summary")] == ["poll"]
+
+
+def test_totals_of_unified_memory(tmp_path):
+    text = "Total HtoD Migration Size (MB),Total DtoH Migration Size (MB),Total CPU Page Faults,Total GPU PageFaults,"
+    text += "Minimum Virtual Address,Maximum Virtual Address\n0.328,0.332,30,43,0x0,0x1D000\n"
+    report = read_text(tmp_path, text)
+    assert not report.problems
+    assert {r["name"]: (r["calls"], r["total_bytes"]) for r in table(report, "um_summary")} == {
+        "Host To Device": (None, 328000.0),
+        "Device To Host": (None, 332000.0),
+        "CPU page faults": (30, None),
+        "GPU page faults": (43, None),
+    }
+
+
 def test_sizes_whose_unit_is_in_the_title(tmp_path):
     text = "CUDA Memory Operation Statistics (by size in KiB):\n\n   Total  Operations  Average  Minimum  Maximum  Operation\n"
     text += " -------  ----------  -------  -------  -------  ---------\n 393216.000        8314   47.296    4.000   764.000  [CUDA memcpy HtoD]\n"

@@ -202,6 +202,16 @@ def test_markdown_escapes_and_further_places_of_a_stack_in_pipes(tmp_path):
     ]
 
 
+def test_the_source_of_a_notebook(tmp_path):
+    titles = ("Name", "CPU time", "CUDA time", "Calls", "CPU total", "CUDA total")
+    text = printed_to_the_left(titles, ("view", "6.976us", "2.139us", "120", "837.100us", "256.702us"))
+    cell = {"cell_type": "code", "outputs": [{"output_type": "stream", "text": text.splitlines(True)}]}
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps({"cells": [cell], "nbformat": 4}, indent=1))
+    assert torch_table.sniff(Sample(path)) > 90
+    assert [r["name"] for r in operators(torch_table.read(path, Options()))] == ["view"]
+
+
 def test_names_cut_by_pytorch_are_kept_as_printed(tmp_path):
     name = "void gemv2T_kernel_val<int, int, float, float, float..."
     headers = ["Name", *CPU, "# of Calls"]
