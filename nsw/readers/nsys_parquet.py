@@ -53,7 +53,7 @@ class ParquetSource:
         for table, file in self._files.items():
             try:
                 self.columns[table] = frozenset(_column_names(file))
-            except (pa.ArrowException, OSError) as fault:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
                 self.damaged[table] = str(fault).splitlines()[0]
 
     def file_name(self, table: str) -> str:

@@ -149,7 +149,9 @@ def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     for field in arrow_schema(name):
         value = columns.get(field.name)
         if isinstance(value, np.ndarray):
-            arrays.append(pa.array(value, mask=value == NULL).cast(field.type))
+            arrays.append(
+                pa.array(value, mask=value == NULL).cast(field.type, safe=not pa.types.is_floating(field.type))
+            )
         elif value is None or isinstance(value, str):
             arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
         else:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_NUMBER = re.compile(r"\d[\d.,'_\u00a0\u202f]*(?:[eE][-+]?\d{1,3})?")
+_NUMBER = re.compile(r"\.?\d[\d.,'_\u00a0\u202f]*(?:[eE][-+]?\d{1,3})?")
 # ns, us, ms, s; kilo to tera; nvprof's kilo to giga of 1024; FLOP in M and G
 _SCALES = np.array(
     sorted({10.0**k for k in (-9, -6, -3, 0, 3, 6, 9, 12)} | {1024.0**k for k in (-3, -2, -1, 1, 2, 3, 4)})
@@ -53,7 +53,7 @@ class Printed:
 
 def _meanings(token: str) -> Iterable[float]:
     """What a token with marks may mean: the mark for groups or for decimals, the whole or its parts."""
-    bare = token.strip(".,'_\u00a0\u202f")
+    bare = token.rstrip(".,'_\u00a0\u202f").lstrip(",'_\u00a0\u202f")
     for text in {bare, *re.split("[,_]", bare)}:
         for plain in (
             re.sub("[,'_\u00a0\u202f]", "", text),
