@@ -64,3 +64,17 @@ def test_titles_that_were_swapped_do_not_give_numbers_of_another_meaning(tmp_pat
     report = read(path)
     assert [r["name"] for r in rows("gpu_summary", report.tables["gpu_summary"])] == ["one"]
     assert any("gemm" in p.message for p in report.problems)
+
+
+def test_the_mean_of_a_throughput_may_lie_a_little_outside(tmp_path):
+    """nvprof prints so of one launch."""
+    path = tmp_path / "a.txt"
+    path.write_text(
+        "==1== Metric result:\nInvocations  Metric Name  Metric Description  Min  Max  Avg\n"
+        'Device "GeForce GTX 1070 (0)"\n    Kernel: copy(int)\n'
+        "          1  dram_read_throughput  Device Memory Read Throughput  8.9867GB/s  8.9867GB/s  8.9863GB/s\n"
+        "          1  dram_write_throughput  Device Memory Write Throughput  8.9867GB/s  8.9867GB/s  8.8863GB/s\n"
+    )
+    report = read(path)
+    assert [r["metric"] for r in rows("metrics", report.tables["metrics"])] == ["dram_read_throughput"]
+    assert any("dram_write_throughput" in p.message for p in report.problems)
