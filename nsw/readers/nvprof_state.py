@@ -105,6 +105,12 @@ class Sink:
         if self._faults[what] <= _MOST_SHOWN:
             self.report.warn(what, line=number, fix=fix)
 
+    def note(self, what: str) -> None:
+        """Something that the report holds and that is not read: said once."""
+        if not self._faults[what]:
+            self.report.warn(what)
+        self._faults[what] = 1
+
     def message(self, number: int, text: str, severity: str | None) -> None:
         """Something nvprof said of itself: a problem of the report, said once."""
         problem = known_message("nvprof", text, line=number, severity=severity)

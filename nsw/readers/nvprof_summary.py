@@ -24,6 +24,9 @@ ROW = re.compile(
     rf"\s*(?:(?P<label>[A-Z][A-Za-z ]{{2,30}}(?:\((?:excl|incl)\))?):\s*)?(?P<pct>\d+(?:\.\d+)?)%\s+(?P<total>{TIME})"
     rf"\s+(?P<calls>\d+)(?:\s+(?P<device_calls>\d+|-))?\s+(?P<avg>{TIME})\s+(?P<min>{TIME})\s+(?P<max>{TIME})\s+(?P<name>\S.*)"
 )
+# With --normalized-time-unit a line of units follows the titles, and the rows have none.
+_UNITS = re.compile(r"\s*%\s+([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]?s)\s*\Z")
+_UNITLESS_ROW = re.compile(ROW.pattern.replace("%", "", 1).replace(TIME, r"[\d.]+(?:[eE][-+]?\d+)?"))
 # As nvprof of CUDA 5 wrote it: a share without its sign.
 _BARE_ROW = re.compile(ROW.pattern.replace("%", "", 1))
 _SHARE = re.compile(r"\d+(?:\.\d+)?%")
@@ -79,6 +82,7 @@ class SummaryTable:
         self._typed = typed
         self.number = number
         self.rows = 0
+        self._units: tuple[str, ...] | None = None  # of total, mean, least, greatest, where rows have none
         self._last: dict[str, Any] | None = None  # whose name may go on in the next line
         self._continued = ""
         self._continuations = 0
@@ -88,16 +92,13 @@ class SummaryTable:
         row = _plain_row(text)
         if row is not None:
             label, (statistics_, name) = None, row
-        elif (found := ROW.match(text) or (None if self._typed else _BARE_ROW.match(text))) is not None:
+        elif (found := self._row(text)) is not None:
             label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
-            statistics_ = statistics(
-                percent(pct),
-                duration(total),
-                calls_of(calls, device_calls or ""),
-                duration(avg),
-                duration(low),
-                duration(high),
-            )
+            times = list(map(duration, (total, avg, low, high), self._units or (None,) * 4))
+            statistics_ = statistics(percent(pct), times[0], calls_of(calls, device_calls or ""), *times[1:])
+        elif not self.rows and (units := _UNITS.match(text)) is not None:
+            self._units = units.groups()
+            return True
         elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text) or _SHARELESS.match(text):
             self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
             if labelled is not None:  # what follows is of its section all the same
@@ -114,6 +115,11 @@ class SummaryTable:
         self._last = add_summary_row(self._sink, self._stream, number, statistics_, name.rstrip())
         self._continuations = 0
         return True
+
+    def _row(self, text: str) -> re.Match[str] | None:
+        if self._units is not None:
+            return _UNITLESS_ROW.match(text)
+        return ROW.match(text) or (None if self._typed else _BARE_ROW.match(text))
 
     def _take_continuation(self, text: str) -> bool:
         """A name that a terminal or a mail broke over lines: joined when that closes its brackets."""

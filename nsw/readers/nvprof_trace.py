@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsw.readers.nvprof_trace_columns import KNOWN, TraceColumns
+from nsw.readers.quantities import TIME_UNITS, size_factor
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
@@ -21,6 +22,9 @@ _TITLE = re.compile(
     r"|Unified Memory|Virtual Address|Secondary Address|\S+"
 )
 _GAP = re.compile(r"\s{2,}|\t")
+_NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
+_WORD = re.compile(r"\S+")
+_MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
 # What a cell looks like in text, for rows whose columns run together.
 _SHAPES = {
     "grid": r"\(\d+ \d+ \d+\)|-",
@@ -54,13 +58,38 @@ def titles_of(header: str) -> list[str]:
     return _TITLE.findall(header)
 
 
+def units_of(header: str, line: str) -> list[str] | None:
+    """The unit of each title, "" for none, of the line below the titles; None when it is no line of units.
+
+    A unit ends below the last letter of its title; where blanks were lost, as many units as titles that may have
+    one are in their order.
+    """
+    words = [(m[0], m.end()) for m in _WORD.finditer(line)]
+    if not words or not all(_is_unit(word) for word, _ in words):
+        return None
+    titles = [(m[0], m.end()) for m in _TITLE.finditer(header)]
+    at = {end: word for word, end in words}
+    if len(at.keys() & {end for _, end in titles}) == len(words):
+        return [at.get(end, "") for _, end in titles]
+    measured = [i for i, (title, _) in enumerate(titles) if KNOWN.get(title) in _MEASURED]
+    if len(measured) != len(words):
+        return None
+    below = dict(zip(measured, (word for word, _ in words), strict=True))
+    return [below.get(i, "") for i in range(len(titles))]
+
+
+def _is_unit(word: str) -> bool:
+    return word in TIME_UNITS or size_factor(word.removesuffix("/s"), 1024) is not None
+
+
 class TraceTable:
     """A trace being read from text: cells between two blanks or more, by shape where they run together."""
 
     def __init__(self, sink: Sink, stream: Stream, header: str, number: int) -> None:
         titles = titles_of(header)
         self._columns = TraceColumns(sink, stream, titles)
-        self._sink = sink
+        self._sink, self._stream, self._header = sink, stream, header
+        self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
         self._checks = [_CELLS.get(KNOWN.get(t) or "") for t in titles]
         self._timed = titles[:1] == ["Start"]
@@ -69,7 +98,12 @@ class TraceTable:
         self.rows = 0
 
     def take(self, number: int, text: str) -> bool:
-        """Read a row."""
+        """Read a row, or the line of units."""
+        if not self.rows and not self._has_units and (units := units_of(self._header, text)) is not None:
+            self._columns = TraceColumns(self._sink, self._stream, self._titles, units)
+            self._checks = [_NUMBER if unit else check for unit, check in zip(units, self._checks, strict=True)]
+            self._has_units = True
+            return True
         text = text.strip()
         if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
             return False

@@ -26,6 +26,7 @@ _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is 
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
 _CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
 _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
+_OPENACC = re.compile(r"acc_[a-z_]+(?:\[\w+\])?(?:@|\Z)")
 _NVTX = ("[Range start]", "[Range end]", "[Marker]")
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
@@ -198,6 +199,9 @@ class TraceColumns:
         start = _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
         if not name or (start[0] is None and at is not None):
             return False
+        if name.startswith("acc_") and _OPENACC.match(name):
+            self._sink.note("traces of OpenACC events are not read: nvprof's OpenACC summary is")
+            return True
         if name.startswith(_NVTX):
             return True  # a range begins or ends: no work of the GPU, and no table of single ranges
         correlation = None if self._correlation_at is None else whole(cells[self._correlation_at].strip())

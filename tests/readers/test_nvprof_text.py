@@ -787,3 +787,55 @@ def test_marks_that_markdown_needs_before_signs_go(load):
     text = (SUMMARY + UNIFIED).replace("*", "\\*").replace("_", "\\_").replace('"', '\\"')
     for name, data in load(SUMMARY + UNIFIED).tables.items():
         assert table(load(text), name) == list(rows(name, data))
+
+
+NORMALIZED = """\
+======== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+                        %        us                  us        us        us
+ GPU activities:    98.47  9.76e+04         1  9.76e+04  9.76e+04  9.76e+04  main_69_gpu
+                     1.53  1.52e+03         3  506.3300  469.6690  531.8440  [CUDA memcpy DtoH]
+      API calls:   100.00  0.334000         2  0.167000  0.034000  0.300000  cuDeviceGet
+"""
+NORMALIZED_TRACE = """\
+======== Profiling result:
+   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput  SrcMemType  DstMemType           Device   Context    Stream  Name
+      us        ms                                             KB         B        MB        GB/s
+0.000000  97.64157          (65535 1 1)       (128 1 1)        30  1.000000         0         -           -           -           -  Tesla P100-SXM2         1        13  main_69_gpu [49]
+1.03e+05  0.469669                    -               -         -         -         -  14.53918   30.230700      Device      Pinned  Tesla P100-SXM2         1        13  [CUDA memcpy DtoH]
+"""
+
+
+def test_a_line_of_units_holds_for_the_rows_below(load):
+    """As nvprof --normalized-time-unit prints them."""
+    report = load(NORMALIZED)
+    kernel, copy = table(report, "gpu_summary")
+    assert (kernel["total_ns"], kernel["total_ns_pm"], kernel["time_pct"]) == (97_600_000, 50_000, 98.47)
+    assert (copy["avg_ns"], copy["min_ns"], copy["calls"]) == (506_330, 469_669, 3)
+    assert [(r["name"], r["max_ns"]) for r in table(report, "api_summary")] == [("cuDeviceGet", 300)]
+    assert errors(report) == []
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+def test_a_line_of_units_holds_for_a_trace(load, squeeze):
+    text = re.sub(r"(?<=\S)  +", " ", NORMALIZED_TRACE) if squeeze else NORMALIZED_TRACE
+    report = load(text)
+    kernel, copy = table(report, "gpu_trace")
+    assert (kernel["duration_ns"], kernel["static_smem_bytes"], kernel["registers"]) == (97_641_570, 1024, 30)
+    assert (copy["start_ns"], copy["duration_ns"], copy["bytes"]) == (103_000_000, 469_669, 14.53918 * 2**20)
+    assert copy["bytes_per_s"] == 30.2307 * 2**30
+    assert errors(report) == []
+
+
+def test_events_of_openacc_are_no_kernels_of_a_trace(load):
+    text = (
+        "======== Profiling result:\n   Start  Duration      Size           Device   Context    Stream  Name\n"
+        "     0ns  142.72us         -  Tesla P100-SXM2         1         7  acc_device_init@main.cpp:69\n"
+        "1.2488ms       0ns  46.539MB  Tesla P100-SXM2         1        13  acc_alloc[data]@main.cpp:69 (x)\n"
+        "1.3488ms     100ns         -  Tesla P100-SXM2         1        13  acc_runtime_shutdown\n"
+    )
+    report = load(text)
+    assert "gpu_trace" not in report.tables
+    assert [p.message for p in report.problems if "OpenACC" in p.message] == [
+        "traces of OpenACC events are not read: nvprof's OpenACC summary is"
+    ]
