@@ -1,10 +1,9 @@
 """The profilers' own messages: recognised, explained, with something to do."""
 
-import re
-
 import pytest
 
-from nsw.readers.messages import MESSAGES, explain, known_message
+from nsw.readers.messages import explain, known_message, messages
+from nsw.readers.said import said as said_of
 
 SAID = {
     "nvprof": {
@@ -66,8 +65,84 @@ def test_what_a_tool_calls_an_error_is_one_even_when_unknown():
     assert known_message("nvprof", "Profiling application: ./a") is None
 
 
+# What happened, by the tool's own words (as far as a tool has words for it) -> what the explanation and the fix speak of.
+HAPPENED = {
+    "no permission for the counters": {
+        "nvprof": [("ERR_NVGPUCTRPERM - The user does not have permission to profile on the target device. See the following"
+                   " link for instructions to enable permissions"), "The user does not have permission to profile"],
+        "ncu": [("ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target"
+                " device 0. For instructions on enabling permissions")],
+        "nsys": ["Insufficient privilege, see https://developer.nvidia.com/ERR_NVGPUCTRPERM"],
+        "pytorch": ["CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"],
+    },
+    "unsupported device": {
+        "nvprof": ["nvprof is not supported on devices with compute capability 8.0 and higher.",
+                   ("Skipping profiling on device 0 since profiling is not supported on devices with compute capability 7.5 and"
+                   " higher."), "CDP tracing and profiling are not supported on devices with compute capability 7.0 and later.",
+                   "Events/metrics profiling is not supported on the virtualized GPU."],
+        "ncu": ["Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.",
+                "Insufficient driver version to profile on device 0.", "Device is not supported for pm sampling",
+                "ERR_NVCMPGPU - Profiling is not supported on the NVIDIA Crypto Mining Processors (CMP)."],
+        "nsys": ["None of the installed GPUs are supported.", "NVIDIA GPUs not found, feature is not available",
+                 "Installed CUDA driver version (9.0) is no longer supported. Please update the GPU driver",
+                 ("Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems. CUDA trace will be"
+                 " collected using libraries for driver version 12.5")],
+    },
+    "no kernels profiled": {
+        "nvprof": ["No kernels were profiled.", "No events/metrics were profiled.", "No profile data collected.",
+                   "no profile data collected."],
+        "ncu": ["No kernels were profiled.", "No ranges were profiled."],
+        "nsys": ["SKIPPED: a.sqlite does not contain CUDA kernel data.", "SKIPPED: a.sqlite does not contain CUDA trace data.",
+                 "No CUDA events collected. Does the process use CUDA?"],
+    },
+    "buffer too small": {
+        "nvprof": [("12 records have invalid timestamps due to insufficient device buffer space. You can configure the buffer"
+                   " space using the option --device-buffer-size."),
+                   ("12 records have invalid timestamps due to insufficient device buffer space. You can configure the buffer"
+                   " space using the option --device-cdp-buffer-size."),
+                   ("3 records were dropped due to insufficient device buffer space. You can configure the buffer space using"
+                   " advanced options --device-buffer-size, --device-cdp-buffer-size"),
+                   "5 records have invalid timestamps due to insufficient semaphore pool size."],
+        "nsys": ["Not all CUDA events might have been collected."],
+    },
+    "replay failed": {
+        "nvprof": ["Events/metrics cannot be profiled on device 0 because replay is disabled.",
+                   "Events/metrics cannot be profiled on some kernel(s) on device 0 because replay is disabled.",
+                   'Event group "a" can\'t be profiled in one run on device 0', "Kernel replay failed"],
+        "ncu": ['Failed to profile "gemm" in process 77', "Failed to prepare kernel for profiling", "LaunchFailed",
+                "Failed to profile range", "Failed to prepare range for profiling"],
+    },
+    "importer missing": {"nsys": ["The importer binary and its dependencies were not found."]},
+    "report sent elsewhere because the file existed": {
+        "nsys": ["Failed to create '/home/u/out.nsys-rep': File exists.", "Generated:  /tmp/nsys-report-1a2b.nsys-rep",
+                 "Generated: /tmp/nsys-report-1a2b.nsys-rep"],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [(tool, said) for forms in HAPPENED.values() for tool, several in forms.items() for said in several],
+)
+def test_each_form_of_what_goes_wrong_is_explained_with_something_to_do(tool, said):
+    problem = known_message(tool, said)
+    assert problem is not None
+    assert said in problem.message
+    assert len(problem.message) > len(f"{tool}: {said} ()") + 15  # an explanation follows
+    assert problem.fix
+
+
+@pytest.mark.parametrize("tool", ["nvprof", "ncu", "nsys"])
+def test_they_are_found_on_the_lines_that_the_tools_write(tool):
+    lead = {"nvprof": "==77== Warning: ", "ncu": "==ERROR== ", "nsys": ""}[tool]
+    lines = [said for forms in HAPPENED.values() for said in forms.get(tool, [])]
+    found = said_of(tool, "epoch 1\n" + "\n".join(lead + line for line in lines))
+    assert [p.message for p in found]
+    for line in (line for line in lines if not explain(tool, line).is_outcome):
+        assert any(line in message for message in (p.message for p in found)), line
+
+
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
-    for message in MESSAGES:
-        re.compile(message.pattern)
+    for message in messages():
         assert message.explanation
         assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch"}
