@@ -51,22 +51,6 @@ def whole(column: str) -> str:
     return f"CASE WHEN typeof({column}) = 'integer' THEN {column} END"
 
 
-# Start markers (flag 2) with their ends (flag 4) and the time between; the name stands with the start.
-NVTX_SQL: Final = """
-SELECT s.name, {domain}, COUNT(*), SUM(e.timestamp - s.timestamp), MIN(e.timestamp - s.timestamp),
-       MAX(e.timestamp - s.timestamp)
-FROM (SELECT * FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 2 AND typeof(timestamp) = 'integer') s
-JOIN (SELECT id, timestamp FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 4 AND typeof(timestamp) = 'integer') e
-ON e.id = s.id
-WHERE e.timestamp >= s.timestamp
-GROUP BY 1, 2
-"""
-
-# Markers of one moment have no duration.
-MARKS_SQL: Final = """
-SELECT name, {domain}, COUNT(*) FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags & 1 AND NOT flags & 6 GROUP BY 1, 2
-"""
-
 TIMED = (
     "CASE WHEN typeof(start) = 'integer' AND typeof(end) = 'integer' AND start > 0 AND end >= start"
     " THEN end - start END"
@@ -106,6 +90,26 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
         f"SELECT {get('deviceId')}, {name}, {get('start', 'end')}, {get('contextId', 'streamId', 'correlationId')}, "  # noqa: S608
         f"{get('gridX', 'gridY', 'gridZ', 'blockX', 'blockY', 'blockZ', 'registersPerThread')}, "
         f"{get('staticSharedMemory', 'dynamicSharedMemory', 'bytes')}, {source}, {get('dstKind')} FROM {table}"
+    )
+
+
+# As `nvprof -i --print-gpu-trace` names them.
+_MEMORY_TRACE: Final = MappingProxyType(
+    {
+        1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "CPU page faults", 4: "GPU page faults", 5: "page thrash",
+        6: "page throttle", 7: "remote map", 8: "Memcpy DtoD",
+    }
+)  # fmt: skip
+
+
+def memory_trace_sql(table: str) -> str:
+    """The events of Unified Memory with the columns of `trace_sql`; those of one moment have no end."""
+    names = " ".join(f"WHEN {k} THEN '[Unified Memory {n}]'" for k, n in _MEMORY_TRACE.items())
+    device = f"CASE WHEN counterKind = 1 THEN {whole('dstId')} WHEN counterKind NOT IN (3, 5) THEN {whole('srcId')} END"
+    return (
+        f"SELECT {device}, CASE counterKind {names} ELSE '[Unified Memory event]' END, {whole('start')},"  # noqa: S608
+        f" CASE WHEN counterKind NOT IN (3, 5, 7) THEN {whole('end')} END, {', '.join(['NULL'] * 12)},"
+        f" CASE WHEN counterKind IN (1, 2, 8) THEN {whole('value')} END, NULL, NULL FROM {table}"
     )
 
 

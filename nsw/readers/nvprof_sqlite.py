@@ -17,20 +17,20 @@ from nsw.readers.nvprof_activity import (
     API,
     COPY_KINDS,
     KERNELS,
-    MARKS_SQL,
     MEMCPYS,
     MEMORY_EVENTS,
     MEMORY_KINDS,
-    NVTX_SQL,
     TIMED,
     api_name,
     durations_sql,
+    memory_trace_sql,
     trace_sql,
     whole,
 )
 from nsw.readers.nvprof_columns import Columns
 from nsw.readers.nvprof_counters import counters
 from nsw.readers.nvprof_directives import openacc_summary, openmp_summary
+from nsw.readers.nvprof_ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+_KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
 _MAGIC = b"SQLite format 3\0"
 _SIGN = b"CUPTI_ACTIVITY_KIND_"
 _SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
@@ -143,7 +145,8 @@ class _Database:
             ("gpu_summary", self._gpu_summary, True),
             ("api_summary", self._api_summary, True),
             ("um_summary", self._um_summary, True),
-            ("nvtx_summary", self._nvtx_summary, True),
+            ("nvtx_summary", lambda: self._add("nvtx_summary", nvtx_summary(self)), True),
+            ("nvtx_gpu_summary", lambda: self._add("nvtx_gpu_summary", nvtx_gpu_summary(self)), True),
             ("openacc_summary", lambda: self._add("openacc_summary", openacc_summary(self)), True),
             ("openmp_summary", lambda: self._add("openmp_summary", openmp_summary(self)), True),
             ("metrics", lambda: self._add("metrics", counters(self)), True),
@@ -256,7 +259,7 @@ class _Database:
         self.report.tables["api_summary"] = _with_shares(rows)
 
     def _um_summary(self) -> None:
-        table = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+        table = _MEMORY
         needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
         if not self.has(table, *needed):
             return
@@ -272,34 +275,13 @@ class _Database:
             if has_size and count:
                 row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
             rows.append(row | ({"total_ns": took} if has_time else {}))
-        self.report.tables["um_summary"] = rows
-
-    def _nvtx_summary(self) -> None:
-        if not self.has("CUPTI_ACTIVITY_KIND_MARKER", "flags", "timestamp", "id", "name"):
-            return
-        rows = []
-        domain = "domain" if self.has("CUPTI_ACTIVITY_KIND_MARKER", "domain") else "0"
-        for name, where, calls, total, low, high in self.rows(NVTX_SQL.format(domain=domain)):
-            rows.append(
-                {
-                    "name": self.text(name),
-                    "domain": self._strings.get(where),
-                    "calls": calls,
-                    "total_ns": total,
-                    "avg_ns": total / calls,
-                    "min_ns": low,
-                    "max_ns": high,
-                }
-            )
-        rows = _with_shares(rows)
-        for name, where, count in self.rows(MARKS_SQL.format(domain=domain)):
-            where_ = self._strings.get(where)
-            rows.append({"block": 0, "style": "mark", "name": self.text(name), "domain": where_, "calls": count})
-        self.report.tables["nvtx_summary"] = rows
+        self._add("um_summary", rows)
 
     def _gpu_trace(self) -> None:
         columns = Columns("gpu_trace", _SHARED, _OWN)
         parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
+        if self.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
+            parts.append(memory_trace_sql(_MEMORY))
         sql = " UNION ALL ".join(p for p in parts if p)
         if not sql:
             return
@@ -311,12 +293,12 @@ class _Database:
         first: int | None = None
         for device, name, start, end, *rest in self.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
             text = name if isinstance(name, str) else self.text(name)
-            kind = "memcpy" if text.startswith("[CUDA memcpy") else "memset" if text == "[CUDA memset]" else "kernel"
-            valid = start is not None and end is not None and start > 0 and end >= start
+            kind = next((k for begin, k in _KINDS if text.startswith(begin)), "kernel")
+            valid = start is not None and start > 0 and (end is None or end >= start)
             first = start if first is None and valid else first
             context, stream, correlation, *dimensions, size, src, dst = rest
-            took = end - start if valid else None
-            speed = size * 1e9 / took if size is not None and took else None
+            took = end - start if valid and end is not None else None
+            speed = size * 1e9 / took if size is not None and took and kind != "um" else None
             columns.append(
                 (
                     0, device, self._strings.get(names.get(device, -1)), kind, context, stream, *dimensions,

@@ -124,8 +124,8 @@ FORMATS: tuple[Format, ...] = (
         "nsw.readers.nvprof_sqlite",
         "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12",
         "nvprof of CUDA 8 to 12 (database versions 8, 9, 11, 12)",
-        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
-         "openmp_summary", "metrics", "facts"),
+        ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "nvtx_gpu_summary",
+         "openacc_summary", "openmp_summary", "metrics", "facts"),
         "metrics of single units of the GPU, source-level results, samples of the program counter, clocks and power"
         " (what is there is said); XML sessions of the Visual Profiler (explained)",
         ("readers/test_nvprof_sqlite.py",),

@@ -16,6 +16,7 @@ from nsw.readers import Options, nvprof_counters, read
 from nsw.readers.nvprof_activity import api_name
 from nsw.tables import rows
 
+_nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
 _KERNEL = (
     "cacheConfig BLOB, sharedMemoryConfig, registersPerThread, partitionedGlobalCacheRequested,"
     " partitionedGlobalCacheExecuted, start, end, completed, deviceId, contextId, streamId, gridX, gridY, gridZ, blockX,"
@@ -50,6 +51,7 @@ _TABLES = {
     "DEVICE": _DEVICE,
     "CONTEXT": "contextId, deviceId, computeApiKind, nullStreamId",
     "MARKER": "flags, timestamp, id, objectKind, objectId BLOB, name, domain",
+    "UNIFIED_MEMORY_COUNTER": "counterKind, value, start, end, address, srcId, dstId, streamId, processId, flags",
     "METRIC": "id, value BLOB, correlationId, flags",
     "EVENT": "id, value, domain, correlationId",
     "METRIC_INSTANCE": "id, value BLOB, instance, correlationId, flags",
@@ -355,15 +357,53 @@ def test_openmp_events_are_summed(directives):
     assert found == [("omp_wait_barrier", 500), ("omp_parallel", 100)]
 
 
+@pytest.fixture
+def ranges(tmp_path):
+    """Calls at the edges of a range, within one in it, and on another thread at the same time."""
+    made = Profile(tmp_path / "ranges.nvvp")
+    made.add("DEVICE", id=0, name=made.string("Tesla P100"), computeCapabilityMajor=6)
+    made.add("CONTEXT", contextId=1, deviceId=0, nullStreamId=7, computeApiKind=1)
+    for number, (begin, end, thread) in enumerate(
+        [(0, 10, 1), (95, 105, 1), (-5, 5, 1), (50, 60, 1), (50, 60, 2), (90, 100, 1)]
+    ):
+        call = {"processId": 123, "threadId": thread, "correlationId": number + 1}
+        made.add("RUNTIME", cbid=211, start=1_000_000 + begin, end=1_000_000 + end, **call)
+        made.kernel("_Z4axpyfPfS_", 2_000_000 + 200_000 * number, 10**number, number + 1)
+    thread = struct.pack("<II", 123, 1) + b"\0" * 4
+    domain = made.string("mine")
+    for number, (name, begin, end, where) in enumerate(
+        [("A", 0, 100, 0), ("inner", 40, 70, domain), ("none", 200, 300, 0)]
+    ):
+        both = {"id": number + 1, "objectKind": 2, "objectId": thread}
+        made.add("MARKER", flags=2, timestamp=1_000_000 + begin, name=made.string(name), domain=where, **both)
+        made.add("MARKER", flags=4, timestamp=1_000_000 + end, **both)
+    return made.close()
+
+
+def test_gpu_work_is_of_the_ranges_in_which_its_call_begins(ranges):
+    found = [(r["name"], r["domain"], r["calls"], r["gpu_ops"], r["gpu_ns"]) for r in table(ranges, "nvtx_gpu_summary")]
+    assert found == [("A", None, 1, 4, 101_011), ("inner", "mine", 1, 1, 1000)]
+
+
+@_nvprof
+def test_gpu_work_of_ranges_is_that_of_nvprof(ranges, tmp_path):
+    done = subprocess.run(["nvprof", "-i", str(ranges), "--csv"], capture_output=True, text=True, check=False)
+    text = tmp_path / "printed.txt"
+    text.write_text(done.stderr)
+    for name, columns in (("nvtx_gpu_summary", ("gpu_ops", "gpu_ns")), ("nvtx_summary", ("calls", "total_ns"))):
+        there, here = (
+            sorted((r["name"], r["domain"] or "", *(r[c] for c in columns)) for r in table(p, name))
+            for p in (text, ranges)
+        )
+        assert there == here
+
+
 def test_marks_are_counted(tmp_path):
     made = Profile(tmp_path / "run.nvvp")
     for at in (5, 9):
         made.add("MARKER", flags=1, timestamp=at, id=at, objectKind=2, name=made.string("epoch"), domain=0)
     (mark,) = table(made.close(), "nvtx_summary")
     assert (mark["name"], mark["style"], mark["calls"], mark["total_ns"]) == ("epoch", "mark", 2, None)
-
-
-_nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")
 
 
 def imported(path, *options):
@@ -448,6 +488,44 @@ def test_what_nvprof_prints_is_read_back(profile, tmp_path, options):
                         assert abs(there[column] - here[column]) <= pm, column
                         compared += 1
         assert compared
+
+
+@pytest.fixture
+def unified(tmp_path):
+    """A kernel and an event of Unified Memory of each kind."""
+    made = Profile(tmp_path / "um.nvvp")
+    made.add("DEVICE", id=0, name=made.string("Tesla P100"), computeCapabilityMajor=6)
+    made.add("CONTEXT", contextId=1, deviceId=0, nullStreamId=7, computeApiKind=1)
+    made.kernel("_Z4axpyfPfS_", 10_000, 1000, 1)
+    for kind in range(1, 9):
+        start = 10_000 + 100 * kind
+        end = 0 if kind == 3 else start + 10 * kind
+        made.add("UNIFIED_MEMORY_COUNTER", counterKind=kind, value=4096 * kind, start=start, end=end, processId=9)
+    return made.close()
+
+
+def test_events_of_unified_memory_are_in_the_trace(unified):
+    trace = table(unified, "gpu_trace", tables=frozenset({"gpu_trace"}))
+    found = {r["name"]: (r["kind"], r["start_ns"], r["duration_ns"], r["bytes"], r["device"]) for r in trace}
+    assert found["[Unified Memory Memcpy DtoH]"] == ("um", 200, 20, 8192, 0)
+    assert found["[Unified Memory CPU page faults]"] == ("um", 300, None, None, None)
+    assert len(found) == 9
+
+
+@_nvprof
+def test_events_of_unified_memory_are_those_of_nvprof(unified, tmp_path):
+    done = subprocess.run(
+        ["nvprof", "-i", str(unified), "--print-gpu-trace", "--csv", "-u", "ns"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    text = tmp_path / "printed.txt"
+    text.write_text(done.stderr)
+    asked = {"tables": frozenset({"gpu_trace"})}
+    columns = ("kind", "start_ns", "duration_ns", "bytes")
+    there, here = (
+        [(plain(r["name"]), *(r[c] for c in columns)) for r in table(p, "gpu_trace", **asked)] for p in (text, unified)
+    )
+    assert there == here
 
 
 @_nvprof
