@@ -54,10 +54,11 @@ def header_of(line: str, before: str) -> Header | None:
         return None
     head = line[: found.start()].strip()
     geometry = _GEOMETRY.search(head)
-    name = head[: geometry.start()].strip() if geometry else _DATE.sub("", head)
+    date = _DATE.search(head)
+    name = (head[: geometry.start()] if geometry else head[: date.start()] if date else head).strip()
     if not name and geometry:
         name = before.strip()
-    if not name or not (geometry or line[:1].isspace()):
+    if not name or not (geometry or date or line[:1].isspace()):
         return None
     columns: Row = {"kernel": name, "compute_capability": found["cc"], "device": _int(found["device"])}
     if geometry:

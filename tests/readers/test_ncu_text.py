@@ -75,6 +75,7 @@ def test_advice_with_its_estimate(tmp_path):
     "head",
     [
         "  k(int *), 2025-Apr-25 11:54:07, Context 1, Stream 7\n",
+        "k(int *), 2025-Apr-25 11:54:07, Context 1, Stream 7\n",
         "  k(int *) \n  (63, 63, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 8.6\n",
         "  k(int *) (63, 63, 1)x(16, 16, 1), Context 1, Stream 7, Device 0, CC 12.0\n",
     ],
@@ -172,3 +173,9 @@ def test_messages_alone_say_why_there_is_no_result(tmp_path, text, word):
     report, found = tables(tmp_path, text)
     assert found == {}
     assert any(p.severity == "error" and word in p.message and p.fix for p in report.problems)
+
+
+def test_figures_cut_out_of_a_report_are_of_no_launch(tmp_path):
+    report, found = tables(tmp_path, TABLE)
+    assert (report.format, found) == ("ncu-text", {})
+    assert any("header of a launch is missing" in p.message and p.line for p in report.problems)
