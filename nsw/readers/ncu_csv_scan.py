@@ -53,6 +53,7 @@ class Scan:
     head: str = "\0"  # how the rows of the last launch begin, and the launch
     owner: Row = field(default_factory=dict)
     middles: dict[str, Names] = field(default_factory=dict)  # what stands between that and the value
+    aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
     pending: list[Line] = field(default_factory=list)  # lines of a row whose quotes are still open
 
     def run(self, lines: Iterable[Line]) -> None:
@@ -162,10 +163,21 @@ class Scan:
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
         if row is not None and self.row(page, row, line):
             return True
+        if row is not None and self.is_aside(row, number):
+            return True
         if _ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header)):
             self.left.damaged.append(number)
             return True
         return False
+
+    def is_aside(self, row: list[str], number: int) -> bool:
+        """Whether the fields are of a small table between the rows: of the NUMA affinity of GPUs, of NVLinks."""
+        size, last = self.aside
+        begins = 1 < len(row) < 12 and all(cell and not cell[0].isdigit() for cell in row)
+        if not begins and (size, last) != (len(row), number - 1):
+            return False
+        self.aside = (len(row), number)
+        return True
 
     def row(self, page: Page, row: list[str], line: str) -> bool:
         """Whether the fields were a row of the page."""

@@ -104,6 +104,18 @@ def test_output_of_the_program_stands_anywhere(tmp_path):
     assert report.problems == []
 
 
+def test_a_table_between_the_rows_is_no_damage(tmp_path):
+    # --print-details body: the section of NUMA affinity
+    aside = '"GPU ID","GPU Name","NUMA ID by CPU Affinity"\n"0","NVIDIA RTX A4500","0"\n"1","Quadro P620","0"\n'
+    one = details((SPEED, "Duration", "ns", "5"), (SPEED, "x", "", "1"))
+    head, *rest = one.splitlines(keepends=True)
+    report, found = tables(tmp_path, head + rest[0] + aside + rest[1])
+    assert [m["metric"] for m in found["metrics"]] == ["Duration", "x"]
+    assert report.problems == []
+    report, _ = tables(tmp_path, one + aside + "said\n" + '"7","k"\n')
+    assert [p.line for p in report.problems] == [8]
+
+
 def test_two_csvs_in_a_file_are_two_blocks(tmp_path):
     text = details((SPEED, "Duration", "ns", "5")) + "==PROF==\n" + details((SPEED, "Duration", "ns", "7"))
     _, found = tables(tmp_path, text)

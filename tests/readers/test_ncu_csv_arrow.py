@@ -118,6 +118,7 @@ ODD = {
     "rows of a shorter header": lambda text: text.replace('",\n', '"\n'),
     "empty lines": lambda text: text.replace("\n", "\n\n"),
     "bytes that are no text": lambda text: text.replace("k5", "k\udcff5"),
+    "a table between the rows": lambda text: text.replace("epoch 3, loss 2", '"GPU ID","Name"\n"0","A"\n"1","B"'),
     "blank rules": lambda text: text.replace('"R1"', '""'),
     "no names": lambda text: text.replace('"m1"', '""'),
     "names of blanks": lambda text: text.replace('"m2"', '" "'),
@@ -167,6 +168,7 @@ LINES = [
     line(DETAILS[:15]), '"0","42","over', 'lines"', "\x1b[1m", "a\rb", '"\u00b5"', '"1","42",,,,,,,,,,"S","n","u","5"',
 ]  # fmt: skip
 
+LINES += ['"GPU ID","Name"', '"0","A"']
 LINES += LINES[9].split("\n")  # the two lines of one rule, also by themselves and with others between
 
 
