@@ -15,7 +15,7 @@ from nsw.readers import ncu_csv
 from nsw.readers.model import Options, Report
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import tool_version
-from nsw.readers.ncu_tool import extract_command, find_ncu, import_command, run, shown
+from nsw.readers.ncu_tool import extract_command, find_ncu, import_command, print_page, run, shown
 from nsw.readers.ncu_values import Value
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Pat
     """Whether this ncu printed the raw page; rules and facts come from its other pages."""
     read: dict[str, Report] = {}
     for page in ("raw", "details", "session"):
-        failure = run(import_command(ncu, path.absolute(), page), output)
+        failure = print_page(ncu, path.absolute(), page, output)
         if failure is None:
             read[page] = ncu_csv.read(output, options)
         elif page == "raw":

@@ -13,6 +13,7 @@ from typing import Any
 
 _TYPES = {1: "INF", 2: "OPT", 3: "WRN", 4: "ERR"}  # MsgType; 0 is no message
 _SPEEDUPS = {1: "local", 2: "global"}
+_HELPER = re.compile(r"(?:group|breakdown|regex):")  # how metrics were asked for; ncu's own pages leave them out
 # links in messages, shown as ncu's command line shows them
 _SECTION = re.compile(r"@(?:section|source):[^:@]*:([^@]*)@")
 _URL = re.compile(r"@url:([^@]*?):(https?:[^@]*)@")
@@ -32,7 +33,7 @@ def main(path: str) -> None:
 
 
 def _action(action: Any, number: int) -> dict[str, Any]:
-    metrics = [_metric(name, action[name]) for name in action.metric_names()]
+    metrics = [_metric(name, action[name]) for name in action.metric_names() if not _HELPER.match(name)]
     known = {name: text if text is not None else value for name, _, value, text in metrics}
     mangled = action.name(action.NameBase_MANGLED)
     return {

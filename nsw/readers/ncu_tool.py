@@ -23,6 +23,7 @@ _PLACES: Final = (
     "/usr/local/cuda*/nsight-compute*/ncu",
     "/usr/lib/nsight-compute/ncu",
 )
+_FULL_NAMES: Final = ("--rename-kernels", "off")
 _LAST_WORDS: Final = 300  # characters of a tool's last line that are told
 
 
@@ -44,6 +45,17 @@ def _version(path: str) -> tuple[int, ...]:
 def import_command(ncu: str, report: Path, page: str) -> list[str]:
     """The command that prints a page of a report as CSV, in base units: these are printed in full."""
     return [ncu, "--import", str(report), "--page", page, "--csv", "--print-units", "base"]
+
+
+def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
+    """Have an ncu print a page of a report; what went wrong, or None.
+
+    Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless told not to; an older one does not
+    know that option.
+    """
+    command = import_command(ncu, report, page)
+    failure = run([*command, *_FULL_NAMES], output)
+    return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
 
 
 def shown(command: list[str]) -> str:

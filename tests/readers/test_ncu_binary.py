@@ -84,6 +84,19 @@ def test_a_file_of_another_kind_under_the_name_is_refused(tmp_path):
     assert "NVR" in read(path).problems[0].message
 
 
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("year", [2022, 2024])
+def test_names_of_kernels_are_asked_for_in_full(report, tmp_path, monkeypatch, year):
+    """An ncu that shortens them knows the option not to; an older one refuses it."""
+    refusal = "echo \"==ERROR== unrecognised option '--rename-kernels'\"; exit 1"
+    page = r"""printf '"ID","Process ID","Kernel Name","x.avg"\n"","","","%%"\n"0","5","%s","1.5"\n' """
+    tool = fake(tmp_path, f'case "$*" in *rename-kernels*) {{page}} full ;; *) {page} short ;; esac\n'
+                if year == 2024 else f'case "$*" in *rename-kernels*) {refusal} ;; esac\n{page} full\n')  # fmt: skip
+    (tmp_path / "ncu").write_text((tmp_path / "ncu").read_text().replace("{page}", page))
+    monkeypatch.setenv("NSW_NCU", tool)
+    assert [r["kernel"] for r in rows("launches", read(report).tables["launches"])] == ["full"]
+
+
 def _examples():
     ncu = shutil.which("ncu")
     if ncu is None:
