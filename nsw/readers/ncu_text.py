@@ -207,7 +207,8 @@ class _Scan:
             return True
         if not cells[0]:
             return False
-        if not all(cells[2:]) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+        torn = any(cells[2:]) and not all(cells[2:])  # all empty: ncu has no value for it, as in its CSV
+        if torn or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
             self.damaged.append(number)
             return True
         self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))

@@ -26,6 +26,8 @@ _OPENACC = {
     "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "compute",
     "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other",
 }
+# marks of nsys itself among the calls, which `nsys stats` leaves out too
+_NO_CALLS = frozenset({"OS runtime libraries profiling started", "OS runtime libraries profiling finished"})
 _OPENMP = "OPENMP_EVENT_KIND_"  # a table each: parallel regions, work shares, waits for a mutex ...
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
@@ -37,7 +39,7 @@ def api_summary(source: Source) -> list[Row]:
 
 def osrt_summary(source: Source) -> list[Row]:
     """Calls of the operating system's runtime."""
-    return _by_name(source, "OSRT_API", str)
+    return _by_name(source, "OSRT_API", str, without=_NO_CALLS)
 
 
 def openacc_summary(source: Source) -> list[Row]:
@@ -93,7 +95,7 @@ def pid_of(found: Collected, column: str) -> int | None:
     return pids.pop() if len(pids) == 1 else None
 
 
-def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
+def _by_name(source: Source, table: str, spell: Any, without: frozenset[str] = frozenset()) -> list[Row]:
     found = collect(source, table, "nameId", distinct=("globalTid",))
     if found is None:
         return []
@@ -101,7 +103,8 @@ def _by_name(source: Source, table: str, spell: Any) -> list[Row]:
     # a name that StringIds lacks stays apart from all others
     labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
     pid = pid_of(found, "globalTid")
-    return with_shares([{"pid": pid, "name": n, **statistics(v)} for n, v in merge(found.grouped, labels).items()])
+    calls = merge(found.grouped, labels).items()
+    return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in without])
 
 
 def _gather(values: dict[str, list[IntArray]], found: Collected, names: dict[int, str]) -> None:

@@ -58,6 +58,15 @@ def test_a_launch_with_its_table(tmp_path):
     assert {m["section"] for m in found["metrics"]} == {"GPU Speed Of Light Throughput"}
 
 
+def test_a_metric_without_a_value_is_kept_as_in_csv(tmp_path):
+    text = TABLE.replace("    Function Cache          CachePreferNone\n", "").replace(
+        "        99.68\n", "             \n"
+    )
+    report, found = tables(tmp_path, HEAD + LAUNCH + text)
+    assert not report.problems
+    assert [(m["metric"], m["unit"], m["value"]) for m in found["metrics"]][0] == ("Duration", "us", None)
+
+
 def test_a_row_that_is_no_row_ends_the_table(tmp_path):
     _, found = tables(tmp_path, HEAD + LAUNCH + TABLE)
     assert [m["metric"] for m in found["metrics"]] == ["Duration", "Elapsed Cycles", "Waves Per SM"]

@@ -170,9 +170,11 @@ def test_graphs_traced_as_a_whole_are_rows_and_a_warning(nsys_database):
 def test_a_report_with_os_runtime_rows_only_is_read(nsys_database):
     database = nsys_database()
     database.add("OSRT_API", start=5, end=15, eventClass=27, globalTid=GLOBAL_TID, nameId=database.string("poll"))
+    mark = database.string("OS runtime libraries profiling started")  # nsys's own, which `nsys stats` leaves out
+    database.add("OSRT_API", start=5, end=5, eventClass=31, globalTid=GLOBAL_TID, nameId=mark)
     report = read(database.done())
     assert not report.problems
-    assert by_name(report, "osrt_summary")["poll"]["total_ns"] == 10
+    assert {n: r["total_ns"] for n, r in by_name(report, "osrt_summary").items()} == {"poll": 10}
     assert "api_summary" not in report.tables
 
 
