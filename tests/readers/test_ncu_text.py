@@ -64,7 +64,7 @@ def test_a_metric_without_a_value_is_kept_as_in_csv(tmp_path):
     )
     report, found = tables(tmp_path, HEAD + LAUNCH + text)
     assert not report.problems
-    assert [(m["metric"], m["unit"], m["value"]) for m in found["metrics"]][0] == ("Duration", "us", None)
+    assert next((m["metric"], m["unit"], m["value"]) for m in found["metrics"]) == ("Duration", "us", None)
 
 
 def test_a_row_that_is_no_row_ends_the_table(tmp_path):
