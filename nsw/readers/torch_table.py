@@ -10,7 +10,7 @@ from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.pasted_lines import pasted_lines, unquoted
 from nsw.readers.quantities import Quantity, digits, duration, percent, size, whole
-from nsw.readers.ranked_lines import by_rank
+from nsw.readers.ranked_lines import as_shown, by_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # a line that may be the header; `_Table.is_known` decides
 _HEADER = re.compile(r"\bName\b *(?:\||\s\s).*?\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
+_LEAD = re.compile(r"^(?:\d{4}-\S+Z|\s*(?:#|//|>|\*)+) ")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
 _DASHES = re.compile(r"-{4,}(?:  +-{4,})+")
@@ -55,9 +56,12 @@ def sniff(sample: Sample) -> int:
     """By the header of the table near the beginning, or its footer anywhere."""
     if sample.is_binary:
         return 0
-    lines = (unquoted(m[0]) for m in re.finditer(r"^.*\bName\b.*$", sample.text.replace("**", ""), re.MULTILINE))
-    if any(_HEADER.search(line) and _Table(line, "").is_known for line in lines):
-        return 92
+    before = ""
+    for raw in sample.text.replace("**", "").split("\n"):
+        line = unquoted(as_shown(raw))
+        if _HEADER.search(line) and _Table(line, before).is_known:
+            return 92
+        before = line if line.strip() else before
     return 60 if sample.contains("Self CPU time total:") else 0
 
 
@@ -82,7 +86,7 @@ def read(path: Path, options: Options) -> Report:
                 table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
                 _note(report, problem)
-            before = text
+            before = text if text.strip() else before
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
@@ -98,9 +102,13 @@ def _note(report: Report, problem: Problem) -> None:
 
 def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
-    number, text = line
+    number, text = line[0], table.own(line[1])
     if _FENCE.match(text):
         return None
+    if not text.strip():
+        table.blanks += 1
+        return None if table.rows and table.blanks > 1 else table
+    spread, table.blanks = table.blanks > 0 and table.rows > 0, 0
     if _DASHES.search(text) or _RULE.fullmatch(text):
         if not table.ruled:
             table.lay_out(text)
@@ -112,10 +120,10 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
         operators.append(row | origin)
     elif table.rows and (place := table.more_source(text)):
         operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{place}".strip()
-    elif text.strip():
-        report.warn("a line within a table of PyTorch that is no row was passed over", line=number)
-    elif table.rows:
+    elif spread:  # a row may follow a blank line where an author put one between all lines; this is none
         return None
+    else:
+        report.warn("a line within a table of PyTorch that is no row was passed over", line=number)
     return table
 
 
@@ -130,23 +138,30 @@ class _Table:
 
     def __init__(self, header: str, before: str) -> None:
         self.rows = 0
+        self.blanks = 0  # blank lines since the last that was none
         self.ruled = False
         self._spans: list[tuple[int, int]] = []
         self._piped = header.count("|") >= 4
+        self._is_fenced = "|" in header[: header.find("Name")]  # pipes at both ends of each line
         if _DASHES.search(before) and not self._piped:
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
-        self._columns = [self._column(name) for name in self._split(header)]
+        titles = self._split(self.own(header))
+        self._columns = [self._column(name) for name in titles]
         known = [c.name for c in self._columns if c.name]
         figures = [c.name for c in self._columns if c.read is not None]
         # hand-made extracts leave columns out, but not out of one row
         self._needed = [c for c in ("self_cpu_ns", "calls") if c in known] or figures[:1]
-        strange = [
-            t for c, t in zip(self._columns, self._split(header), strict=True) if not c.name and t not in _UNREAD
-        ]
+        strange = [t for c, t in zip(self._columns, titles, strict=True) if not c.name and t not in _UNREAD]
         enough = len(known) >= max(3, 0.6 * len(self._columns)) and ("calls" in known or not strange)
         self.is_known = known[:1] == ["name"] and bool(figures) and enough
+
+    def own(self, text: str) -> str:
+        """A line less what an author, or a log, put before each line of the table."""
+        if self._piped:
+            return text[max(text.find("|"), 0) :] if self._is_fenced else text
+        return text if self._spans else _LEAD.sub("", text)
 
     def lay_out(self, dashes: str) -> None:
         """Learn where the columns are."""

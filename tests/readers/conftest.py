@@ -78,6 +78,8 @@ GLOBAL_TID = GLOBAL_PID | TID
 class Database:
     """One database under construction; `add` makes a table at its first row."""
 
+    columns = COLUMNS
+
     def __init__(self, path: Path, generation: str = "2025") -> None:
         self.path = path
         self.generation = generation

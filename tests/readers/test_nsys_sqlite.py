@@ -167,6 +167,23 @@ def test_graphs_traced_as_a_whole_are_rows_and_a_warning(nsys_database):
     assert "3 CUDA graph launches, 75.0 % of the GPU time" in warning
 
 
+def test_tables_without_rows_are_as_tables_that_a_lazy_export_leaves_out(nsys_database, typical_database):
+    path = typical_database()
+    lazy = read(path)
+    connection = sqlite3.connect(path)
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    for name, columns in nsys_database().columns.items():
+        if name not in present:
+            connection.execute(f"CREATE TABLE {name} ({', '.join(columns.split())})")
+    connection.commit()
+    connection.close()
+    complete = read(path)
+    assert not complete.problems
+    assert complete.tables.keys() == lazy.tables.keys()
+    for name in lazy.tables:
+        assert table(complete, name) == table(lazy, name)
+
+
 def test_a_report_with_os_runtime_rows_only_is_read(nsys_database):
     database = nsys_database()
     database.add("OSRT_API", start=5, end=15, eventClass=27, globalTid=GLOBAL_TID, nameId=database.string("poll"))

@@ -202,6 +202,43 @@ def test_markdown_escapes_and_further_places_of_a_stack_in_pipes(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("rule", [True, False])
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        lambda lines: "\n".join(f"# {x}" for x in lines),
+        lambda lines: "\n".join(f"> {x}" for x in lines),
+        lambda lines: "\n".join(f"2024-05-01T10:11:12.123Z {x}" for x in lines),
+        lambda lines: "\n".join(f"\x1b[32m{x}\x1b[0m" for x in lines),
+        lambda lines: "\n\n".join(lines),
+        lambda lines: "\r\n".join(lines),
+    ],
+    ids=["comment", "quote", "log", "colours", "every other line blank", "Windows"],
+)
+def test_tables_that_were_pasted_elsewhere(pasted, rule, tmp_path):
+    titles = ("Name", "Self CPU", "CPU total", "# of Calls")
+    lines = printed_to_the_left(titles, ("a", "1us", "2us", "3"), ("b", "4us", "5us", "6"), rule=rule).splitlines()
+    path = tmp_path / "x.txt"
+    path.write_text(pasted(lines) + "\n\nthe end  of  it 3\n", newline="")
+    assert torch_table.sniff(Sample(path)) > 90
+    report = torch_table.read(path, Options())
+    assert not report.problems
+    assert [(r["name"], r["self_cpu_ns"], r["calls"]) for r in operators(report)] == [
+        ("a", 1000.0, 3),
+        ("b", 4000.0, 6),
+    ]
+
+
+@pytest.mark.parametrize("lead", ["", "# ", "2024-05-01T10:11:12.123Z "])
+def test_pipes_behind_something_else(lead, tmp_path):
+    lines = ["| Name | Self CPU | # of Calls |", "| --- | ---: | ---: |", "| a | 1us | 3 |", "| b | 4us | 6 |"]
+    lines[0] = lines[0].replace("# of", "CPU total | # of")
+    lines[1:] = [x.replace("us |", "us | 7us |").replace("---: | ---:", "---: | ---: | ---:") for x in lines[1:]]
+    report = read_text(tmp_path, "".join(f"{lead}{x}\n" for x in lines))
+    assert not report.problems
+    assert [(r["name"], r["cpu_ns"], r["calls"]) for r in operators(report)] == [("a", 7000.0, 3), ("b", 7000.0, 6)]
+
+
 def test_the_source_of_a_notebook(tmp_path):
     titles = ("Name", "CPU time", "CUDA time", "Calls", "CPU total", "CUDA total")
     text = printed_to_the_left(titles, ("view", "6.976us", "2.139us", "120", "837.100us", "256.702us"))
