@@ -168,6 +168,11 @@ def is_known(header: str) -> bool:
     return column(header).name in _KNOWN
 
 
+def are_numbers(headers: list[str]) -> bool:
+    """Whether all these columns hold numbers."""
+    return all(column(header).name in _NUMBERS for header in headers)
+
+
 def have_units(headers: list[str]) -> bool:
     """Whether the titles say what their numbers count; every version's do unless it is told to leave them out."""
     plain = {" ".join(header.split()) for header in headers}

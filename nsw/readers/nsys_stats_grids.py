@@ -13,8 +13,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_known, is_row
+from nsw.readers.nsys_stats_columns import are_damaged, are_numbers, are_rows, is_header, is_known, is_row
 from nsw.readers.nsys_stats_markup import html_rows, json_rows
+from nsw.readers.peeked_lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +37,7 @@ _TITLE_WORDS = re.compile(
 )
 _ENOUGH_TITLES = 4
 _ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
+_PIPE_RULE = re.compile(r".{0,40}?\|?(?:\s*:?-{2,}:?\s*\|){3,}(?:\s*:?-{2,}:?\s*)?")
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
 _REMARK = re.compile(r"\s*(?:#|//|<-|\u2190)")  # an author's, behind the name
 _COMMENT = re.compile(r"^\W*(?=\w)")
@@ -64,31 +66,6 @@ class Grid:
     part: int = 0
     stray: list[int] = field(default_factory=list)
     is_damaged: bool = False  # a title is missing or there twice: which column is which is not known, and rows is empty
-
-
-class Lines:
-    """Lines that can be looked at before they are taken."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._source = iter(lines)
-        self._waiting: deque[Line] = deque()
-
-    def take(self) -> Line | None:
-        """The next line, or None at the end."""
-        return self._waiting.popleft() if self._waiting else next(self._source, None)
-
-    def peek(self, ahead: int = 0) -> Line | None:
-        """A line to come, or None at the end."""
-        while len(self._waiting) <= ahead:
-            line = next(self._source, None)
-            if line is None:
-                return None
-            self._waiting.append(line)
-        return self._waiting[ahead]
-
-    def give_back(self, lines: Iterable[Line]) -> None:
-        """Put lines back, the first of them to be taken first."""
-        self._waiting.extendleft(reversed(list(lines)))
 
 
 def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
@@ -129,6 +106,12 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
             yield Grid(held[0], [], tuple(before), "column", is_damaged=True)
     elif is_short and (border := _BORDER.match(text)):
         yield from _boxed(line, border, lines, [*before, held[1].strip() if held else ""])
+    elif _PIPE_RULE.fullmatch(text) and held is not None and held[1].count("|") > 3:
+        yield from _piped(held, lines, tuple(before))
+    elif held is not None and (headers := _bare_titles(held[1], text)) is not None:
+        lines.give_back([line])
+        grid = Grid(held[0], headers, tuple(before), "column", is_damaged=are_damaged(headers))
+        yield from _filled(grid, _printed_rows(lines, grid, _Layout(tuple((0, 0) for _ in headers), "")))
     elif (opens := _OPENS.match(text)) is not None:
         lines.give_back([line])
         yield from _marked_up(lines, tuple(before) + ((held[1].strip(),) if held else ()), is_html=bool(opens[1]))
@@ -138,6 +121,41 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
             titles = (*before, held[1].strip()) if held else tuple(before)
             grid = Grid(line[0], headers, titles, "csv", is_damaged=are_damaged(headers))
             yield from _filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
+
+
+def _piped(header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """A table that an author, or a script, wrote with Markdown's pipes."""
+    headers = _pipe_cells(header[1])
+    if not is_header(headers):
+        return
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        while (line := lines.peek()) is not None and "|" in line[1]:
+            cells = _pipe_cells(line[1])
+            if len(cells) == len(headers) and is_row(headers, cells):
+                yield line[0], cells
+            else:
+                grid.stray.append(line[0])
+            lines.take()
+
+    grid = Grid(header[0], headers, titles, "table", is_damaged=are_damaged(headers))
+    yield from _filled(grid, rows())
+
+
+def _pipe_cells(text: str) -> list[str]:
+    inside = text[text.find("|") :].strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().strip("`*") for cell in inside.split("|")]
+
+
+def _bare_titles(above: str, below: str) -> list[str] | None:
+    """Titles with a row right below them: somebody left out the dashes. Only the last may be of a text."""
+    if not (_FIRST_CELL.search(above) and _FIGURES.search(below)):
+        return None
+    headers = re.split(r"\s{2,}", _COMMENT.sub("", above).strip())
+    if not (len(headers) > 3 and all(map(is_known, headers)) and are_numbers(headers[:-1])):
+        return None
+    cells = below.split(None, len(headers) - 1)
+    return headers if len(cells) == len(headers) and is_row(headers, cells) else None
 
 
 def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Iterator[Grid]:

@@ -80,9 +80,10 @@ def _by_columns(columns: list[Column], known: set[str]) -> Kind | None:
     if {"time", "total time"} <= known:
         return _by_time_columns(known)
     total = next((c for c in columns if c.name == "total"), None)
-    if total and {"avg", "max"} <= known and known & {"operation", "name"} and size_factor(total.unit or "KiB", 1000):
-        return "sizes"
-    return None
+    if total is None or not known & {"operation", "name"}:
+        return None
+    is_size = size_factor(total.unit, 1000) if total.unit else {"avg", "max"} <= known
+    return "sizes" if is_size else None
 
 
 def _by_time_columns(known: set[str]) -> Kind | None:

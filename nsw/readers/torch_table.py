@@ -81,7 +81,11 @@ def read(path: Path, options: Options) -> Report:
                 block += 1
             elif (found := _FOOTER.search(text)) is not None:
                 table = None
-                facts.append(_total(found) | {"block": max(block, 0), "rank": rank})
+                fact = _total(found)
+                block = max(block, 0)
+                if any((f["key"], f["block"], f["rank"]) == (fact["key"], block, rank) for f in facts[-8:]):
+                    block += 1  # of a table that is not here
+                facts.append(fact | {"block": block, "rank": rank})
             elif table is not None:
                 table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):

@@ -337,6 +337,29 @@ def test_totals_of_unified_memory(tmp_path):
     }
 
 
+def test_tables_in_markdowns_pipes(tmp_path):
+    text = "| Total (MB) | Count | Avg (MB) | Operation |\n| ---: | --- | --- | --- |\n"
+    text += (
+        "| 7.500 | 3 | 2.500 | **[CUDA memset]** |\n| 1.0 | 1 | 1.0 | `[CUDA memcpy HtoD]` |\n\nmore | of | it | all\n"
+    )
+    report = read_text(tmp_path, f"### Sizes\n\n{text}")
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_bytes") for r in table(report, "gpu_summary")] == [
+        ("[CUDA memset]", 3, 7500000.0),
+        ("[CUDA memcpy HtoD]", 1, 1000000.0),
+    ]
+
+
+def test_a_table_without_its_dashes(tmp_path):
+    text = " Time (%)  Total Time (ns)  Instances   Avg (ns)  Name\n    75.0  3000  2   1500.0  void k(int, int)\n"
+    report = read_text(tmp_path, f"{text}    25.0  1000  1   1000.0  b\n\n 1 2 3 4 of something else\n")
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_ns") for r in table(report, "gpu_summary")] == [
+        ("void k(int, int)", 2, 3000.0),
+        ("b", 1, 1000.0),
+    ]
+
+
 def test_sizes_whose_unit_is_in_the_title(tmp_path):
     text = "CUDA Memory Operation Statistics (by size in KiB):\n\n   Total  Operations  Average  Minimum  Maximum  Operation\n"
     text += " -------  ----------  -------  -------  -------  ---------\n 393216.000        8314   47.296    4.000   764.000  [CUDA memcpy HtoD]\n"

@@ -210,8 +210,8 @@ def test_markdown_escapes_and_further_places_of_a_stack_in_pipes(tmp_path):
         lambda lines: "\n".join(f"> {x}" for x in lines),
         lambda lines: "\n".join(f"2024-05-01T10:11:12.123Z {x}" for x in lines),
         lambda lines: "\n".join(f"\x1b[32m{x}\x1b[0m" for x in lines),
-        lambda lines: "\n\n".join(lines),
-        lambda lines: "\r\n".join(lines),
+        "\n\n".join,
+        "\r\n".join,
     ],
     ids=["comment", "quote", "log", "colours", "every other line blank", "Windows"],
 )
@@ -226,6 +226,17 @@ def test_tables_that_were_pasted_elsewhere(pasted, rule, tmp_path):
     assert [(r["name"], r["self_cpu_ns"], r["calls"]) for r in operators(report)] == [
         ("a", 1000.0, 3),
         ("b", 4000.0, 6),
+    ]
+
+
+def test_totals_whose_tables_were_left_out_are_blocks_of_their_own(tmp_path):
+    text = "=== a ===\n...\nSelf CPU time total: 52.389ms\nSelf CUDA time total: 52.545ms\n\n=== b ===\n...\n"
+    report = read_text(tmp_path, text + "Self CPU time total: 11.452ms\nSelf CUDA time total: 3.908ms\n")
+    assert [(f["block"], f["key"], f["value"]) for f in rows("facts", report.tables["facts"])] == [
+        (0, "self_cpu_time_total_ns", 52389000.0),
+        (0, "self_cuda_time_total_ns", 52545000.0),
+        (1, "self_cpu_time_total_ns", 11452000.0),
+        (1, "self_cuda_time_total_ns", 3908000.0),
     ]
 
 
