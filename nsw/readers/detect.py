@@ -70,7 +70,19 @@ def _read(path: Path, options: Options) -> Report:
 
 
 def detect(sample: Sample) -> tuple[Format, Reader] | None:
-    """The format that recognises the sample with most certainty, or None."""
+    """The format that recognises the sample with most certainty, or None.
+
+    By its beginning if that suffices: to look through all of a long file takes longer than to read some.
+    """
+    sample.is_looked_through = False
+    best = _surest(sample)
+    if (best is None or best[0] < SURE_OF_ALL) and sample.size > len(sample.head):
+        sample.is_looked_through = True
+        best = _surest(sample)
+    return (best[1], best[2]) if best else None
+
+
+def _surest(sample: Sample) -> tuple[int, Format, Reader] | None:
     best: tuple[int, Format, Reader] | None = None
     for format_ in FORMATS:
         if format_.folder != sample.is_folder:
@@ -83,7 +95,7 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
         if sure > (best[0] if best else 0):
             best = (sure, format_, reader)
         # nobody after it can be surer by looking through all of a long file
-        sample.is_looked_through = best is None or best[0] < SURE_OF_ALL
+        sample.is_looked_through = sample.is_looked_through and (best is None or best[0] < SURE_OF_ALL)
         if sure >= CERTAIN:  # a magic number: the other readers need not even be loaded
             break
-    return (best[1], best[2]) if best else None
+    return best
