@@ -54,10 +54,10 @@ resources: {gpus: 0, time: 30m, memory: 50M}
 # after the controller took the job and before the id is printed
 SBATCH = """#!/bin/bash
 echo sbatch >>WORK/calls
-dice=$(( RANDOM % 100 ))
+echo >>WORK/sbatches; number=$(stat -c %s WORK/sbatches); dice=$(( (number * 37 + SEED) % 100 ))
 end() { echo $1 >>WORK/clients; kill -9 $$; }
 [ $dice -lt BEFORE ] && end before
-[ $(( RANDOM % 100 )) -lt SLOW ] && sleep $(( RANDOM % 5 ))
+[ $(( number * 61 % 100 )) -lt SLOW ] && sleep $(( RANDOM % 5 ))
 if [ $dice -lt $(( BEFORE + AMID )) ]; then
   REAL "$@" >/dev/null 2>&1 & sleep 0.00$(( RANDOM % 9 )); kill -9 $! 2>/dev/null && end amid
   wait $!; end after
@@ -126,7 +126,8 @@ class _Crash:
     def prepare(self) -> None:
         work, trial = self.place.work, self.trial
         values = {"PER_ARRAY": trial.per_array, "COUNT": trial.runs, "WORK": work, "SECONDS": trial.seconds,
-                  "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after, "SLOW": trial.slow}  # fmt: skip
+                  "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after, "SLOW": trial.slow,
+                  "SEED": trial.seed}  # fmt: skip
         for name, template in (
             ("sites.yaml", SITES),
             ("recipe.yaml", RECIPE),
@@ -138,7 +139,7 @@ class _Crash:
             file.parent.mkdir(exist_ok=True)
             file.write_text(reduce(lambda text, pair: text.replace(pair[0], str(pair[1])), every.items(), template))
             file.chmod(0o755)
-        for name in ("clients", "calls", "ran", "said"):
+        for name in ("clients", "calls", "sbatches", "ran", "said"):
             (work / name).touch()
             (work / name).chmod(0o666)
 

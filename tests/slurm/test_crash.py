@@ -9,11 +9,10 @@ from .crash_evidence import Outcome
 from .crash_table import show
 from .places import own_cluster
 
-KILLS = 20
 TRIALS = [
-    ("unaccounted", Trial(seed=1, runs=28, per_array=1, kills=8, before=5, amid=10, after=15)),
-    ("accounted", Trial(seed=2, runs=24, per_array=4, kills=6, before=5, amid=10, after=15)),
-    ("unaccounted", Trial(seed=3, runs=40, per_array=1000, kills=3)),
+    ("unaccounted", Trial(seed=1, runs=28, per_array=1, kills=9, before=5, amid=10, after=15)),
+    ("accounted", Trial(seed=2, runs=24, per_array=4, kills=7, before=5, amid=10, after=15)),
+    ("unaccounted", Trial(seed=3, runs=40, per_array=1000, kills=4)),
 ]
 CONTROLLER = Trial(seed=4, runs=14, per_array=1, kills=3, ends=(("TERM", 0.5), ("KILL", 0.5)))
 
@@ -39,8 +38,9 @@ def test_killed_at_any_moment_each_run_is_done_exactly_once_and_submitted_once(r
         total.add(found)
     show(request, [("nsw", total)], "seeds 1 to 4")
     assert total.good, rows
-    assert total.kills == KILLS, rows
     for name, found in rows[:-1]:
         assert found.done == found.runs == found.submitted, (name, found)
+    assert [found.kills for _, found in rows[:-1]] == [trial.kills for _, trial in TRIALS], rows
     assert total.clients["after"] > 0
-    assert {"submitting", "watching"} <= total.phases.keys()
+    assert total.phases["submitting"] + total.phases["within an sbatch"] > 0
+    assert total.phases["watching"] > 0
