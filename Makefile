@@ -26,7 +26,7 @@ test: ## run every test
 	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
 	@"$(BIN)/python" -m pytest $(ARGS) $(TESTS)
 
-soak: ## kill nsw, sbatch and Slurm hundreds of times (20 minutes; NSW_SOAK_SEED, NSW_SOAK_KILLS)
+soak: ## kill nsw, sbatch and Slurm hundreds of times (20 minutes; NSW_SOAK_SEED, NSW_SOAK_KILLS; docs/crash-proof.md)
 	@$(SETUP) --dev
 	@"$(BIN)/python" -m pytest $(ARGS) -m soak tests/soak
 
