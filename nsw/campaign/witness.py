@@ -81,6 +81,11 @@ def _cut_short(answer: Answer, status: Status | None) -> str:
         return f"{answer.reason} before this run began" if answer.reason else "its job ended before this run began"
     if answer.reason:
         return f"{answer.reason} in the middle of this run"
+    if answer.clean:  # a second start finds the run begun and ends at once, without a fault
+        return (
+            "its job ended well in the middle of this run: started a second time by a scheduler that had lost its"
+            " state, or the run's folder could not be written"
+        )
     return "its job ended in the middle of this run: killed, or the machine went down"
 
 

@@ -146,6 +146,20 @@ def test_what_the_controller_holds_before_it_began_is_submitted_again_and_its_fi
     assert [p.name for p in (Path(it.scratch) / "runs/n-2.baseline.r1").glob("attempt-*/*")] == ["claim"]
 
 
+def test_a_job_that_a_confused_controller_started_twice_does_nothing_the_second_time_and_nsw_says_so(campaign, fake):
+    it = campaign()
+    it.rounds()
+    begun = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\n")
+    fake.execute(1, 0)
+    fake.set(1, 0, "COMPLETED")
+    it.rounds(6)
+    assert [p.name for p in begun.iterdir()] == ["claim"]
+    assert it.run(1).state is State.FAILED
+    assert "started a second time by a scheduler that had lost its state" in it.run(1).reason
+
+
 def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkeypatch):
     it = campaign()
     it.rounds()
