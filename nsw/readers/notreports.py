@@ -12,7 +12,9 @@ _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
 _ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
 _HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
-_PROFILE_LOG = re.compile(r"^(?:# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |method=\[ \S+ \] gputime=\[)", re.MULTILINE)
+_PROFILE_LOG = re.compile(
+    r"^(?:# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |(?:[ \t]*\d+[ \t]+)?method=\[ \S+ \] gputime=\[)", re.MULTILINE
+)
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 

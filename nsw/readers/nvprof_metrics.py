@@ -24,7 +24,7 @@ _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
-_KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
+KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
 _LEVEL = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
@@ -102,7 +102,7 @@ class MetricTable:
         self._stream = stream
         self._described = header["described"] is not None
         self._values = 3 if header["total"] is None else 4
-        self._kernel: str | None = None
+        self._kernel, stream.kernel = stream.kernel, None
         self._open_name = 0  # continuation lines that the kernel's name may still have
         self.number = number
         self.rows = 0
@@ -139,7 +139,7 @@ class MetricTable:
         if device := _DEVICE.match(text):
             self._stream.set_device(device[1])
             return True
-        if kernel := _KERNEL.match(text):
+        if kernel := KERNEL.match(text):
             self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
             return True
         if text.strip() == "Kernel:":

@@ -43,6 +43,7 @@ class Stream:
     device: int | None = None
     device_name: str | None = None
     section: str | None = None  # what the last title announced: gpu, api, openacc, um, nvtx, cpu, other ...
+    kernel: str | None = None  # that stood before the titles of the next table
     in_nvtx: bool = False
     nvtx_domain: str | None = None
     nvtx_range: str | None = None

@@ -26,6 +26,7 @@ _SAID_BEHIND = re.compile(
 )
 _PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
 _RESULT = re.compile(r"\s*Profiling result:\s*\Z")
+_RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # all in one line
 _TITLE = re.compile(
     r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
     r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
@@ -34,6 +35,7 @@ _TITLE = re.compile(
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
 _DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+_AGAIN = "copy the report again"
 _SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
 _NOTHING = re.compile(r"\s*No (?:kernels|API activities|events/metrics|events|metrics) were profiled\.")
 _SECTIONS = {
@@ -48,7 +50,8 @@ _SECTIONS = {
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
-    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
+    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:
+    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _TELLING = (
@@ -118,6 +121,8 @@ class _Reading:
             self._follow(stream, number, text)
 
     def _follow(self, stream: Stream, number: int, text: str) -> None:
+        if _RESULT_AND_MORE.search(text):
+            self._sink.fault("a result without line ends: which cell is of which row is lost", number, _AGAIN)
         said = _SAID.match(text)
         if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
             said = _SAID.match(behind[0])
@@ -172,6 +177,9 @@ class _Reading:
 
     def _describe(self, stream: Stream, text: str) -> bool:
         """The device, NVTX domain or range that the next table is of, or a figure on its own."""
+        if (kernel := nvprof_metrics.KERNEL.match(text)) is not None:
+            stream.kernel = kernel[1]  # some put it before the titles
+            return True
         if (device := _DEVICE.match(text)) is not None:
             stream.set_device(device[1])
             if stream.section not in {"um", "metric"}:
@@ -251,6 +259,9 @@ class _Reading:
         """Say what was cut off, and hand the tables over."""
         for stream in self._streams.values():
             self._check_rows(stream)
+            for fact in self._sink.rows.get("facts", ()):  # a process names its command before its block begins
+                if fact["key"] == "command" and fact["rank"] == stream.rank:
+                    fact["block"] = stream.blocks_by_pid.get(fact["pid"], fact["block"])
         self._sink.finish()
 
 
