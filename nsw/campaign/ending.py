@@ -49,8 +49,8 @@ class Ending:
         return self.status(one.id, one.attempt) is not None or self._earlier(one) is not None
 
     def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
-        """It is in another state than it was, or for another reason, and not over."""
-        one.state, one.reason = verdict.state, verdict.reason
+        """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
+        one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None
         self._write([one.id], verdict, status, build=one.build)
 
     def wait(self, several: list[Flying], verdict: Verdict) -> None:

@@ -182,6 +182,14 @@ class Ledger:
         """How many runs are in each state."""
         return dict(self._db.execute("SELECT state, count(*) FROM runs GROUP BY state").fetchall())
 
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
+        found = self._db.execute(
+            "SELECT state, reason, id, count(*), min(seq) FROM runs"
+            " WHERE state IN ('intent', 'submitted', 'queued') GROUP BY state, reason ORDER BY min(seq)"
+        )
+        return [(State(state), reason, id_, count) for state, reason, id_, count, _ in found]
+
     def pending_tasks(self, limit: int) -> list[tuple[str, int, int, int]]:
         """The next tasks with runs to submit: job, task, the next attempt, GPUs at the same time."""
         # runs are inserted task by task: the first rows name the next tasks without looking at all of them

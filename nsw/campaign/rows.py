@@ -112,3 +112,4 @@ class Flying:
     state: State
     reason: str | None
     build: bool = False
+    begun: bool = False  # when and where it began is written down

@@ -163,7 +163,8 @@ class Watching:
                 verdict = Verdict(State.FAILED, why, ended=True)
             self._end(name, one, verdict, status)
             return True
-        if (verdict.state, verdict.reason) == (one.state, one.reason):
+        # a scheduler may say that it runs before the job has said where and since when
+        if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
             return False
         self._ending.goes_on(one, verdict, status)
         return True

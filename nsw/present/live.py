@@ -35,6 +35,7 @@ class Watch:
         self._drawn = 0.0
         self._counts = ledger.counts()
         self._total = sum(self._counts.values())
+        self._waiting = ledger.why_waiting()
         self._recent: dict[str, RunRow] = {}
 
     def __enter__(self) -> Self:
@@ -62,8 +63,8 @@ class Watch:
         if self._live is not None:
             now = time.monotonic()
             if now - self._drawn > _REFRESH_S:
-                self._counts, self._drawn = self._ledger.counts(), now
-            going = [r for r in self._recent.values() if r.state not in ENDED]
+                self._counts, self._waiting, self._drawn = self._ledger.counts(), self._ledger.why_waiting(), now
+            going = [r for r in self._recent.values() if r.state is State.RUNNING]
             self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
 
     def say(self, text: str) -> None:
@@ -84,25 +85,29 @@ class Watch:
 
         over = sum(self._counts.get(s, 0) for s in ENDED)
         return Group(
-            *(Text(clean(line), style=STYLES.get(state, "")) for state, line in picture(self._recent.values())),
+            *(
+                Text(clean(line), style=STYLES.get(state, ""))
+                for state, line in picture(self._recent.values(), self._waiting)
+            ),
             ProgressBar(total=max(1, self._total), completed=over, width=60),
             Text(" " + headline(self._counts)),
         )
 
 
-def picture(runs: Iterable[RunRow], now: float | None = None) -> list[tuple[State, str]]:
-    """The lines to be shown of runs, each with its state: what ended last, what runs, and why the others wait."""
+def picture(
+    runs: Iterable[RunRow], waiting: Sequence[tuple[State, str | None, str, int]], now: float | None = None
+) -> list[tuple[State, str]]:
+    """The lines to be shown, each with its state: of `runs` what ended last and what runs, then why others wait.
+
+    `waiting` is state, reason, the first run that waits for it, how many there are.
+    """
     some = list(runs)
     running = [r for r in some if r.state is State.RUNNING]
-    waiting: dict[tuple[State, str | None], list[RunRow]] = {}
-    for run in some:
-        if run.state not in ENDED and run.state is not State.RUNNING:
-            waiting.setdefault((run.state, run.reason), []).append(run)
     lines = [(r.state, _line(r, now)) for r in (*_last(some), *running[:_RUNNING])]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
-    for (state, reason), alike in list(waiting.items())[:_REASONS]:
-        names = alike[0].id + (f" and {len(alike) - 1} more" if len(alike) > 1 else "")
+    for state, reason, first, count in waiting[:_REASONS]:
+        names = first + (f" and {count - 1} more" if count > 1 else "")
         lines.append((state, f"{state:9} {names}" + (f"  {reason}" if reason else "")))
     return lines
 

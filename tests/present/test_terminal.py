@@ -212,7 +212,12 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     running = [run_row(id=f"r{n}", state=State.RUNNING, started=100.0, ended=None) for n in range(20)]
     done = [run_row(id=f"d{n}", state=State.DONE) for n in range(50)]
     failed = [run_row(id="f", reason="exit status 1")]
-    lines = [line for _, line in live.picture([*failed, *done, *waiting, *running], now=112.0)]
+    lines = [
+        line
+        for _, line in live.picture(
+            [*failed, *done, *running], [(State.QUEUED, waiting[0].reason, "w0", 900)], now=112.0
+        )
+    ]
     assert lines[0] == "failed    f  1.00 s  exit status 1"
     assert lines[1:6] == [f"done      d{n}  1.00 s" for n in range(45, 50)]
     assert lines[6] == "running   r0  12 s"

@@ -409,3 +409,16 @@ def test_each_run_has_the_job_id_that_squeue_shows(campaign):
     it = campaign()
     it.rounds()
     assert job_ids(it.ledger, it.ledger.runs()) == {f"n-{n}.baseline.r1": f"1_{n - 1}" for n in (1, 2, 3)}
+
+
+def test_when_a_run_began_is_known_though_slurm_said_it_runs_before_the_job_did(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.set(1, 0, "RUNNING")
+    it.rounds()
+    assert (it.run(1).state, it.run(1).started) == (State.RUNNING, None)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\nhost=node1\nstart=123.5\n")
+    it.rounds()
+    assert (it.run(1).host, it.run(1).started) == ("node1", 123.5)
