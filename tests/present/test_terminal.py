@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.analysis.summary import Asked, summarize
-from nsw.campaign.ledger import Reading, RunRow, State
+from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.middle import elided
 from nsw.present.terminal import clean, console, duration, number, numbered, percent, plural, seconds, size, table
@@ -70,6 +70,7 @@ def run_row(**more):
 
 
 def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
+    build = BuildRow("build", "b", "app", "job", EVIL, 60, 0, (), State.FAILED, 1, EVIL, 2, EVIL, 1.0, 2.0)
     head = {
         "campaign": "c",
         "site": EVIL,
@@ -77,7 +78,7 @@ def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
         "note": EVIL,
         "absent": [(EVIL, EVIL, 2)],
         "next": [EVIL],
-        "builds": [],
+        "builds": [status_view.build_data(build, {})],
     }
     problems = [("r", EVIL, "error", EVIL, EVIL)]
     rows = [run_row(reason=EVIL, host=EVIL)]

@@ -68,6 +68,21 @@ def test_a_build_in_doubt_is_looked_up_before_anything_is_submitted(built, fake)
     assert [job["after"] for job in fake.jobs()] == [None, "afterok:1"]
 
 
+def test_runs_are_held_while_their_build_runs_under_an_id_that_nobody_knows(built, fake):
+    fake.fault("sbatch", stderr="sbatch: error: Socket timed out", after=True)
+    fake.fault("squeue", stderr="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    built.rounds()
+    home = Path(built.scratch) / "runs/build/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\n")
+    fake.forget(1, squeue=False, sacct=False)
+    built.rounds(2)
+    assert (build(built).state, len(fake.jobs())) == (State.RUNNING, 1)
+    (home / "status").write_text("state=done\nexit_code=0\n")
+    built.rounds()
+    assert [job["after"] for job in fake.jobs()] == [None, None]
+
+
 def test_a_build_that_never_reached_the_scheduler_is_submitted_under_the_same_name(built, fake):
     fake.fault("sbatch", stderr="sbatch: error: Socket timed out")
     built.rounds()

@@ -11,6 +11,7 @@ import pytest
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
+from nsw.campaign.ending import Ending
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import AT_A_TIME, Ledger, State
 from nsw.campaign.withdrawing import Withdrawing
@@ -101,6 +102,39 @@ def test_why_a_run_waits_is_kept_in_the_ledger(campaign, fake):
     it.rounds()
     assert it.run(1).reason == "others in the queue come first (Priority)"
     assert it.run(2).reason.startswith("a limit of the QOS for a user is reached")
+
+
+def test_what_waits_as_it_did_is_looked_at_no_more(campaign, monkeypatch):
+    it = campaign()
+    it.rounds(2)
+    looked, asked = [], it.scheduler.calls()["squeue"]
+    monkeypatch.setattr(Ending, "status", lambda _self, *one: looked.append(one))
+    monkeypatch.setattr(it.ledger, "runs", lambda *_: pytest.fail("the ledger was read"))
+    monkeypatch.setattr(it.ledger, "update_runs", lambda *_, **__: pytest.fail("the ledger was written"))
+    it.rounds(3)
+    assert it.scheduler.calls()["squeue"] - asked == 3
+    assert looked == []
+
+
+def test_of_runs_that_wait_for_another_reason_now_all_know_it_and_one_tells_of_it(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    it.told.clear()
+    for index in range(3):
+        fake.set(1, index, "PENDING", "Resources")
+    it.rounds()
+    assert {r.reason for r in it.ledger.runs()} == {"waits for free nodes (Resources)"}
+    assert it.told == ["n-1.baseline.r1"]
+
+
+def test_what_another_nsw_left_in_flight_is_judged_by_the_next(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    fake.execute(1, 0)
+    fake.set(1, 0, "COMPLETED")
+    it.open()
+    it.rounds()
+    assert it.states == ["done", "queued", "queued"]
 
 
 @pytest.mark.parametrize("reason", ["DependencyNeverSatisfied", "job requeued in held state", "PartitionTimeLimit"])
@@ -373,6 +407,30 @@ def test_a_submission_in_doubt_from_before_midnight_is_found(campaign, fake):
     it.rounds()
     assert len(fake.jobs()) == 1
     assert it.states == ["submitted"] * 3
+
+
+def test_a_submission_in_doubt_that_ran_and_is_forgotten_is_not_submitted_again(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", stderr="sbatch: error: Socket timed out", after=True)
+    fake.fault("squeue", stderr="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    it.rounds()
+    for index in range(3):
+        fake.execute(1, index)
+    fake.forget(1, squeue=False, sacct=False)
+    it.rounds(2)
+    assert it.states == ["done"] * 3
+    assert len(fake.jobs()) == 1
+
+
+def test_what_was_cancelled_while_in_doubt_is_cancelled_when_it_is_found(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", stderr="sbatch: error: Socket timed out", after=True)
+    it.rounds()
+    it.driver.cancel()
+    assert it.states == ["cancelled"] * 3
+    it.rounds()
+    assert [json.loads((fake.state / f"jobs/1/{i}.json").read_text())["state"] for i in range(3)] == ["CANCELLED"] * 3
+    assert it.driver.step() is False
 
 
 def test_an_sbatch_that_is_killed_is_in_doubt_and_not_refused(campaign, fake):
