@@ -44,7 +44,8 @@ else:
     with nvtx.annotate("step of rank " + rank):
         time.sleep(0.05)
 time.sleep(0.02)
-print("rank", rank, "of", os.environ.get("SRUN_CPUS_PER_TASK"), os.environ.get("CONTAINER"))
+told = f"rank {rank} of {os.environ.get('SRUN_CPUS_PER_TASK')} {os.environ.get('CONTAINER')}"
+os.write(1, told.encode() + b"\\n")  # at once: torchrun's processes share what they write to
 """
 MPIRUN = """#!/bin/bash
 [ "$1" = -np ] || exit 125
