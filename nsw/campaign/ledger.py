@@ -11,6 +11,7 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from nsw.campaign.ledger_schema import SCHEMA, VERSION
 from nsw.campaign.rows import ENDED, IN_FLIGHT, BuildRow, Flying, Reading, RunRow, State
 from nsw.errors import CampaignError
 from nsw.schedulers.model import Submission
@@ -23,34 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AT_A_TIME", "ENDED", "IN_FLIGHT", "VERSION", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
-VERSION = 2  # 2: builds have a table
 AT_A_TIME = "at_a_time"  # meta: how many tasks may run at the same time, when a person changed it
 _SOME = 500  # values in one statement; SQLite's own limit was once 999
-
-
-_SCHEMA = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE runs (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, case_id TEXT NOT NULL, params TEXT NOT NULL,
-  pass_name TEXT NOT NULL, pass_kind TEXT NOT NULL, tool TEXT, repeat INTEGER NOT NULL,
-  job TEXT NOT NULL, task INTEGER NOT NULL, gpus INTEGER NOT NULL, reports TEXT NOT NULL,
-  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, reason TEXT, exit_code INTEGER,
-  host TEXT, started REAL, ended REAL, reading TEXT NOT NULL DEFAULT 'none', submission TEXT);
-CREATE INDEX runs_task ON runs (job, task);
-CREATE INDEX runs_state ON runs (state);
-CREATE TABLE builds (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, job TEXT UNIQUE NOT NULL, app TEXT NOT NULL, place TEXT NOT NULL,
-  command TEXT NOT NULL, seconds_limit INTEGER NOT NULL, gpus INTEGER NOT NULL, needed_by TEXT NOT NULL,
-  task INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0,
-  reason TEXT, exit_code INTEGER, host TEXT, started REAL, ended REAL, submission TEXT);
-CREATE TABLE submissions (
-  seq INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, job TEXT NOT NULL, tasks TEXT NOT NULL,
-  attempt INTEGER NOT NULL, gpus INTEGER NOT NULL, native_id TEXT, state TEXT NOT NULL, created REAL NOT NULL);
-CREATE INDEX submissions_state ON submissions (state);
-CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT NULL);
-CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
-PRAGMA user_version = {VERSION};
-"""
+_VERSION = "PRAGMA user_version"
 
 _TABLES = ("runs", "builds")  # whose rows live through the same states
 _BUILD_COLUMNS = (
@@ -61,9 +37,6 @@ _COLUMNS = (
     "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
     "exit_code, host, started, ended, reading, submission"
 )
-
-
-_VERSION = "PRAGMA user_version"
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -80,7 +53,7 @@ class Ledger:
         self._db = _connect(path, "ro" if read_only else "rwc")
         try:
             if create:
-                self._db.executescript(_SCHEMA)
+                self._db.executescript(SCHEMA)
             version = self._version(path)
         except sqlite3.DatabaseError as fault:
             raise CampaignError(f"{path} is damaged: {fault}") from None
