@@ -25,7 +25,7 @@ PEERS = (
         "29, 73, 49",
         "129, 173, 149",
         "29, 73, 49",
-        "state is kept at the end",
+        "its state is written when all are submitted",
     ),
     ("dpdispatcher, all submitted", "50", "1", "50", "50", "0", ""),
     ("Snakemake --rerun-incomplete", "8", "1", "8", "16", "8", "after an --unlock"),
