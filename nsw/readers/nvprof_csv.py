@@ -14,7 +14,7 @@ from nsw.readers.nvprof_memory import add_memory_row, is_lone_total, misplaced_c
 from nsw.readers.nvprof_metrics import add_metric
 from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
-from nsw.readers.nvprof_trace_columns import TraceColumns
+from nsw.readers.nvprof_trace_columns import TraceColumns, less_id
 from nsw.readers.quantities import QUANTITY, TIME_UNITS, duration, percent, size_factor, whole
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ class CsvTable:
             return self._take_cells(number, text)
         start, took, rest, id_ = regular.groups()
         correlation = int(id_) if id_ else None
+        if rest[-2:] in {']"', ')"'}:
+            rest, named = less_id(rest[:-1])
+            if named is not None and correlation not in {None, named}:
+                return self._take_cells(number, text)
+            correlation = named if correlation is None else correlation
         at = self._trace.size_at
         if at is not None and rest[:1] == self._mark:  # no grid: a copy or a set
             cells = rest.split(self._mark, at + 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof_trace_columns import KNOWN, TraceColumns
+from nsw.readers.nvprof_trace_columns import KNOWN, TraceColumns, less_id
 from nsw.readers.quantities import TIME_UNITS, size_factor
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TraceTable:
         regular = _REGULAR.match(text) if columns.is_regular and len(text) < _LONGEST_SHAPE else None
         if regular is None:
             return self._take_cells(number, text)
-        rest, correlation = _less_id(text[regular.end() :])
+        rest, correlation = less_id(text[regular.end() :])
         if columns.size_at is not None and rest[:2] == "- ":  # no grid, so that every cell up to the rate is a word
             cells = rest.split(None, columns.size_at + 2)
             if len(cells) == columns.size_at + 3 and cells[columns.size_at] != "-":
@@ -162,17 +162,3 @@ class TraceTable:
             self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
         found = self._shape.match(text[:_LONGEST_SHAPE])
         return list(found.groups()) if found else None
-
-
-def _less_id(text: str) -> tuple[str, int | None]:
-    r"""`kernel(int) [107]` and `cudaLaunch (kernel(int) [107])` less the id, and the id.
-
-    A `\n`, which no line has, stands for it: a name that never had an id is another.
-    """
-    end = len(text) - text.endswith("])")
-    if text[end - 1] == "]":
-        at = text.rfind(" [", 0, end)
-        digits = text[at + 2 : end - 1]
-        if at > 0 and len(digits) <= 18 and digits.isascii() and digits.isdigit():
-            return f"{text[:at]}\n{text[end:]}", int(digits)
-    return text, None

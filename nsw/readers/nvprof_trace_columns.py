@@ -316,3 +316,17 @@ def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
 def memory(text: str) -> str | None:
     """Pageable -> pageable; "-" -> None."""
     return text.lower() if text not in {"", "-"} else None
+
+
+def less_id(text: str) -> tuple[str, int | None]:
+    r"""`kernel(int) [107]` and `cudaLaunch (kernel(int) [107])` less the id, and the id.
+
+    A `\n`, which no line has, stands for it: a name that never had an id is another.
+    """
+    end = len(text) - text.endswith("])")
+    if text[end - 1] == "]":
+        at = text.rfind(" [", 0, end)
+        digits = text[at + 2 : end - 1]
+        if at > 0 and len(digits) <= 18 and digits.isascii() and digits.isdigit():
+            return f"{text[:at]}\n{text[end:]}", int(digits)
+    return text, None

@@ -94,6 +94,25 @@ COPIES_CSV = "\n".join(
         "",
     ]
 )
+CALLS_CSV = """\
+==7== Profiling result:
+"Start","Duration","Name","Correlation_ID"
+ms,us,,
+1.500000,2.500000,"cudaLaunchKernel (void k<int>(int, int) [155])",155
+1.600000,2.600000,"cudaLaunchKernel (void k<int>(int, int) [156])",156
+1.700000,2.700000,"cudaLaunchKernel (void k<int>(int, int) [156])",157
+1.800000,2.800000,"cudaFree",158
+1.900000,2.900000,"cudaFree",159
+"""
+OLD_CSV = """\
+==7== Profiling result:
+"Start","Duration","Name"
+ms,us,
+1.500000,2.500000,"void k<int>(int, int) [155]"
+1.600000,2.600000,"void k<int>(int, int) [156]"
+1.700000,2.700000,"void k<int>(int, int)"
+1.800000,2.800000,"void k<int>(int, int)
+"""
 SUMMARY_CSV = """\
 ==3== Profiling result:
 "Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
@@ -556,9 +575,9 @@ def test_rows_alike_are_known_by_their_text(load, monkeypatch):
     monkeypatch.setattr(
         TraceColumns, "add", lambda self, cells, add=TraceColumns.add: taken.append(0) or add(self, cells)
     )
-    for text in (TRACE, TRACE_CSV):
+    for text in (TRACE, TRACE_CSV, CALLS_CSV, OLD_CSV):
         taken.clear()
-        row = next(x for x in text.splitlines() if "minmax" in x or "[CUDA" in x)
+        row = next(x for x in text.splitlines() if "minmax" in x or "[CUDA" in x or "[155]" in x)
         load(text.replace(row, "\n".join([row] * 50)))
         assert len(taken) < 10
 
