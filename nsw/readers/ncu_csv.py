@@ -8,6 +8,7 @@ from nsw.readers.model import Report
 from nsw.readers.ncu_csv_page import page_of
 from nsw.readers.ncu_csv_rows import LeftOut
 from nsw.readers.ncu_csv_scan import Scan
+from nsw.readers.ncu_csv_source import SourceRows
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import tool_version
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
-    '"#","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name", '"Domain","Range:PL_Type',
+    '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
+    '"Domain","Range:PL_Type',
 )  # fmt: skip
 
 
@@ -47,14 +49,18 @@ def read(path: Path, options: Options) -> Report:
 def read_exactly(path: Path, options: Options) -> Report:
     """Row by row, whatever stands between the rows."""
     report = Report(str(path), tool="ncu", format="ncu-csv")
-    results, messages, left = Results(), Messages(), LeftOut()
+    results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
     blocks = 0
     for rank, lines in by_rank(text_lines(path)):
-        scan = Scan(report, results, messages, left, rank, blocks)
+        scan = Scan(report, results, messages, left, rank, blocks, source)
         scan.run(lines)
         blocks = scan.blocks
     results.fill(report, options)
+    if source.at and options.wants("source_metrics"):
+        report.tables["source_metrics"] = source.table()
     report.tool_version = tool_version(results.facts)
-    left.tell(report, empty=results.empty)
-    messages.tell(report, empty=results.empty)
+    empty = results.empty and not source.at
+    left.source_lines = 0 if source.at else source.lines
+    left.tell(report, empty=empty)
+    messages.tell(report, empty=empty)
     return report

@@ -33,7 +33,7 @@ _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _DELIMITERS: Final = (",", ";", "\t")
 _SESSION: Final = frozenset({"Launch Attribute", "Session Attribute", "Process Id", "Device Attribute"})
-_SOURCE: Final = frozenset({"Address", "#", "File Path", "Line"})
+_SOURCE: Final = frozenset({"Address", "#", "Line", "Line No"})
 # what one of the headers holds: looked for in every line, so plain texts and no expression
 _HINTS: Final = ("Kernel Name", "Attribute", "Process Id", "Source")
 # a header may be glued to the end of a progress line: `....100% - 8 passes"ID","Process ID",`

@@ -19,7 +19,7 @@ class LeftOut:
     """What stood in the file and is in no table."""
 
     damaged: list[int] = field(default_factory=list)
-    source_rows: int = 0
+    source_lines: int = 0  # without any figure
 
     def tell(self, report: Report, *, empty: bool) -> None:
         """Name it: an error where it is damage, or all that the file held."""
@@ -30,10 +30,10 @@ class LeftOut:
                 line=self.damaged[0],
                 fix="print the report again: ncu --import REPORT --page raw --csv",
             )
-        if self.source_rows:
+        if self.source_lines:
             (report.error if empty else report.warn)(
-                f"a source page of {self.source_rows} lines (figures of single instructions) is not read",
-                fix="print a page that nsw reads: ncu --import REPORT --page raw --csv, or --page details",
+                f"a source page of {self.source_lines} lines without figures",
+                fix="print the page with them: ncu --import REPORT --page source --print-source sass --csv",
             )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.ncu_csv_page import Page, page_of, split
 from nsw.readers.ncu_csv_rows import LeftOut, rule_of, warn_of_guess
+from nsw.readers.ncu_csv_source import SourceRows
 from nsw.readers.ncu_session import session_fact
 from nsw.readers.ncu_values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nsw.readers.ranked_lines import Line
     from nsw.tables.data import Row
 
+_TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?\d+"?[,;\t]')
@@ -44,6 +46,7 @@ class Scan:
     left: LeftOut
     rank: int | None
     blocks: int
+    source: SourceRows = field(default_factory=SourceRows)
     page: Page | None = None
     units: list[str] = field(default_factory=list)
     waiting: Waiting = field(default_factory=Waiting)
@@ -97,12 +100,21 @@ class Scan:
         if (page := page_of(line)) is not None:
             self.end_page()
             self.begin(page)
+        elif self.is_title(line):
+            self.end_page()
         elif self.page is None or not self.take(line, number):
             self.messages.see(line, number)
 
+    def is_title(self, line: str) -> bool:
+        """Whether the line names what a source page is of."""
+        is_place = self.page is None or self.page.kind == "source"
+        return is_place and line.startswith(_TITLED) and self.source.title(split(line, ",") or [])
+
     def begin(self, page: Page) -> None:
         """A header: the lines below are of its page."""
-        if page.kind not in ("session", "source"):
+        if page.kind == "source":
+            self.source.begin()
+        elif page.kind != "session":
             self.blocks += 1
         self.page, self.units, self.columns = page, [], []
         self.head, self.middles = "\0", {}
@@ -163,6 +175,7 @@ class Scan:
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
         if row is not None and self.row(page, row, line):
             return True
+        self.source.line = None  # the line of source code that this may have been is not known
         if row is not None and self.is_aside(row, number):
             return True
         if _ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header)):
@@ -185,8 +198,7 @@ class Scan:
             self.results.facts += session_fact(page.header, row, self.rank)
             return True
         if page.kind == "source":
-            self.left.source_rows += 1
-            return True
+            return self.source.row(page, row, self.rank)
         if page.kind == "raw" and page.is_units(row):
             self.units = self.units or row
             return True
@@ -250,6 +262,8 @@ class Scan:
 
     def end_page(self) -> None:
         """Read the numbers of the page, now that its decimal mark can be decided."""
+        if self.source.end():
+            warn_of_guess(self.report, self.source.block)
         parse = self.parse or self.decide()
         waiting, self.waiting, self.page, self.parse = self.waiting, Waiting(), None, None
         if parse.marks.guessed:

@@ -133,7 +133,7 @@ class Results:
         return [
             {c: owner.get(c) for c in OWNED}
             | dict(zip(_NAMES, names, strict=True))
-            | {"text": self.texts.get(i), "value": _known(number), "value_pm": _known(half)}
+            | {"text": self.texts.get(i), "value": known(number), "value_pm": known(half)}
             | _spread(self.spreads.get(i))
             for i, (owner, names, number, half) in enumerate(columns)
         ]
@@ -168,7 +168,7 @@ class Results:
         for i, c in enumerate(_NAMES):
             put(c, [n[i] for n in names], places)
         put("text", [self.texts.get(i) for i in range(len(self.owners))])
-        made |= {"value": _nullable(self.numbers), "value_pm": _nullable(self.halves)}
+        made |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
             each = [_spread(self.spreads.get(i)) for i in range(len(self.owners))]
             for c in each[0]:
@@ -180,11 +180,12 @@ def _less(row: Row, column: str) -> Row:
     return {k: v for k, v in row.items() if k != column} if column in row else row
 
 
-def _known(number: float) -> float | None:
+def known(number: float) -> float | None:
+    """NaN becomes None."""
     return None if isnan(number) else number
 
 
-def _nullable(numbers: array[float]) -> pa.Array:
+def nullable(numbers: array[float]) -> pa.Array:
     """An Arrow column in which NaN is null."""
     import numpy as np
     import pyarrow as pa

@@ -34,7 +34,9 @@ def text_lines(path: Path) -> Iterator[Line]:
 
 def as_shown(line: str) -> str:
     """A line without its end, without colours, and without what a progress bar drew over."""
-    drawn = line.rstrip("\r").rpartition("\r")[2]
+    before, _, drawn = line.rstrip("\r").rpartition("\r")
+    if before.startswith('"') and before.count('"') % 2:
+        drawn = line.replace("\r", "")  # the end of a line of source code, in a cell of CSV
     return _COLOUR.sub("", drawn) if "\x1b" in drawn else drawn
 
 

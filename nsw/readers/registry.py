@@ -87,10 +87,10 @@ FORMATS: tuple[Format, ...] = (
         "ncu-csv",
         "ncu",
         "nsw.readers.ncu_csv",
-        "ncu --csv: details, raw, summary and session pages, amid other output",
+        "ncu --csv: details, raw, source, summary and session pages, amid other output",
         "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
-        _COUNTERS,
-        "the source page (figures of single instructions): refused with that reason",
+        (*_COUNTERS, "source_metrics"),
+        "source pages without figures (--print-source ptx): refused with that reason",
         (
             "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
             "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",

@@ -177,10 +177,15 @@ def test_the_session_page_gives_facts(fixture):
     assert {"NVIDIA H200", "13.0"} <= texts
 
 
-def test_the_source_page_is_refused_with_its_reason(fixture):
-    (problem,) = read(fixture("naive-source.csv")).problems
-    assert problem.severity == "error"
-    assert "source page" in problem.message
+def test_the_source_page_tells_of_every_instruction(fixture):
+    path = fixture("naive-source.csv")
+    report = read(path)
+    assert report.problems == []
+    found = list(rows("source_metrics", report.tables["source_metrics"]))
+    lines = [line for line in csv.reader(path.open(newline="")) if line[0].startswith("0x")]
+    samples = [m["value"] for m in found if m["metric"] == "# Samples"]
+    assert samples == [float(line[4]) for line in lines]
+    assert {m["kernel"] for m in found} == {"matmul_naive(const float *, const float *, float *, int)"}
 
 
 def test_what_ncu_printed_says_where_its_report_is(fixture):

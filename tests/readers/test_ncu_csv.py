@@ -222,11 +222,70 @@ def test_the_session_page_becomes_facts(tmp_path):
     assert report.tool_version == "2023.3.0.0"
 
 
-def test_the_source_page_is_refused_by_name(tmp_path):
-    report, found = tables(tmp_path, '"Kernel Name","k()",\n"Address","Source","# Samples"\n"0x10","MOV R1","3"\n')
+SOURCE = """\
+"Kernel Name","void k<float>(int *)",
+"Address","Source","# Samples","Avg. Threads","Address Space"
+"0x7ff0","      MOV R1, c[0x0][0x28]","1,234","32","-"
+"0x7ff1","      LDG.E R2, [R4]","7","31.5","Global"
+"""
+
+
+def pick(rows_, *columns):
+    return [tuple(r[c] for c in columns) for r in rows_]
+
+
+def test_the_source_page_tells_of_instructions(tmp_path):
+    report, found = tables(tmp_path, SOURCE + SOURCE.replace("k<float>", "other").replace("1,234", "5"))
+    assert report.problems == []
+    assert list(found) == ["source_metrics"]
+    assert pick(found["source_metrics"][:5], "block", "address", "metric", "value", "value_pm", "text") == [
+        (0, "0x7ff0", "# Samples", 1234.0, None, None),
+        (0, "0x7ff0", "Avg. Threads", 32.0, None, None),
+        (0, "0x7ff1", "# Samples", 7.0, None, None),
+        (0, "0x7ff1", "Avg. Threads", 31.5, 0.05, None),
+        (0, "0x7ff1", "Address Space", None, None, "Global"),
+    ]
+    assert [m["kernel"] for m in found["source_metrics"]] == ["void k<float>(int *)"] * 5 + ["void other(int *)"] * 5
+    assert found["source_metrics"][0]["source"] == "MOV R1, c[0x0][0x28]"
+
+
+def test_a_source_page_by_lines(tmp_path):
+    text = (
+        '"File Path","/src/a.cu"\n"Function Name","k(int)"\n"Line No","Source","Address","Source","# Samples"\n'
+        '"7","x = ""y"";\r","","","-"\n"","","0x10","      MOV R1, R2","3"\n"","","...","...","-"\n'
+        '"8","z();","","","-"\n"","","0x20","      BRA 0x10","4"\n'
+    )
+    _, found = tables(tmp_path, text)
+    assert pick(found["source_metrics"], "file", "kernel", "line", "address", "source", "value") == [
+        ("/src/a.cu", "k(int)", 7, "0x10", "MOV R1, R2", 3.0),
+        ("/src/a.cu", "k(int)", 8, "0x20", "BRA 0x10", 4.0),
+    ]
+
+
+def test_instructions_below_a_damaged_line_are_of_no_line(tmp_path):
+    text = (
+        '"Line No","Source","Address","Source","# Samples"\n"7","x;","","","-"\n"8","say("a", "b");","","","-"\n'
+        '"","","0x20","      BRA 0x10","4"\n'
+    )
+    _, found = tables(tmp_path, text)
+    assert pick(found["source_metrics"], "line", "address", "value") == [(None, "0x20", 4.0)]
+
+
+def test_large_source_pages_are_columns(tmp_path, monkeypatch):
+    from nsw.readers import ncu_csv_source
+
+    _, few = tables(tmp_path, SOURCE)
+    monkeypatch.setattr(ncu_csv_source, "ARROW_ROWS", 1)
+    report, many = tables(tmp_path, SOURCE)
+    assert not isinstance(report.tables["source_metrics"], list)
+    assert many == few
+
+
+def test_a_source_page_without_figures_is_refused_by_name(tmp_path):
+    report, found = tables(tmp_path, '"Line No","Source"\n"1",".version 8.3"\n"2",".target sm_86"\n')
     assert found == {}
-    assert "source page" in report.problems[0].message
-    assert "--page raw" in (report.problems[0].fix or "")
+    assert "2 lines without figures" in report.problems[0].message
+    assert "--print-source sass" in (report.problems[0].fix or "")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
