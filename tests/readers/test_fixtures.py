@@ -182,7 +182,7 @@ def test_the_source_page_tells_of_every_instruction(fixture):
     report = read(path)
     assert report.problems == []
     found = list(rows("source_metrics", report.tables["source_metrics"]))
-    lines = [line for line in csv.reader(path.open(newline="")) if line[0].startswith("0x")]
+    lines = [line for line in csv.reader(path.read_text().splitlines()) if line[0].startswith("0x")]
     samples = [m["value"] for m in found if m["metric"] == "# Samples"]
     assert samples == [float(line[4]) for line in lines]
     assert {m["kernel"] for m in found} == {"matmul_naive(const float *, const float *, float *, int)"}
