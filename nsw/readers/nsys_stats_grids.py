@@ -372,7 +372,7 @@ def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Ite
             found = list(csv.reader(texts, delimiter=delimiter))
         except csv.Error:
             found = []
-        rows = [[cell.strip() for cell in cells] for cells in found if len(cells) == len(grid.headers)]
+        rows = [list(map(str.strip, cells)) for cells in found if len(cells) == len(grid.headers)]
         if len(part) < _MANY or len(rows) < len(part) or not are_rows(grid.headers, rows):
             lines.give_back(part)
             return

@@ -37,6 +37,7 @@ class Cells:
         self._marks = marks
         self.cells: list[str] = []
         self.titles = grid.titles
+        self._factors: dict[str, int | None] = {}  # bytes in a column's unit
 
     def text(self, name: str) -> str:
         """The cell as printed; empty where there is no such column."""
@@ -80,8 +81,9 @@ class Cells:
 
     def as_bytes(self, name: str, text: str) -> Quantity | None:
         """A cell of column `name` in bytes, or bytes a second."""
-        unit = re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?")
-        factor = size_factor(unit, 1000)
+        if name not in self._factors:
+            self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?"), 1000)
+        factor = self._factors[name]
         found = self._marks.digits(text)
         if found is None or factor is None:
             return None
