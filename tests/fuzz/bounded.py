@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 RUNAWAY = 60  # s: a guard against what never ends, no measure of speed; a file takes some 5 ms
+_MOST = 150  # reports that one process reads: what its caches take is not what the next report costs
 MEMORY = 1 << 30  # bytes that a report may cost, of address space
 
 
@@ -39,6 +40,7 @@ class BoundedReader:
     def __init__(self, memory: int = MEMORY) -> None:
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
+        self._read = 0  # by this process
 
     def __enter__(self) -> Self:
         return self
@@ -50,16 +52,23 @@ class BoundedReader:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
-            self._process = None
+            self._process, self._read = None, 0
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, Path(__file__).with_name("reader_process.py"), str(self._memory)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own reserves a GiB of address space, used or not
+            "MALLOC_ARENA_MAX": "2",  # each thread's takes 64 MiB of address space, used or not
+        }
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def read(self, path: Path, tables: frozenset[str] | None = None) -> Answer:
         """Read, and hold what must be of every report however damaged; an AssertionError tells what is not."""
+        if self._read >= _MOST:
+            self._end()
         process = self._process = self._process or self._start()
+        self._read += 1
         assert process.stdin is not None
         assert process.stdout is not None
         try:
