@@ -31,6 +31,7 @@ OWNER_COLUMNS: Final = (
 )  # fmt: skip
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
+_OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
 _DELIMITERS: Final = (",", ";", "\t")
 _SESSION: Final = frozenset({"Launch Attribute", "Session Attribute", "Process Id", "Device Attribute"})
 _SOURCE: Final = frozenset({"Address", "#", "Line", "Line No"})
@@ -187,6 +188,8 @@ def _kind(fields: list[str]) -> Kind | None:
         return "raw" if "ID" in names and not names & _VALUES else None
     if "Metric Unit" not in names or len(names) < len(fields):
         return None  # ncu writes each title once, and always the unit: this header is damaged
+    if "Rule Name" not in names and not names.isdisjoint(_OF_RULES):
+        return None  # likewise
     if names.issuperset(_SPREAD):
         return "summary"
     return "details" if {"ID", "Metric Value"} <= names else None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
-_ROW_START: Final = re.compile(r'"?\d+"?[,;\t]')
+_ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
 
 
 @dataclass(slots=True)
@@ -170,18 +170,24 @@ class Scan:
         """Whether the line was a row of the page."""
         page = self.page
         assert page is not None
-        if page.delimiter not in line or (page.quoted and not line.startswith('"')):
+        if page.delimiter not in line:
             return False
+        if page.quoted and not line.startswith('"'):  # what its first cell held is lost
+            return self.is_damaged(page, line, number)
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
         if row is not None and self.row(page, row, line):
             return True
         self.source.line = None  # the line of source code that this may have been is not known
         if row is not None and self.is_aside(row, number):
             return True
-        if _ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header)):
-            self.left.damaged.append(number)
-            return True
-        return False
+        return self.is_damaged(page, line, number)
+
+    def is_damaged(self, page: Page, line: str, number: int) -> bool:
+        """Whether a line that is no row looks like one; it is told of then."""
+        if not (_ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header))):
+            return False
+        self.left.damaged.append(number)
+        return True
 
     def is_aside(self, row: list[str], number: int) -> bool:
         """Whether the fields are of a small table between the rows: of the NUMA affinity of GPUs, of NVLinks."""
@@ -233,6 +239,8 @@ class Scan:
             self.metric(owner, names, row[page.at["Metric Value"]])
         if len(row) > page.least and (found := rule_of(page, row)):
             self.waiting.rules.append((owner, *found))
+        elif not name and any(page.ruled(row)[1:]):
+            return False  # advice without its rule
         elif name and page.quoted:
             self.learn(page, row, line, owner, names)
         return True

@@ -32,6 +32,7 @@ _GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,
 _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
+_FIGURE: Final = re.compile(r"\s{4,}(?:\S.*\s{2,}|%\s+)?-?[\d.,]*\d[\d.,]*\s*\Z")  # and perhaps a name and a unit
 _MOST_HEADLESS: Final = 5  # that are said
 _AGAIN: Final = "print the report again: ncu --import REPORT --page details"
 
@@ -161,12 +162,15 @@ class _Scan:
             is_end = (
                 self.last is not None and not self.is_titles(self.last[1]) and self.last[1][0] not in _SESSION_TITLES
             )
-            self.columns, self.last = (None if is_end else dashes), None
+            is_torn = len(dashes.spans) < len(self.columns.spans) and self.titled
+            self.columns, self.last = (None if is_end else self.columns if is_torn else dashes), None
             if is_end:
                 self.session = None
             return True
         cells = self.columns.cells(line)
         if cells is None:
+            if self.looks_like_a_metric(line, number):
+                return True
             self.columns = self.last = self.session = None
             return False
         if cells[0] in _SESSION_TITLES:
@@ -180,9 +184,19 @@ class _Scan:
                 self.section = None
             self.tables.add((self.section, self.label))
         elif not self.metric(cells, number):
+            if self.looks_like_a_metric(line, number):
+                return True
             self.columns = self.last = None
             return False
         self.last = (line, cells)
+        return True
+
+    def looks_like_a_metric(self, line: str, number: int) -> bool:
+        """Whether a line that does not fit the columns is a row that lost or moved a cell; it is told of then."""
+        if self.owner is None or not self.titled or _FIGURE.match(line) is None:
+            return False
+        self.damaged.append(number)
+        self.last = None
         return True
 
     def is_titles(self, cells: list[str]) -> bool:

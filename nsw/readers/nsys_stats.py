@@ -89,7 +89,7 @@ def read(path: Path, options: Options) -> Report:
             marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
             if found.part == 0:
                 kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows])
-                _note_faults(report, found)
+            _note_faults(report, found)
             _put(collected, kind, found, marks or Marks())
     collected.finish()
     if any(report.tables.values()):
@@ -178,11 +178,12 @@ def _note(report: Report, number: int, text: str) -> None:
 
 
 def _note_faults(report: Report, grid: Grid) -> None:
-    for line in grid.stray:
-        report.warn(
-            "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over",
-            line=line,
-        )
+    if grid.stray:
+        lost = len(grid.stray)
+        one = "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over"
+        several = f"{lost} lines within a table of nsys are no rows of it (damaged, or another program's): passed over"
+        report.warn(one if lost == 1 else several, line=grid.stray[0])
+        grid.stray.clear()  # the next part of the table has the same list
     rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
     clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]
     if clipped:

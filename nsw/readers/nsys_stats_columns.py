@@ -185,6 +185,13 @@ def are_damaged(headers: list[str]) -> bool:
     return "" in names or len(set(names)) < len(names)
 
 
+def lacks_its_first(headers: list[str]) -> bool:
+    """Whether the title is missing that every table with these begins with."""
+    names = {column(h).name for h in headers}
+    summary = "total time" in names and "time" not in names
+    return summary or ("duration" in names and not names & {"start", "api start", "kernel start", "projected start"})
+
+
 def is_row(headers: list[str], cells: list[str]) -> bool:
     """Whether there are numbers where this table has numbers."""
     for place, never_empty in _number_places(tuple(headers)):

@@ -13,7 +13,15 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from nsw.readers.nsys_stats_columns import are_damaged, are_numbers, are_rows, is_header, is_known, is_row
+from nsw.readers.nsys_stats_columns import (
+    are_damaged,
+    are_numbers,
+    are_rows,
+    is_header,
+    is_known,
+    is_row,
+    lacks_its_first,
+)
 from nsw.readers.nsys_stats_markup import html_rows, json_rows
 from nsw.readers.peeked_lines import Lines
 
@@ -36,8 +44,9 @@ _TITLE_WORDS = re.compile(
     r"Total|Instances|Calls|Operations|Av(?:g|erage)|Med|Min|Max|StdDev|Start|Duration|CorrId|Ctx"
 )
 _ENOUGH_TITLES = 4
-_ROWISH = re.compile(r'"?-?\d[\d.,]*"?[,;\t]')
+_ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _PIPE_RULE = re.compile(r".{0,40}?\|?(?:\s*:?-{2,}:?\s*\|){3,}(?:\s*:?-{2,}:?\s*)?")
+_SECOND_TITLES = ("Total Time (", "Duration (")
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
 _REMARK = re.compile(r"\s*(?:#|//|<-|\u2190)")  # an author's, behind the name
 _COMMENT = re.compile(r"^\W*(?=\w)")
@@ -121,6 +130,16 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
             titles = (*before, held[1].strip()) if held else tuple(before)
             grid = Grid(line[0], headers, titles, "csv", is_damaged=are_damaged(headers))
             yield from _filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
+    elif (headers := _beheaded(text)) is not None:
+        yield Grid(line[0], headers, tuple(before), "csv", is_damaged=True)
+
+
+def _beheaded(text: str) -> list[str] | None:
+    """Titles of a CSV table that lost their first, without which the table is not known for one."""
+    if not any(words in text for words in _SECOND_TITLES) or not (delimiter := _delimiter(text, 0)):
+        return None
+    headers = _cells(text, delimiter)
+    return headers if headers is not None and is_header(headers) and lacks_its_first(headers) else None
 
 
 def _piped(header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
@@ -203,7 +222,7 @@ def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]
         if len(grid.rows) == _PART:
             yield grid
             grid = Grid(grid.line, grid.headers, grid.titles, grid.style, part=grid.part + 1, stray=grid.stray)
-    if grid.rows or grid.part == 0:
+    if grid.rows or grid.part == 0 or grid.stray:
         yield grid
 
 
@@ -391,7 +410,7 @@ def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -
             taken = [lines.take() for _ in range(ahead + 1)]
             return [line[0] for line in taken if line is not None]
     last = lines.peek()
-    if last is not None and _ROWISH.match(last[1], prefix) and last[1].count(delimiter) > len(headers) // 2:
+    if last is not None and _ROWISH.match(last[1], prefix) and last[1].count(delimiter) >= len(headers) // 3:
         lines.take()
         return [last[0]]
     return []

@@ -27,9 +27,12 @@ def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
             continue
         compact = text.strip()
         if compact.startswith("[{"):
-            yield from ((number, row) for row in _objects(compact))
+            yield from ((number, row or {}) for row in _objects(compact))
             return
         if not compact.startswith("{"):
+            if '":' in compact or _OBJECT_ENDS.fullmatch(compact):
+                yield number, {}  # of an object whose beginning is lost
+                continue
             return
         parts = [compact]
         if not _OBJECT_ENDS.fullmatch(compact[-2:]) or compact.count("{") > compact.count("}"):
@@ -45,15 +48,15 @@ def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
             return
 
 
-def _objects(text: str) -> list[dict[str, str]]:
-    """The rows of an array in one line."""
+def _objects(text: str) -> list[dict[str, str] | None]:
+    """The rows of an array in one line, None for what is none."""
     if len(text) > _LONGEST:
         return []
     try:
         found = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return []
-    return [row for row in map(_texts, found) if row is not None]
+    return list(map(_texts, found))
 
 
 def _object(parts: list[str]) -> dict[str, str] | None:
@@ -85,17 +88,26 @@ def _texts(found: Any) -> dict[str, str] | None:
 
 
 def html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each <tr> up to the end of the table, titles first."""
+    """The cells of each <tr> up to the end of the table, titles first; none of a row that is cut off."""
     parts: list[str] = []
     first = 0
     for number, text in lines:
         if len(parts) > _MOST_LINES:
             return
         if "<tr" in text.lower():
+            if _is_begun(parts):
+                yield first, []
             parts, first = [], number
         parts.append(text)
         if "</tr>" in text.lower():
             yield first, [" ".join(html.unescape(cell).split()) for cell in _CELL.findall("\n".join(parts))]
             parts = []
         if "</table>" in text.lower():
-            return
+            break
+    if _is_begun(parts):
+        yield first, []
+
+
+def _is_begun(parts: list[str]) -> bool:
+    """Whether the lines hold the beginning of a row."""
+    return any("<td" in part.lower() for part in parts)

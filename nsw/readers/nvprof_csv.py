@@ -14,6 +14,7 @@ from nsw.readers.nvprof_memory import add_memory_row, is_lone_total, misplaced_c
 from nsw.readers.nvprof_metrics import add_metric
 from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
+from nsw.readers.nvprof_titles import are_damaged_titles
 from nsw.readers.nvprof_trace_columns import TraceColumns, less_id
 from nsw.readers.quantities import QUANTITY, TIME_UNITS, duration, percent, size_factor, whole
 
@@ -30,6 +31,8 @@ _PICKED = {
         *("Kernel", "Metric Name", "Event Name", "Device", "Metric Description", "Invocations"), *("Min", "Max", "Avg"),
     ),
 }  # fmt: skip
+_DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
+_NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
 _LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
 _KINDS = (
     ("summary", {"Time(%)", "Time", "Calls", "Name"}),
@@ -145,10 +148,19 @@ class CsvTable:
         return True
 
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
-        if not cells or (self._kind != "memory" and not (cells[0][:1].isdigit() or cells[0].strip() in SECTIONS)):
+        if not cells or not self._looks_like_a_row(cells):
             return False  # a line of the program's own
         self._sink.fault("a row of a CSV table is cut short or damaged", number, "copy the report again")
         return True
+
+    def _looks_like_a_row(self, cells: Sequence[str]) -> bool:
+        if self._kind == "memory" or cells[0][:1].isdigit() or cells[0].strip() in SECTIONS:
+            return not are_damaged_titles(",".join(cells))
+        # one that lost its first cell, or what is in it; the first of a metric is a name
+        is_near = abs(len(cells) - len(self._titles)) <= _NEAR and not are_damaged_titles(",".join(cells))
+        if self._kind == "metrics":
+            return is_near or bool(_DEVICE.search(cells[0]))
+        return is_near and not cells[0].strip()
 
     def _take_units(self, cells: Sequence[str]) -> bool:
         stripped = [c.strip() for c in cells]

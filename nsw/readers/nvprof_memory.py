@@ -20,6 +20,8 @@ _ROW = re.compile(
 )
 # Rows of these have no size; nvprof's CSV of CUDA 8 prints their count in the column of the total size.
 _EVENTS = re.compile(r"fault|thrash|throttl|remote map", re.IGNORECASE)
+_MEASURED = re.compile(rf"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|{TIME}")
+_ENOUGH = 3
 _BYTES = re.compile(r"(\d+)B\Z")
 
 
@@ -34,12 +36,19 @@ class MemoryTable:
         """Read a row."""
         found = _ROW.match(text)
         if found is None:
-            return False
+            return self._fault(number, text)
         count, avg, low, high, total, time, name = found.groups()
         add_memory_row(
             self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
-        del number
+        return True
+
+    def _fault(self, number: int, text: str) -> bool:
+        """A row that lost a cell: what else has so many sizes."""
+        words = text.split()
+        if sum(map(bool, map(_MEASURED.fullmatch, words))) < _ENOUGH:
+            return False
+        self._sink.fault("a row of Unified Memory is cut short or damaged", number, "copy the report again")
         return True
 
 

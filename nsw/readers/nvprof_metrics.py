@@ -22,6 +22,7 @@ _ROW = r"\s*(?P<calls>\d+)\s+(?P<name>[A-Za-z_]\w*)\s+(?:(?P<text>\S.*?)\s+)??(?
 _ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (2, 3, 4)}
 _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
+_APART = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
@@ -147,8 +148,14 @@ class MetricTable:
             return True
         return self._take_rest(number, text)
 
-    def _take_rest(self, number: int, text: str) -> bool:
+    def _looks_like_a_row(self, text: str) -> bool:
         if _ROWISH.match(text) or any(row.match(text) for row in _ROWS.values()):
+            return True
+        cells = _APART.split(text.strip())  # one that lost its invocations, or its name
+        return len(cells) > self._values and all(map(_VALUES.fullmatch, cells[-self._values :]))
+
+    def _take_rest(self, number: int, text: str) -> bool:
+        if self._looks_like_a_row(text):
             self._sink.fault(_DAMAGED, number, "copy the report again")
             return True
         if not self._open_name and _SIGNATURE.match(text):

@@ -98,7 +98,7 @@ def read(path: Path, options: Options) -> Report:
     try:
         with closing(_connect(path)) as connection:
             _Database(connection, report, options).read()
-    except (sqlite3.Error, OverflowError) as fault:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
     return report
 

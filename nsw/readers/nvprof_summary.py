@@ -32,8 +32,11 @@ _BARE_ROW = re.compile(ROW.pattern.replace("%", "", 1))
 _SHARE = re.compile(r"\d+(?:\.\d+)?%")
 _TIME = re.compile(TIME)
 _ROWISH = re.compile(r"\s*(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d{1,3}\.\d\d?%(?:\s|\Z)")
-_SHARELESS = re.compile(rf"\s+{TIME}\s+\d+\s+{TIME}\s+{TIME}\s")  # a row without its share
+_SHARELESS = re.compile(rf"(?<!\s)\s+{TIME}\s+\d+\s+{TIME}\s+{TIME}\s")  # a row without its share
 _LABELLED = re.compile(r"\s*(GPU activities|API calls|Range|Open(?:ACC|MP) \((?:excl|incl)\)):\s*\S")
+# a label that lost a word or its colon; of which section the rows below it are is known by what is left
+_UNLABELLED = re.compile(rf"\s*(?P<label>[A-Za-z][\w() ]{{0,30}}:?)\s+\d+(?:\.\d+)?%\s+{TIME}\s+\d+\s+{TIME}\s")
+_LEFT_OF_LABELS = {"GPU:": "gpu", "GPU": "gpu", "activities:": "gpu", "API:": "api", "API": "api", "calls:": "api"}
 _API = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")
 _CORRELATION = re.compile(r"\s+\[\d+\]\Z")
 _MOST_CONTINUATIONS = 8
@@ -99,10 +102,19 @@ class SummaryTable:
         elif not self.rows and (units := _UNITS.match(text)) is not None:
             self._units = units.groups()
             return True
-        elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text) or _SHARELESS.match(text):
+        elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
             self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
             if labelled is not None:  # what follows is of its section all the same
                 self._stream.section = SECTIONS[labelled[1]]
+            self._last = None
+            return True
+        elif (torn := _UNLABELLED.match(text)) is not None:
+            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
+            self._stream.section = _LEFT_OF_LABELS.get(torn["label"].strip(), "other")
+            self._last = None
+            return True
+        elif _SHARELESS.search(text):
+            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
             self._last = None
             return True
         else:

@@ -13,6 +13,7 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof_csv import csv_table, header_of
 from nsw.readers.nvprof_lines import clean, read_lines
 from nsw.readers.nvprof_state import Sink, Stream
+from nsw.readers.nvprof_titles import BEGINS, are_damaged_titles, refuse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +52,8 @@ _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
     |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:
-    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
+    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
+    + BEGINS,
     re.IGNORECASE | re.VERBOSE,
 )
 _TELLING = (
@@ -198,6 +200,9 @@ class _Reading:
         if (table := self._table(stream, number, text)) is not None:
             self._check_rows(stream)
             stream.table = table
+        elif are_damaged_titles(text):
+            self._check_rows(stream)
+            refuse(self._sink, stream, number)
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink

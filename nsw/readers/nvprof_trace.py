@@ -144,7 +144,7 @@ class TraceTable:
         if found is not None and self._fits(found) and columns.add(found):
             self.rows += 1
             return True
-        if _LOOKS_LIKE_A_START.match(text):
+        if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
             self._sink.fault("a row of a trace is cut short or damaged", number, "copy the report again")
             return True
         return False

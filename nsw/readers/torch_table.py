@@ -29,6 +29,9 @@ _RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
 _SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
 _MOST_SAID = 50
+_TITLES = re.compile(r"\s{2,}|\s*\|\s*")
+_ENOUGH_TITLES = 4
+_AGAIN = "copy or print the table again"
 _GAP = re.compile(r"\s{2,}")
 
 _FIXED = {
@@ -86,6 +89,9 @@ def read(path: Path, options: Options) -> Report:
                 if any((f["key"], f["block"], f["rank"]) == (fact["key"], block, rank) for f in facts[-8:]):
                     block += 1  # of a table that is not here
                 facts.append(fact | {"block": block, "rank": rank})
+            elif _are_damaged_titles(text):
+                table = None
+                report.error("the titles of a table are damaged: its rows are left out", line=number, fix=_AGAIN)
             elif table is not None:
                 table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
@@ -96,6 +102,15 @@ def read(path: Path, options: Options) -> Report:
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
+
+
+def _are_damaged_titles(text: str) -> bool:
+    """Whether a line that is no header has titles in every second column at least."""
+    if "Self C" not in text and " total" not in text:
+        return False
+    titles = [" ".join(t.split()) for t in _TITLES.split(text.strip().strip("|"))]
+    known = sum(t in _FIXED or any(p.fullmatch(t) for p, _ in _DEVICE) for t in titles)
+    return known >= _ENOUGH_TITLES and 2 * known > len(titles)
 
 
 def _note(report: Report, problem: Problem) -> None:

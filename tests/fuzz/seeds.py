@@ -15,6 +15,7 @@ from pathlib import Path
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
 _SHORT = 4500  # characters
+_LINES = {"naive-source.csv": 4}  # of long ones that are kept; each of these makes 58 rows
 _MOST = 60_000  # bytes of a fixture: several thousand are read in all
 
 NVPROF_SUMMARY = """==4242== NVPROF is profiling process 4242, command: ./a 1
@@ -129,6 +130,17 @@ CUDA Memory Operation Statistics (by size in KiB):
  -----------  ----------  -------  -------  -------  ------------------
      8192.50           4  2048.13    64.25  4096.75  [CUDA memcpy HtoD]
 """
+NSYS_JSON = """[
+  {"Time (%)": 75.0, "Total Time (ns)": 3075, "Instances": 3, "Avg (ns)": 1025.0, "Min (ns)": 975, "Max (ns)": 1100, "Name": "gemm(int)"},
+  {"Time (%)": 25.0, "Total Time (ns)": 1025, "Instances": 2, "Avg (ns)": 512.5, "Min (ns)": 500, "Max (ns)": 525, "Name": "other(int)"}
+]
+"""
+NSYS_HTML = """<table>
+<tr><th>Time (%)</th><th>Total Time (ns)</th><th>Instances</th><th>Avg (ns)</th><th>Min (ns)</th><th>Max (ns)</th><th>Name</th></tr>
+<tr><td>75.0</td><td>3075</td><td>3</td><td>1025.0</td><td>975</td><td>1100</td><td>gemm(int)</td></tr>
+<tr><td>25.0</td><td>1025</td><td>2</td><td>512.5</td><td>500</td><td>525</td><td>other(int)</td></tr>
+</table>
+"""
 NCU_TEXT = """==PROF== Connected to process 42 (/home/u/app)
 [42] app@127.0.0.1
   gemm(float *, int) (64, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
@@ -177,6 +189,7 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         "nsys-stats": {
             "tiled-stats.txt": _fixture("tiled-stats.txt"), "sum.csv": NSYS_CSV.encode(), "old.txt": NSYS_2020.encode(),
             "refused.txt": _fixture("tiled-stats-refused.txt"), "sum.tsv": NSYS_CSV.replace(",", "\t").encode(),
+            "sum.json": NSYS_JSON.encode(), "sum.html": NSYS_HTML.replace("><t", ">\n<t").encode(),
         },
         "kineto": {"trace.json": KINETO.encode(), "lenet-trace.json.gz": _fixture("lenet-trace.json.gz", packed=True)},
         "pstats": {"out.prof": profile},
@@ -203,7 +216,7 @@ def texts() -> dict[str, str]:
     for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table"):
         for name, data in make()[format_id].items():
             text = data.decode() if isinstance(data, bytes) else ""
-            found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[:14])
+            found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[: _LINES.get(name, 14)])
     return found
 
 

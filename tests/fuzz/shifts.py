@@ -57,6 +57,21 @@ def _cells(line: str) -> list[str]:
     return [c[0] for c in re.finditer(r'(?:"[^"]*"|[^,\t"])+|(?<=[,\t])(?=[,\t]|$)|^(?=[,\t])', line)]
 
 
+def garbled(text: str) -> Iterator[tuple[str, str]]:
+    """What was done, and the text after it; of every number that stands alone, with another character in it."""
+    for found in re.finditer(r"(?<=[ ,\t\n\">])\d[\d.,]*\d(?=[ ,\t\n\"<%a-zA-Z])", text):
+        middle = (found.start() + found.end()) // 2
+        yield f"garbled {found[0]} at {found.start()}", f"{text[:middle]}#{text[middle + 1 :]}"
+
+
+def cuts(text: str) -> Iterator[tuple[str, str]]:
+    """The text up to the middle of each line."""
+    for end in re.finditer(r"\n|\Z", text):
+        start = text.rfind("\n", 0, end.start()) + 1
+        if end.start() - start > 1:
+            yield f"cut in {text[start : end.start()]!r}", text[: (start + end.start()) // 2]
+
+
 def moved(base: Tables, found: Tables) -> list[tuple[str, Row]]:
     """Rows with a value that no row of the whole report has in that column beside the other values."""
     wrong = []

@@ -120,6 +120,12 @@ def test_a_database_with_columns_of_another_type_or_without_them(format_id, read
     reader.read(path, data.draw(st.sampled_from([None, TRACES])))
 
 
+def test_a_fault_that_quotes_bytes_of_the_database_is_said(reader, tmp_path):
+    """SQLite's message holds what it could not parse, here no UTF-8."""
+    report = damaged(seeds.make()["nvprof-sqlite"]["a.nvvp"], ("flip head", [(0.859375, 128)]), {})
+    assert reader.read(seeds.write(report, tmp_path / "a.nvvp")).errors
+
+
 def test_a_reader_that_cannot_look_at_a_file_does_not_keep_it_from_the_others(tmp_path, monkeypatch):
     def broken(_):
         raise ValueError("no")
