@@ -1,7 +1,9 @@
 """What each case of a campaign shows: hotspots, API calls, copies, communication, figures.
 
-Shares are of all GPU time of the case (kernels, copies and sets together) and of all time in CUDA API calls;
-with repeats, or a report a rank, times and calls are summed over the case's reports and `reports` says how many.
+Shares are of all GPU time of the case (kernels, copies and sets together) and of all time in CUDA API calls.
+Times, calls and bytes are those of one run: with a report a rank they are summed over the ranks; with repeats they
+are the mean over the runs, of which `measured` says how many. Of several passes that give the same table the first
+in the recipe's order counts, so that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class Share:
     short_name: str
     kind: str
     total_ns: float
-    calls: int
+    calls: float
     share_pct: float
     cumulative_pct: float
 
@@ -32,7 +34,7 @@ class Copy:
     """One kind of copy or set: bytes, time, and bytes a second where both are known."""
 
     name: str
-    calls: int
+    calls: float
     total_ns: float
     total_bytes: float | None
     bytes_per_s: float | None
@@ -68,6 +70,7 @@ class CaseSummary:
     functions: tuple[Share, ...] = ()
     figures: tuple[Figure, ...] = ()
     gpus: tuple[str, ...] = field(default=())
+    measured: int = 1
 
 
 def summarize_cases(
@@ -90,31 +93,45 @@ def summarize_cases(
 def _case(
     id_: str, runs: list[Any], by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]], cover: float
 ) -> CaseSummary:
-    def rows(table: str) -> list[Mapping[str, Any]]:
+    def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
         found = by_run.get(table, {})
-        return [row for run in runs for row in found.get(run.id, ())]
+        return [row for run in of for row in found.get(run.id, ())]
 
-    gpu = rows("gpu_summary")
+    with_gpu, with_api, with_functions = (
+        _measured(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
+    )
+    gpu = rows("gpu_summary", with_gpu)
     gpu_ns = _total(gpu)
-    communication = _total(r for r in rows("communication") if r.get("library") == "nccl")
+    communication = _total(r for r in rows("communication", with_gpu) if r.get("library") == "nccl")
+    several = max(1, len(with_gpu))
     return CaseSummary(
         id=id_,
         params=runs[0].params,
         reports=len({row.get("report") for row in gpu}),
-        gpu_ns=gpu_ns if gpu else None,
-        kernel_ns=_total(r for r in gpu if r["kind"] in {"kernel", "graph"}) if gpu else None,
+        gpu_ns=gpu_ns / several if gpu else None,
+        kernel_ns=_total(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
-        hotspots=covering(gpu, cover),
-        api=covering(rows("api_summary"), cover),
-        copies=_copies(gpu),
-        functions=_functions(rows("functions"), cover),
+        hotspots=covering(gpu, cover, several),
+        api=covering(rows("api_summary", with_api), cover, max(1, len(with_api))),
+        copies=_copies(gpu, several),
+        functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
         figures=_figures(runs, by_run.get("figures", {})),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
+        measured=len(with_gpu or with_api or with_functions),
     )
 
 
-def covering(rows: Iterable[Mapping[str, Any]], cover: float) -> tuple[Share, ...]:
-    """The rows that together take `cover` (0 to 1) of all rows' total_ns, largest first, equal names merged."""
+def _measured(runs: Sequence[Any], found: Mapping[Any, object]) -> list[Any]:
+    """The runs with rows of a table, of the first pass that has any."""
+    some = [run for run in runs if run.id in found]
+    return [run for run in some if run.pass_name == some[0].pass_name]
+
+
+def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
+    """The rows that together take `cover` (0 to 1) of all rows' total_ns, largest first, equal names merged.
+
+    Times and calls are divided by `runs`.
+    """
     merged: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
         entry = merged.setdefault((row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, 0])
@@ -127,11 +144,18 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float) -> tuple[Share, ..
         if not whole or running >= cover * whole:
             break
         running += total
-        result.append(Share(name, short, kind, total, calls, 100 * total / whole, 100 * running / whole))
+        result.append(
+            Share(name, short, kind, total / runs, _each(calls, runs), 100 * total / whole, 100 * running / whole)
+        )
     return tuple(result)
 
 
-def _copies(rows: Iterable[Mapping[str, Any]]) -> tuple[Copy, ...]:
+def _each(count: float, runs: int) -> float:
+    """The share of one run, a whole number where it is one."""
+    return count // runs if count % runs == 0 else count / runs
+
+
+def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
     merged: dict[str, list[Any]] = {}
     for row in rows:
         if row["kind"] in {"memcpy", "memset", "um"}:
@@ -141,18 +165,19 @@ def _copies(rows: Iterable[Mapping[str, Any]]) -> tuple[Copy, ...]:
             entry[2] += row.get("total_bytes") or 0
             entry[3] = entry[3] and row.get("total_bytes") is not None
     return tuple(
-        Copy(name, calls, ns, size if known else None, size / ns * 1e9 if known and ns else None)
+        Copy(name, _each(calls, runs), ns / runs, size / runs if known else None,
+             size / ns * 1e9 if known and ns else None)
         for name, (calls, ns, size, known) in sorted(merged.items(), key=lambda item: -item[1][1])
-    )
+    )  # fmt: skip
 
 
-def _functions(rows: Iterable[Mapping[str, Any]], cover: float) -> tuple[Share, ...]:
+def _functions(rows: Iterable[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
     as_time = (
         {"name": _place(row), "short_name": row["name"], "kind": "function",
          "total_ns": (row.get("self_s") or 0) * 1e9, "calls": row.get("calls")}
         for row in rows
     )  # fmt: skip
-    return covering(as_time, cover)
+    return covering(as_time, cover, runs)
 
 
 def _place(row: Mapping[str, Any]) -> str:

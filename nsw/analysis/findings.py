@@ -38,13 +38,13 @@ def _of_scaling(curve: Scaling) -> list[Finding]:
     if not at_end:
         return []
     best, worst = max(at_end, key=_efficiency), min(at_end, key=_efficiency)
-    result = [
-        Finding(
-            f"At {curve.axis}={_plain(last)} {curve.kind}-scaling efficiency runs from {_efficiency(worst):.1f} %"
-            f" ({_where(worst)}) to {_efficiency(best):.1f} % ({_where(best)}).",
-            (worst.case_id, best.case_id),
-        )
-    ]
+    head = f"At {curve.axis}={_plain(last)} {curve.kind}-scaling efficiency"
+    if len(at_end) == 1:
+        said = f"{head} is {_efficiency(worst):.1f} %."
+    else:
+        said = (f"{head} runs from {_efficiency(worst):.1f} % ({_where(worst)}) to {_efficiency(best):.1f} %"
+                f" ({_where(best)}).")  # fmt: skip
+    result = [Finding(said, tuple(dict.fromkeys((worst.case_id, best.case_id))))]
     for p in (worst,):
         share = p.communication_pct
         if _efficiency(p) < _POOR_PCT and share is not None and share >= _MUCH_COMMUNICATION_PCT:

@@ -108,22 +108,18 @@ def _read_run(
     output = home / "stdout"
     if run.state is State.DONE and output.exists():
         found = figures(output.read_text(errors="replace"))
-        missing = [f["name"] for f in found if f["value"] is None]
+        missing = [
+            f"figure {f['name']} is no number in the program's output: nan or inf" if f["matches"]
+            else f"figure {f['name']} was not found in the program's output"
+            for f in found if f["value"] is None
+        ]  # fmt: skip
         result.add(
             "figures",
             iter(f for f in found if f["value"] is not None),
             run,
             str(output.relative_to(folder.path)),
         )
-        result.problems += [
-            (
-                f"reports/{run.id}/stdout",
-                "warning",
-                f"figure {name} was not found in the program's output",
-                None,
-            )
-            for name in missing
-        ]
+        result.problems += [(f"reports/{run.id}/stdout", "warning", said, None) for said in missing]
     return result
 
 

@@ -132,8 +132,9 @@ def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     show_summary(out, summary, brief=True)
     show_problems(out, ledger.problems())
     for name in lost_figures(folder, ledger):
-        out.print(f"error: figure {name} was found in the output of no run", style="red")
-        out.print(f"  hint: compare its regex in {folder.recipe} with what `nsw logs RUN` shows", soft_wrap=True)
+        out.print(f"error: figure {name} has no value in any run", style="red")
+        hint = f"unless a warning above says why, compare its regex in {folder.recipe} with what `nsw logs RUN` shows"
+        out.print(f"  hint: {hint}", soft_wrap=True)
     err = console(sys.stderr)
     err.print(headline(ledger.counts()))
     if calls := calls_line(ledger.calls()):

@@ -20,7 +20,7 @@ STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow"
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _MOST = 30
 _FEW = 3  # runs alike that are still listed one by one
-_COUNTED = re.compile(r" \(and \d+ like it\)$")
+_COUNTED = re.compile(r" \(and \d+ like it\)")
 
 
 def headline(counts: dict[str, int]) -> str:

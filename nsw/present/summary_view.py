@@ -98,11 +98,12 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
     chosen = [(c, c.hotspots or c.functions) for c in (with_gpu or [c for c in cases if c.functions])]
     what = "GPU time" if with_gpu else "Python time"
     rows = [
-        (case.id if rank == 0 else "", h.short_name, percent(h.share_pct), duration(h.total_ns), h.calls)
+        (case.id if rank == 0 else "", h.short_name, percent(h.share_pct), duration(h.total_ns), _calls(h.calls))
         for case, shares in chosen for rank, h in enumerate(shares[:_BRIEF])
     ]  # fmt: skip
     if rows:
-        out.print(table(f"most {what}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
+        mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
+        out.print(table(f"most {what}{mean}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
 
 
 def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
@@ -110,6 +111,8 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     about = "" if case.gpu_ns is None else f": GPU time {duration(case.gpu_ns)}"
     if case.communication_pct is not None:
         about += f", {percent(case.communication_pct)} of it in NCCL kernels"
+    if case.measured > 1:
+        about += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
     out.print(case.id + about, style="bold")
     for f in case.figures:
         out.print(
@@ -123,7 +126,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
         rows = [
             (
                 c.name,
-                c.calls,
+                _calls(c.calls),
                 duration(c.total_ns),
                 size(c.total_bytes),
                 "-" if c.bytes_per_s is None else size(c.bytes_per_s) + "/s",
@@ -134,6 +137,11 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     _show_shares(out, f"Python functions that take {portion} of self time", case.functions)
 
 
+def _calls(count: float) -> str:
+    """A count, which is a mean where it is no whole number."""
+    return f"{count:,}" if isinstance(count, int) else number(count)
+
+
 def _distinct(shares: Sequence[Share]) -> list[str]:
     return numbered([s.name if s.kind == "function" else s.short_name for s in shares])
 
@@ -141,7 +149,7 @@ def _distinct(shares: Sequence[Share]) -> list[str]:
 def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:
     if shares:
         rows = [
-            (name, percent(s.share_pct), percent(s.cumulative_pct), duration(s.total_ns), s.calls,
+            (name, percent(s.share_pct), percent(s.cumulative_pct), duration(s.total_ns), _calls(s.calls),
              duration(s.total_ns / s.calls) if s.calls else "-")
             for name, s in zip(_distinct(shares), shares, strict=True)
         ]  # fmt: skip

@@ -31,7 +31,10 @@ def figures(output: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
     for name, spec in wanted.items():
         found = [n for m in re.finditer(spec.regex, output, re.MULTILINE) if (n := _number(m[1])) is not None]
         value = float(_PICKS[spec.pick](found)) if found else None
-        rows.append({"name": name, "value": value, "unit": spec.unit, "matches": len(found)})
+        # a program that diverged says nan: to take another number for it would make it look healthy
+        all_count = spec.pick not in {"first", "last"}
+        known = value is not None and all(map(math.isfinite, [value, *(found if all_count else ())]))
+        rows.append({"name": name, "value": value if known else None, "unit": spec.unit, "matches": len(found)})
     return rows
 
 
@@ -44,7 +47,6 @@ def _number(text: str | None) -> float | None:
     if _GROUPED.fullmatch(plain):
         plain = plain.replace(",", "")
     try:
-        number = float(plain)
+        return float(plain)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None

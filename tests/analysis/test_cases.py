@@ -128,3 +128,19 @@ def test_functions_of_one_name_in_two_places_are_two():
         ("f (a.py:1)", 3e9),
         ("f (b.py:1)", 1e9),
     ]
+
+
+def test_repeats_are_averaged_so_that_cases_of_more_or_fewer_good_runs_compare():
+    runs = [make_run(f"r{n}") for n in (1, 2, 3)]
+    per_run = [gpu_row("k", 30, calls=4, run="r1"), gpu_row("k", 50, calls=5, run="r2"),
+               gpu_row("HtoD", 20, kind="memcpy", total_bytes=100, run="r1")]  # fmt: skip
+    case = summary({"gpu_summary": per_run}, runs)  # r3 failed
+    assert (case.gpu_ns, case.kernel_ns, case.measured) == (50, 40, 2)
+    assert [(s.name, s.total_ns, s.calls, s.share_pct) for s in case.hotspots][0] == ("k", 40, 4.5, 80)  # noqa: RUF015
+    assert [(c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies] == [(10, 50, 5e9)]
+
+
+def test_a_table_that_two_passes_give_is_taken_of_the_first():
+    runs = [make_run("a", pass_name="timeline", pass_kind="timeline"), make_run("b", pass_name="host")]
+    case = summary({"gpu_summary": [gpu_row("k", 30, run="a"), gpu_row("k", 31, run="b")]}, runs)
+    assert (case.gpu_ns, case.measured) == (30, 1)

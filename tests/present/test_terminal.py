@@ -205,7 +205,13 @@ def test_counts_and_shares():
 def test_the_same_problem_of_several_runs_is_told_once(out):
     problems = [(f"n-{n}.t", f"reports/n-{n}.t/x.qdrep", "error", "no nsys", f"run `nsys n-{n}.t`") for n in (1, 2, 3)]
     status_view.show_problems(out[0], problems)
-    assert out[1].getvalue() == "error: reports/n-1.t/x.qdrep and 2 more: no nsys\n  hint: run `nsys n-1.t`\n"
+    problems += [
+        ("a", "a/x", "warning", "old driver (and 2 like it) (why)", None),
+        ("b", "b/x", "warning", "old driver (why)", None),
+    ]
+    status_view.show_problems(out[0], problems[3:])
+    assert "a/x and 1 more: old driver (why)" in out[1].getvalue()
+    assert out[1].getvalue().startswith("error: reports/n-1.t/x.qdrep and 2 more: no nsys\n  hint: run `nsys n-1.t`\n")
 
 
 def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_sight(out):
