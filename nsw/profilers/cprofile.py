@@ -12,6 +12,21 @@ EXECUTABLE: str | None = None
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*")
 _REPORT = "host"
+# cProfile's own command line, which swallows the SystemExit of the program: `sys.exit(1)` would end as a success.
+# In words that every Python of a site knows.
+_BOOTSTRAP = """\
+import cProfile, sys
+ends, runctx = [], cProfile.Profile.runctx
+def remembering(*words):
+    try:
+        return runctx(*words)
+    except SystemExit as end:
+        ends.append(end.code)
+        raise
+cProfile.Profile.runctx = remembering
+cProfile.main()
+sys.exit(*ends)
+"""
 # interpreter options that take a value of their own, before the script's name
 _WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
@@ -22,7 +37,7 @@ def is_python(word: str) -> bool:
 
 
 def profile(request: Request) -> Profiled:
-    """`python -m cProfile -o FILE SCRIPT ...`, for a command that starts a Python script or module."""
+    """`python -m cProfile -o FILE SCRIPT ...` with the program's own exit status, for a Python script or module."""
     program = request.program
     if not program or not is_python(program[0]):
         first = program[0] if program else ""
@@ -31,12 +46,13 @@ def profile(request: Request) -> Profiled:
     if at is None:
         return Profiled(impossible="cProfile needs a script or -m MODULE; `python -c` cannot be profiled so")
     if request.per_rank:
-        # $1 interpreter words, then the script; the report's name needs a variable of the rank's own shell
+        # $1 how many words start the interpreter, $2 the bootstrap; the report's name needs a variable of the
+        # rank's own shell
         report = f'{_REPORT}.rank"${{{request.rank_variable}:-0}}".pstats'
-        text = f'n=$1; shift; exec "${{@:1:n}}" -m cProfile -o {report} "${{@:n+1}}"'
-        wrapped = ("bash", "-c", text, "nsw", str(at), *program[:at], *request.options, *program[at:])
+        text = f'n=$1 code=$2; shift 2; exec "${{@:1:n}}" -c "$code" -o {report} "${{@:n+1}}"'
+        wrapped = ("bash", "-c", text, "nsw", str(at), _BOOTSTRAP, *program[:at], *request.options, *program[at:])
         return Profiled(wrapped, reports=(f"{_REPORT}*.pstats",))
-    command = (*program[:at], "-m", "cProfile", "-o", f"{_REPORT}.pstats", *request.options, *program[at:])
+    command = (*program[:at], "-c", _BOOTSTRAP, "-o", f"{_REPORT}.pstats", *request.options, *program[at:])
     return Profiled(command, reports=(f"{_REPORT}.pstats",))
 
 

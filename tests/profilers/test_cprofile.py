@@ -8,7 +8,7 @@ import pytest
 from nsw.profilers import cprofile
 from nsw.profilers.model import Request
 
-OPTIONS = ("-m", "cProfile", "-o", "host.pstats")
+OPTIONS = ("-c", cprofile._BOOTSTRAP, "-o", "host.pstats")
 
 
 def profile(*program, **how):
@@ -50,10 +50,10 @@ def test_options_of_the_recipe_are_cprofiles():
     assert profile("python", "x.py", options=("-s", "cumulative")).command[5:] == ("-s", "cumulative", "x.py")
 
 
-def run(done, folder, **env):
+def run(done, folder, *, check=True, **env):
     import os
 
-    return subprocess.run(done.command, cwd=folder, env=os.environ | env, capture_output=True, text=True, check=True)
+    return subprocess.run(done.command, cwd=folder, env=os.environ | env, capture_output=True, text=True, check=check)
 
 
 def test_what_comes_of_it_runs_and_leaves_a_report_that_nsw_reads(tmp_path):
@@ -73,3 +73,34 @@ def test_each_process_of_a_launcher_leaves_a_report_under_its_rank(tmp_path):
     for rank in ("0", "1"):
         assert run(done, tmp_path, SLURM_PROCID=rank).stdout == "['a b', '$HOME'] 1\n"
     assert {p.name for p in tmp_path.glob("host*")} == {"host.rank0.pstats", "host.rank1.pstats"}
+
+
+ENDS = {
+    "sys.exit(3)": (3, ""),
+    "sys.exit('no data')": (1, "no data\n"),
+    "sys.exit()": (0, ""),
+    "sys.exit(None)": (0, ""),
+    "raise SystemExit(300 - 256)": (44, ""),
+    "pass": (0, ""),
+}
+
+
+@pytest.mark.parametrize("module", [False, True])
+@pytest.mark.parametrize("per_rank", [False, True])
+@pytest.mark.parametrize("end", ENDS)
+def test_the_program_ends_as_it_would_without_the_profiler_and_its_report_is_there(tmp_path, end, per_rank, module):
+    from nsw.readers import read
+
+    (tmp_path / "prog.py").write_text(f"import sys\ndef work(): {end}\nwork()\n")
+    words = ("-m", "prog") if module else ("prog.py",)
+    done = run(profile(sys.executable, *words, per_rank=per_rank), tmp_path, check=False)
+    assert (done.returncode, done.stderr) == ENDS[end]
+    (report,) = tmp_path.glob("host*.pstats")
+    assert "work" in {row["name"] for row in read(report).tables["functions"]}
+
+
+def test_an_exception_is_told_and_fails(tmp_path):
+    (tmp_path / "prog.py").write_text("raise ValueError('spoilt')\n")
+    done = run(profile(sys.executable, "prog.py"), tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: spoilt\n")
