@@ -55,9 +55,9 @@ class Watch:
 
     def changed(self, runs: Sequence[RunRow]) -> None:
         """Some runs changed their state."""
+        if self._live is None:
+            self._lines([run for run in runs if run.state in ENDED])
         for run in runs:
-            if self._live is None and run.state in ENDED:
-                self._line(run)
             self._recent.pop(run.id, None)
             self._recent[run.id] = run
         if self._live is not None:
@@ -71,12 +71,13 @@ class Watch:
         """A line of its own, above what is live."""
         (self._live.console if self._live is not None else self._out).print(text)
 
-    def _line(self, run: RunRow) -> None:
-        counts = self._ledger.counts()
-        over = sum(counts.get(s, 0) for s in ENDED)
-        took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-        why = f": {clean(run.reason)}" if run.reason else ""
-        self._out.print(f"{over}/{self._total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
+    def _lines(self, ended: Sequence[RunRow]) -> None:
+        counts = self._ledger.counts() if ended else {}
+        before = sum(counts.get(s, 0) for s in ENDED) - len(ended)
+        for number, run in enumerate(ended, max(1, before + 1)):
+            took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
+            why = f": {clean(run.reason)}" if run.reason else ""
+            self._out.print(f"{number}/{self._total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
 
     def _picture(self) -> Group:
         from rich.console import Group
