@@ -123,7 +123,8 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
 
 def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     """Print what the campaign shows, briefly; 1 when something failed."""
-    from nsw.present.status_view import calls_line, headline, show_problems
+    from nsw.present.problems import show_problems
+    from nsw.present.status_view import calls_line, headline
     from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 

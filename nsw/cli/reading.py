@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from nsw.present.problems import Merged
+
 _MOST_ROWS = 20
 
 
@@ -221,6 +223,7 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
 def _write_folder(reports: Iterator[Report], folder: Path) -> int:
     """Every table of all reports as FOLDER/TABLE.parquet, report by report: what is held is one report."""
     from nsw.present.parquet import Files
+    from nsw.present.problems import Merged
     from nsw.tables import TABLES
 
     try:
@@ -228,11 +231,14 @@ def _write_folder(reports: Iterator[Report], folder: Path) -> int:
     except OSError as fault:
         raise NswError(f"{folder} cannot be made: {fault.strerror or fault}") from None
     bad = False
+    merged = Merged()
     with Files({name: folder / f"{name}.parquet" for name in TABLES}) as files:
         for report in reports:
             bad = bad or _is_bad(report)
             _fill(files, [report], set(TABLES))
-            _tell_problems([report])
+            _gather_problems(merged, report)
+    for _, text in merged.lines():
+        print(text, file=sys.stderr)
     for name, count in files.written.items():
         print(f"{folder / name}.parquet: {count:,} rows")
     return Exit.SOME_FAILED if bad else Exit.GOOD
@@ -246,23 +252,32 @@ def _fill(files: Any, reports: Iterable[Report], names: set[str]) -> None:
 
 def _tell_problems(reports: Iterable[Report]) -> None:
     """Problems have no place in a file of rows: they are said on stderr."""
-    from nsw.present.terminal import clean
+    from nsw.present.problems import Merged
 
+    merged = Merged()
     for report in reports:
-        for problem in report.problems:
-            where = f":{problem.line}" if problem.line else ""
-            print(f"{clean(report.path)}{where}: {problem.severity}: {clean(problem.message)}", file=sys.stderr)
+        _gather_problems(merged, report)
+    for _, text in merged.lines():
+        print(text, file=sys.stderr)
+
+
+def _gather_problems(merged: Merged, report: Report) -> None:
+    for problem in report.problems:
+        merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
 
 
 def _show(reports: Iterable[Report]) -> int:
+    from nsw.present.problems import Merged, show_merged
     from nsw.present.report_view import show_report
     from nsw.present.terminal import console
 
     bad = False
     out = console()
+    told = Merged()
     for report in reports:
         bad = bad or _is_bad(report)
-        show_report(out, report, _MOST_ROWS)
+        show_report(out, report, _MOST_ROWS, told)
+    show_merged(out, told, repeated=True)
     return Exit.SOME_FAILED if bad else Exit.GOOD
 
 

@@ -12,17 +12,20 @@ from nsw.tables import TABLES, count, rows
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nsw.present.problems import Merged
     from nsw.readers.model import Report
 
 
-def show_report(out: Console, report: Report, most: int) -> None:
-    """Print a report; each table's first `most` rows, absent columns left out."""
+def show_report(out: Console, report: Report, most: int, told: Merged) -> None:
+    """Print a report; each table's first `most` rows, absent columns left out, problems that were not told before."""
     what = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
         f"{clean(report.path)}: {clean(what)}" + (f" ({report.format})" if report.format else ""),
         style="bold",
     )
     for problem in report.problems:
+        if not told.add(report.path, problem.severity, problem.message, problem.fix):
+            continue
         where = f"line {problem.line}: " if problem.line else ""
         out.print(
             f"{problem.severity}: {where}{clean(problem.message)}",

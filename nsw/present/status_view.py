@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, plural, seconds, table
+from nsw.present.problems import show_problems
+from nsw.present.terminal import plural, seconds, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow"
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _MOST = 30
 _FEW = 3  # runs alike that are still listed one by one
-_COUNTED = re.compile(r" \(and \d+ like it\)")
 
 
 def headline(counts: dict[str, int]) -> str:
@@ -79,24 +78,6 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
             for b in builds
         ]  # fmt: skip
         out.print(table(None, ("build", "state", "attempt>", "took>", "host", "job", "why"), rows, wide="why"))
-
-
-def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
-    """What is wrong with reports; the same words of several runs once."""
-    merged: dict[tuple[str, str, str], tuple[str, str | None, list[str]]] = {}
-    for run, report, severity, message, fix in problems:
-        # a reader counts equal messages of one report; across reports that count is noise
-        said = _COUNTED.sub("", message)
-        same = (severity, said.replace(run, "RUN"), (fix or "").replace(run, "RUN"))
-        merged.setdefault(same, (said, fix, []))[2].append(report or run)
-    for (severity, _, _), (message, fix, where) in merged.items():
-        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        out.print(
-            f"{severity}: {clean(where[0])}{more}: {clean(message)}",
-            style="red" if severity == "error" else "yellow",
-        )
-        if fix:
-            out.print(f"  hint: {clean(fix)}")
 
 
 def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str]) -> list[tuple[object, ...]]:

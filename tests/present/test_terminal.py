@@ -11,6 +11,7 @@ from nsw.analysis.summary import Asked, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.middle import elided
+from nsw.present.problems import Merged, show_problems
 from nsw.present.terminal import clean, console, duration, number, numbered, percent, plural, seconds, size, table
 from nsw.readers.model import Report
 
@@ -105,7 +106,7 @@ def test_a_hostile_report_steers_nothing(out):
     report = Report(EVIL, tool=EVIL, format="x", tool_version=EVIL)
     report.error(EVIL, line=3, fix=EVIL)
     report.tables["gpu_summary"] = [{"name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 1.0}]
-    report_view.show_report(out[0], report, 10)
+    report_view.show_report(out[0], report, 10, Merged())
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
 
@@ -204,14 +205,30 @@ def test_counts_and_shares():
 
 def test_the_same_problem_of_several_runs_is_told_once(out):
     problems = [(f"n-{n}.t", f"reports/n-{n}.t/x.qdrep", "error", "no nsys", f"run `nsys n-{n}.t`") for n in (1, 2, 3)]
-    status_view.show_problems(out[0], problems)
+    show_problems(out[0], problems)
     problems += [
         ("a", "a/x", "warning", "old driver (and 2 like it) (why)", None),
         ("b", "b/x", "warning", "old driver (why)", None),
     ]
-    status_view.show_problems(out[0], problems[3:])
+    show_problems(out[0], problems[3:])
     assert "a/x and 1 more: old driver (why)" in out[1].getvalue()
     assert out[1].getvalue().startswith("error: reports/n-1.t/x.qdrep and 2 more: no nsys\n  hint: run `nsys n-1.t`\n")
+
+
+def test_a_problem_of_many_reports_has_the_lines_of_the_first_and_how_many_more():
+    told = Merged()
+    new = [
+        told.add(f"r{n}.txt", "error", "a row is damaged", "copy it", line=7 + more)
+        for n in range(312)
+        for more in (0, 9)
+    ]
+    assert new == [True, True, *[False] * 622]
+    told.add("r5.txt", "warning", "cut short (and 3 like it)", None)
+    assert list(told.lines()) == [
+        ("error", "error: r0.txt:7, 16 and 311 more: a row is damaged\n  hint: copy it"),
+        ("warning", "warning: r5.txt: cut short"),
+    ]
+    assert list(told.lines(repeated=True)) == [("error", "error: r0.txt:7, 16 and 311 more: a row is damaged")]
 
 
 def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_sight(out):

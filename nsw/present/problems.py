@@ -1,0 +1,84 @@
+"""Problems of many reports: the same words are said once, with the first report and how many more there are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.present.terminal import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+# a reader counts equal messages of one report; across reports that count is noise
+_COUNTED: Final = re.compile(r" \(and \d+ like it\)")
+STYLES: Final = {"error": "red", "warning": "yellow"}
+
+
+@dataclass(slots=True)
+class _Said:
+    message: str
+    fix: str | None
+    where: dict[str, str] = field(default_factory=dict)  # report -> as it is shown, with the lines of the first one
+
+
+class Merged:
+    """Problems by what they say, in the order in which they first came."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str, str], _Said] = {}
+
+    def add(
+        self, report: str, severity: str, message: str, fix: str | None, *, run: str = "", line: int | None = None
+    ) -> bool:
+        """Take one; whether no other report said the same before.
+
+        Args:
+            report: Its path.
+            severity: error or warning.
+            message: What is wrong.
+            fix: What to do.
+            run: The run whose name may stand in the texts: they are alike but for it.
+            line: Where in the report.
+        """
+        said = _COUNTED.sub("", message)
+        key = (severity, _less(said, run), _less(fix or "", run))
+        where = self._said.setdefault(key, _Said(said, fix)).where
+        if line is not None and (not where or report in where):
+            where[report] = f"{where[report]}, {line}" if report in where else f"{report}:{line}"
+        else:
+            where.setdefault(report, report)
+        return next(iter(where)) == report
+
+    def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
+        """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
+        for (severity, _, _), said in self._said.items():
+            if repeated and len(said.where) == 1:
+                continue
+            more = f" and {len(said.where) - 1} more" if len(said.where) > 1 else ""
+            hint = f"\n  hint: {clean(said.fix)}" if said.fix and not repeated else ""
+            yield severity, f"{severity}: {clean(next(iter(said.where.values())))}{more}: {clean(said.message)}{hint}"
+
+
+def _less(text: str, run: str) -> str:
+    return text.replace(run, "RUN") if run else text
+
+
+def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
+    """What is wrong with reports: (run, report, severity, message, fix); the same words of several runs once."""
+    merged = Merged()
+    for run, report, severity, message, fix in problems:
+        merged.add(report or run, severity, message, fix, run=run)
+    show_merged(out, merged)
+
+
+def show_merged(out: Console, merged: Merged, **which: Any) -> None:
+    """Print them, errors in red; `which` as `Merged.lines` takes it."""
+    for severity, text in merged.lines(**which):
+        line, _, hint = text.partition("\n")
+        out.print(line, style=STYLES.get(severity, "yellow"), soft_wrap=True)
+        if hint:
+            out.print(hint, soft_wrap=True)
