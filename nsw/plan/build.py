@@ -12,7 +12,7 @@ from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack
-from nsw.plan.launchers import STARTS_TASKS, Launch
+from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
@@ -95,6 +95,7 @@ class _Builder:
             app = self._app(case, needs, values)
             box = self._box(app, values)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
+            commands = [self._profiled(n, one, case, program, how, box) for n, one in enumerate(recipe.passes)]
         except UnresolvedError as fault:
             self.faults.append(
                 self._loaded.document.diagnostic(fault.path, f"case {case.id}: {fault.message}", hint=fault.hint)
@@ -104,10 +105,9 @@ class _Builder:
             limits = [replace(limit, tasks=how.processes) for limit in limits]
         self._check_gpus(needs)
         made: list[Run] = []
-        for one, limit in zip(recipe.passes, limits, strict=True):
+        for one, limit, (tool, done) in zip(recipe.passes, limits, commands, strict=True):
             ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
-            tool, done = self._profiled(one, case, program, how, box)
             if done.impossible is not None:
                 self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
                 continue
@@ -155,7 +155,8 @@ class _Builder:
             given = self._resolver.value(launcher.processes, values)
             prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
             options = tuple(str(self._resolver.value(option, values)) for option in launcher.options)
-            return Launch(launcher.kind, 1 if given is None else whole(given, 1), options, prefix)
+            count = None if given is None else whole(given, 1)
+            return Launch(launcher.kind, count or 1, options, prefix, ranks=ranks_of(launcher.kind, count, options))
 
     def _limit(self, number: int, one: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
@@ -181,7 +182,7 @@ class _Builder:
         )
 
     def _profiled(
-        self, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None
+        self, number: int, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None
     ) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
             command = self._facts.replay(case.params, one.kind)
@@ -191,11 +192,11 @@ class _Builder:
                 )
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe = self._loaded.recipe
-        return profiled(
-            one, program, how, self._facts, {str(tool): path for tool, path in self._place.site.profilers.items()},
-            inside=None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside",
-            export_here=recipe.collect == "tables", box=box,
-        )  # fmt: skip
+        configured = {str(tool): path for tool, path in self._place.site.profilers.items()}
+        inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
+        with standing_at("passes", number, one.kind, "ranks"):
+            return profiled(one, program, how, self._facts, configured, inside=inside,
+                            export_here=recipe.collect == "tables", box=box)  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

@@ -16,7 +16,7 @@ class Launch:
     """How a recipe's launcher starts the program.
 
     `prefix` are the words of kind `custom`; `python` is the interpreter that a program starts with, also where a
-    profiler stands before it.
+    profiler stands before it. `ranks` is how many processes there are in all; None where the recipe does not say.
     """
 
     kind: str
@@ -24,6 +24,7 @@ class Launch:
     options: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
     python: str | None = None
+    ranks: int | None = None
 
 
 # processes -> words; the count's flag differs, the rest is the same
@@ -37,6 +38,16 @@ RANK_VARIABLE = {
     "jsrun": "OMPI_COMM_WORLD_RANK",
     "torchrun": "RANK",
 }
+
+
+def ranks_of(kind: str, given: int | None, options: Sequence[str]) -> int | None:
+    """How many processes there are in all: options may count them, and torchrun's count is a node's."""
+    if kind == "none":
+        return 1
+    elsewhere = any(option.replace("_", "-").startswith("--nnodes") for option in options)
+    if kind == "torchrun":
+        return None if elsewhere else given or 1
+    return 1 if given is None and kind != "custom" and not options else given
 
 
 def launch(how: Launch, program: Sequence[str]) -> tuple[str, ...]:

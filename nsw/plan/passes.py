@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
-from nsw.plan.launchers import RANK_VARIABLE, Launch, launch
+from nsw.plan.launchers import Launch, launch
+from nsw.plan.ranks import check_ranks, only, rank_variable
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 
@@ -39,6 +40,9 @@ def profiled(
         inside: Whether the recipe wants a profiler for each process; None: what suits the launcher.
         export_here: Whether the job turns reports into tables' sources itself.
         box: The container that the program runs in.
+
+    Raises:
+        Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
     """
     if program and is_python(program[0]):
         how = replace(how, python=program[0])
@@ -52,6 +56,7 @@ def profiled(
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
     each = _each_process(profiler, how, inside)
+    check_ranks(one.ranks, how, each=each)
     outermost = not each and nest.launcher_outside
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
@@ -62,13 +67,14 @@ def profiled(
         trace=tuple(getattr(one, "trace", ())),
         options=tuple(one.options),
         per_rank=each,
-        rank_variable=RANK_VARIABLE.get(how.kind, "RANK"),
+        rank_variable=rank_variable(how),
         export_here=export_here,
     )
     done = profiler.profile(request)
     if done.impossible is not None or outermost:
         return tool, done
-    command = nest.around(done.command, tools) if each else nest.boxed(done.command, tools)
+    process = only(one.ranks, how, done.command, program)
+    command = nest.around(process, tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
 

@@ -53,7 +53,11 @@ class _Pass(Model):
 
 class _Profiled(_Pass):
     options: list[Template] = Field(default=[], description="More arguments for the profiler, passed on as they are.")
-    ranks: Ranks = Field(default="all", description="Which processes are profiled: all, first, or a list of ranks.")
+    ranks: Ranks = Field(
+        default="all",
+        description="Which processes are profiled: all, first, or a list of ranks; the others run the program alone."
+        " Only where each process has a profiler of its own (app.launcher.profiler).",
+    )
 
 
 class BaselinePass(_Pass):

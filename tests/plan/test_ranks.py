@@ -1,0 +1,94 @@
+"""`ranks` of a pass: the named processes run under the profiler, the others alone; what cannot be is refused."""
+
+import os
+import subprocess
+
+import pytest
+
+from nsw.plan.launchers import Launch
+from nsw.plan.ranks import only
+
+APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
+HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
+
+
+def recipe(app: str, ranks: str, one: str = "timeline: {tool: nsys, ranks: RANKS}") -> str:
+    return f"{HEAD}{app}\npasses:\n  - baseline\n  - {one.replace('RANKS', ranks)}\n"
+
+
+def said(words, variable: str, rank: str) -> str:
+    """What one process runs: every program here is `echo`."""
+    done = subprocess.run(words, env=os.environ | {variable: rank}, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(("ranks", "named"), [("first", "0"), ("[2, 0, 2]", "02"), ("[3]", "3")])
+@pytest.mark.parametrize(("kind", "variable"), [("srun", "SLURM_PROCID"), ("mpirun", "OMPI_COMM_WORLD_RANK")])
+def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner, ranks, named, kind, variable):
+    plan = planner.plan(recipe(APP.replace("KIND", kind), ranks), tools={"nsys": "echo"})
+    command = plan.runs[1].command
+    assert command[0] == kind
+    words = ["echo" if word == "python" else word for word in command[command.index("bash") :]]
+    for rank in "0123":
+        told = said(words, variable, rank)
+        assert told.startswith("profile ") if rank in named else told == "prog.py\n"
+
+
+def test_all_ranks_need_no_shell(planner):
+    plan = planner.plan(recipe(APP.replace("KIND", "srun"), "all"), tools={"nsys": "nsys"})
+    assert plan.runs[1].command[:4] == ("srun", "-n", "4", "nsys")
+
+
+def test_words_stay_what_they_are():
+    words = only("first", Launch("custom", 2), ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'"))
+    assert said(words, "RANK", "0") == "a b $HOME *\n"
+    assert said(words, "RANK", "1") == " 'c'\n"
+
+
+def test_a_process_that_is_not_told_its_rank_fails_and_says_so():
+    words = only("first", Launch("custom", 2), ("echo",), ("echo",))
+    bare = {name: value for name, value in os.environ.items() if name != "RANK"}
+    done = subprocess.run(words, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "RANK: this launcher sets no such variable" in done.stderr
+
+
+def test_torchrun_s_processes_may_have_a_python_profiler_each(planner):
+    text = recipe(APP.replace("KIND", "torchrun"), "[1]", "host: {tool: cprofile, ranks: RANKS}")
+    command = planner.plan(text).runs[1].command
+    assert command[command.index("--no-python") + 1] == "bash"
+    assert command[-2:] == ("python", "prog.py")
+
+
+@pytest.mark.parametrize(("kind", "outside"), [("torchrun", ""), ("srun", ", profiler: outside")])
+@pytest.mark.parametrize("ranks", ["first", "[0]"])
+def test_one_profiler_around_all_processes_cannot_leave_some_out(planner, kind, outside, ranks):
+    app = APP.replace("KIND", kind).replace("4}", f"4{outside}}}")
+    (fault,) = planner.faults(recipe(app, ranks), tools={"nsys": "nsys"})
+    assert fault.message.endswith(f"one profiler stands outside, around all processes of {kind}: it profiles them all")
+    assert fault.mark.line == 7
+    assert fault.source_line[fault.mark.column - 1 :].startswith(ranks)
+
+
+def test_a_rank_beyond_the_processes_is_refused_at_its_line(planner):
+    (fault,) = planner.faults(recipe(APP.replace("KIND", "srun"), "[0, 4, 9]"), tools={"nsys": "nsys"})
+    assert fault.message == "case case: there is no rank 4, 9: the ranks are 0 to 3"
+    assert fault.mark.line == 7
+
+
+def test_without_a_launcher_there_is_rank_0_alone(planner):
+    app = "app: {command: python prog.py}"
+    for ranks in ("first", "[0]"):
+        assert planner.plan(recipe(app, ranks), tools={"nsys": "nsys"}).runs[1].command[0] == "nsys"
+    (fault,) = planner.faults(recipe(app, "[1]"), tools={"nsys": "nsys"})
+    assert fault.message == "case case: there is no rank 1: there is one process, rank 0"
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    ["{kind: custom, prefix: go -n 8}", "{kind: srun, options: [-n8]}",
+     "{kind: torchrun, processes: 4, profiler: inside, options: [--nnodes=2]}"],
+)  # fmt: skip
+def test_where_the_recipe_does_not_say_how_many_there_are_no_rank_is_refused(planner, launcher):
+    app = f"app: {{command: python prog.py, launcher: {launcher}}}"
+    assert planner.plan(recipe(app, "[7]"), tools={"nsys": "nsys"}).runs
