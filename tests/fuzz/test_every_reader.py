@@ -21,7 +21,7 @@ from . import seeds
 from .bounded import BoundedReader
 from .damage import LONGEST, TIMES, damaged, damages
 
-EXAMPLES = 60 * TIMES  # of each format
+EXAMPLES = 40 * TIMES  # of each format
 IDS = [f.id for f in FORMATS]
 TRACES = frozenset({"gpu_trace", "api_trace"})
 OTHERS = {n: d for reports in seeds.make().values() for n, d in reports.items() if isinstance(d, bytes)}

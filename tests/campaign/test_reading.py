@@ -1,0 +1,141 @@
+"""The reports of many runs become a campaign's tables: by several processes as by one, again when it was broken off."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+
+import pytest
+
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.reading import load_rows, read_all
+from nsw.plan.model import Job, Plan, Resources, Run
+from nsw.readers.many import read_many
+
+SUMMARY = """==1== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  {n}.000ms         1  {n}.000ms  {n}.000ms  {n}.000ms  kernel_{n}
+"""
+COUNT = 12
+RUNS = [f"r{n:02}" for n in range(1, COUNT + 1)]
+DAMAGED, EMPTY, TWO = "r03", "r05", "r07"  # a file that is no report; no file at all; two reports, one of a rank
+
+
+def campaign(path):
+    """A campaign whose runs are done and whose reports are here, in a folder of its own."""
+    folder = CampaignFolder(path)
+    folder.tables.mkdir(parents=True)
+    for n, run in enumerate(RUNS, 1):
+        home = folder.reports / run
+        home.mkdir(parents=True)
+        (home / "stdout").write_text("")
+        if run != EMPTY:
+            text = SUMMARY.format(n=n) if run != DAMAGED else "\0\1 nothing known"
+            (home / "timeline.txt").write_text(text)
+        if run == TWO:
+            (home / "timeline.rank3.txt").write_text(SUMMARY.format(n=100))
+    runs = tuple((Run(r, "c", {}, "p", "timeline", "nvprof", 1, ("true",), {}, Resources(), ("*.txt",)),) for r in RUNS)
+    with Ledger(folder.ledger, create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), runs),)))
+        ledger.update_runs(RUNS, state=State.DONE, reading=Reading.COLLECTED)
+    return folder
+
+
+def done(folder, read_reports, progress=lambda _done, _all: None):
+    with Ledger(folder.ledger) as ledger:
+        read_all(folder, ledger, read_reports, lambda _: [], progress)
+
+
+def held(folder):
+    """All that reading leaves: rows, how each run was read, problems."""
+    with Ledger(folder.ledger) as ledger:
+        states = {run.id: run.reading for run in ledger.runs()}
+        return load_rows(folder, "gpu_summary"), states, ledger.problems()
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """What one process makes of it."""
+    folder = campaign(tmp_path / "alone")
+    done(folder, partial(read_many, workers=1))
+    return held(folder)
+
+
+def test_what_one_process_reads_is_right(alone):
+    rows, states, problems = alone
+    assert {(r["run"], r["name"], r["rank"]) for r in rows} == {
+        (run, f"kernel_{n}", None) for n, run in enumerate(RUNS, 1) if run not in {DAMAGED, EMPTY}
+    } | {(TWO, "kernel_100", 3)}
+    assert {r for r, state in states.items() if state is not Reading.READ} == {DAMAGED, EMPTY}
+    assert {(run, severity) for run, _, severity, _, _ in problems} == {(DAMAGED, "error"), (EMPTY, "error")}
+
+
+def test_several_processes_leave_the_same(alone, tmp_path):
+    folder = campaign(tmp_path / "several")
+    done(folder, partial(read_many, workers=2))
+    assert held(folder) == alone
+
+
+def killing(paths):
+    """Read by a pool in which the fourth file ends the process that reads it, as a fault in a native library does."""
+    from nsw.readers import many
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many, "read", ends_at_the_fourth)
+        yield from many.read_many(paths, workers=2)
+
+
+def ends_at_the_fourth(path, options):
+    from nsw.readers.detect import read
+
+    if "r04" in path.parts:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read(path, options)
+
+
+def test_a_report_that_ends_its_reader_spoils_its_own_run_only(alone, tmp_path):
+    folder = campaign(tmp_path / "killed")
+    done(folder, killing)
+    rows, states, problems = held(folder)
+    before, states_before, problems_before = alone
+    assert rows == [r for r in before if r["run"] != "r04"]
+    assert states == states_before | {"r04": Reading.UNREADABLE}
+    more = [p for p in problems if p not in problems_before]
+    assert [(run, report) for run, report, *_ in more] == [("r04", "reports/r04/timeline.txt")]
+    assert "brought the reading process down" in more[0][3]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_reading_that_was_broken_off_is_done_again(alone, tmp_path, workers, monkeypatch):
+    monkeypatch.setattr("nsw.campaign.reading._FLUSH_EVERY_S", -1.0)  # each run is written down at once
+    folder = campaign(tmp_path / "broken")
+
+    def breaks(number, _):
+        if number == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        done(folder, partial(read_many, workers=workers), breaks)
+    states = held(folder)[1]
+    assert [r for r in RUNS if states[r] is Reading.COLLECTED] == RUNS[5:]
+    done(folder, partial(read_many, workers=workers))
+    assert held(folder) == alone
+
+
+def full_disk(*_):
+    raise OSError("the disk is full")
+
+
+def test_rows_that_were_written_before_the_run_counted_as_read_are_not_there_twice(alone, tmp_path, monkeypatch):
+    folder = campaign(tmp_path / "torn")
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "set_problems", full_disk)
+        with pytest.raises(OSError, match="disk"):
+            done(folder, partial(read_many, workers=1))
+    rows, states, _ = held(folder)
+    assert rows == alone[0]
+    assert set(states.values()) == {Reading.COLLECTED}
+    done(folder, partial(read_many, workers=1))
+    assert held(folder) == alone
