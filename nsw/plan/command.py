@@ -1,7 +1,8 @@
 """A recipe's command as one string -> the list of words that is executed; nothing that a parameter holds is parsed.
 
-A command that needs a shell (pipes, variables, redirections) becomes `bash -c TEXT nsw VALUE...`: the text is the
-recipe author's, the interpolated values travel as positional parameters and no shell ever parses them.
+A command that needs a shell (pipes, variables, redirections) becomes `bash -o pipefail -c TEXT nsw VALUE...`: the
+text is the recipe author's, the interpolated values travel as positional parameters and no shell ever parses them.
+Without pipefail `python prog.py | tee out` would end well when the program failed.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     except ValueError as fault:
         raise UsageError(f"the command cannot be taken apart ({fault}): {_restore(text, kept)}") from None
     if parts is None:
-        return ("bash", "-c", _as_parameters(text, _contexts(text), kept), "nsw", *kept)
+        return ("bash", "-o", "pipefail", "-c", _as_parameters(text, _contexts(text), kept), "nsw", *kept)
     return tuple(_restore(part, kept) for part in parts)
 
 

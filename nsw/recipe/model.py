@@ -144,7 +144,8 @@ class App(Model):
     """The application."""
 
     command: Command = Field(
-        description="What is run: one line of shell, or a list of arguments. Jinja: {{ parameter }}."
+        description="What is run: one line of shell, or a list of arguments. Jinja: {{ parameter }}. A line with a pipe"
+        " fails when any of its parts does (bash with pipefail)."
     )
     files: list[Filled] = Field(default=[], description="Files sent along, relative to the recipe.")
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")

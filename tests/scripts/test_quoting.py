@@ -16,6 +16,7 @@ NASTY = [
     "plain", "a b", "'", '"', "'\"'", "; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "\n", "", "-rf", "--", "$HOME",
     "${x}", "\\", "\\\\'", "é ü 漢字 🙂", "*", "~", "#x", "!!", "a&b", "|", ">(x)", "=", "A=B", "\t", "\r\n", "%s", "{a,b}", "[x]",
 ]  # fmt: skip
+SHELL = ("bash", "-o", "pipefail", "-c")
 SHOW = [shutil.which("printf"), r"%s\0"]  # prints each of its arguments, a NUL behind it
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 
@@ -80,7 +81,7 @@ def test_a_parameter_is_one_argument_wherever_it_stands(how, value, shell, tmp_p
     monkeypatch.chdir(tmp_path)
     text = TEMPLATES[how].replace("PROGRAM", quote_all(SHOW)) + SHELLS[shell]
     found = words(Expression.parse(text), {"v": value})
-    assert (found[:2] == ("bash", "-c")) == bool(SHELLS[shell])
+    assert (found[:4] == SHELL) == bool(SHELLS[shell])
     assert run_words(found) == EXPECT[how](value)
     assert not list(tmp_path.iterdir())
 
@@ -117,14 +118,20 @@ def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
     ],
 )
 def test_shell_syntax_is_given_to_bash_as_it_is_written(text):
-    assert words(Expression.parse(text), {}) == ("bash", "-c", text, "nsw")
+    assert words(Expression.parse(text), {}) == (*SHELL, text, "nsw")
 
 
 def test_plain_values_stay_readable_in_a_shell_text():
     found = words(Expression.parse("cd build && ./run -n {{ n }}"), {"n": 4})
-    assert found == ("bash", "-c", "cd build && ./run -n 4", "nsw", "4")
+    assert found == (*SHELL, "cd build && ./run -n 4", "nsw", "4")
 
 
 def test_an_unclosed_quote_is_said_with_the_command():
     with pytest.raises(UsageError, match="No closing quotation"):
         words(Expression.parse("python 'train.py"), {})
+
+
+@pytest.mark.parametrize(("line", "status"), [("(exit 3) | cat", 3), ("true | (exit 4)", 4), ("echo a | cat", 0)])
+def test_a_pipe_of_the_command_fails_when_any_of_its_parts_does(line, status):
+    found = words(Expression.parse(line), {})
+    assert subprocess.run(found, check=False, stdout=subprocess.DEVNULL).returncode == status
