@@ -51,7 +51,12 @@ def read(path: Path, options: Options) -> Report:
     trace.add(stream)
     if trace.timeless:
         report.error(f"{trace.timeless} events without a time that can be read were left out")
-    _fill(report, options, trace, stream.header)
+    try:
+        _fill(report, options, trace, stream.header)
+    except OverflowError as fault:
+        report.error(
+            f"no summary: {fault}: an event holds a duration of years", fix="profile again, or drop that event"
+        )
     if gpu_trace is not None and gpu_trace.count:
         report.tables["gpu_trace"] = gpu_trace.table(_start_pm(trace), _duration_pm(trace))
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
