@@ -20,7 +20,7 @@ from .printed import Printed
 from .test_every_reader import VALUES, columns_of, edited
 
 TEXTS = seeds.texts()
-MOST = 5000 if EXPLORES else 120  # words of a report that are taken away, one at a time
+MOST = 5000 if EXPLORES else 90  # words of a report that are taken away, one at a time
 EXAMPLES = 30 * TIMES
 calm = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

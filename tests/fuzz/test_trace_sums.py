@@ -16,7 +16,7 @@ from nsw.tables import rows
 from . import seeds
 from .damage import TIMES
 
-EXAMPLES = 150 * TIMES
+EXAMPLES = 100 * TIMES
 calm = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=EXAMPLES)
 WHOLE = json.loads(seeds.KINETO)["traceEvents"] * 3
 GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
