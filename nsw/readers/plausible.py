@@ -65,6 +65,8 @@ def contradiction(row: Row) -> str | None:
     """What in a row of statistics cannot be, or None."""
     for low, middle, high, share_outside in _ORDERED:
         least, between, most = row.get(low), row.get(middle), row.get(high)
+        if _in_order(least, between, most):  # as nearly always: half-widths are looked up for the others only
+            continue
         if least is not None and most is not None and least - _width(row, low) > most + _width(row, high):
             return f"{low} {least:g} is above {high} {most:g}"
         if between is None:
@@ -80,10 +82,19 @@ def contradiction(row: Row) -> str | None:
     return _of_total(row)
 
 
+def _in_order(least: float | None, between: float | None, most: float | None) -> bool:
+    if between is None:
+        return least is None or most is None or least <= most
+    return (least is None or least <= between) and (most is None or between <= most)
+
+
 def _of_total(row: Row) -> str | None:
     """Operations without times count as calls, so a total may be too small for the calls, but never too large."""
-    total, mean, most, calls = (row.get(c) for c in ("total_ns", "avg_ns", "max_ns", "calls"))
+    total = row.get("total_ns")
     if total is None:
+        return None
+    mean, most, calls = row.get("avg_ns"), row.get("max_ns"), row.get("calls")
+    if (most is None or total >= most) and (mean is None or not calls or total <= mean * calls):
         return None
     width = _width(row, "total_ns")
     if most is not None and total + width < most - _width(row, "max_ns") - _SLACK * most:
