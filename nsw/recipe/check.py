@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
+from nsw.recipe.idle import repeated, unused
 from nsw.recipe.matrix import MatrixFault, expansion
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         document.diagnostic(("matrix", "include", index), "this case is there already") for index in found.idle_includes
     ]
     warnings += _lists_in_quotes(document)
+    warnings += repeated(document, recipe.matrix)
+    warnings += unused(document, found.cases, _names_in_texts(document))
     faults = (
         [] if found.cases else [document.diagnostic(("matrix",), "no case is left: the excludes match all", key=True)]
     )
@@ -128,6 +131,14 @@ def _expressions(document: Document) -> Iterator[Diagnostic]:
             yield from _unknown_names(document, path, text, known)
     for path, text in document.find("matrix", "exclude", "*"):
         yield from _unknown_names(document, path, text, known)
+
+
+def _names_in_texts(document: Document) -> set[str]:
+    """The names in all expressions that change what a case does; an exclude only leaves cases out."""
+    texts = [text for pattern in _TEMPLATES for _, text in document.find(*pattern)]
+    texts += [text for name in parameters(document) for _, text in document.find("matrix", name, "*")]
+    texts += [text for name in parameters(document) for _, text in document.find("matrix", name)]
+    return {name for text in texts if is_template(text) for name in Expression.parse(text).names}
 
 
 def _unknown_names(document: Document, path: Path, text: Any, known: set[str] | frozenset[str]) -> Iterator[Diagnostic]:

@@ -57,6 +57,6 @@ def test_a_recipe_in_latin1_names_the_line(tmp_path):
     ],
 )
 def test_what_is_probably_not_meant_is_a_warning(extra, warning):
-    loaded = load_recipe_text("nsw: 1\nname: x\napp: {command: ./a}\nmatrix:\n  gpus: [1, 2]\n" + extra)
+    loaded = load_recipe_text("nsw: 1\nname: x\napp: {command: './a {{ gpus }}'}\nmatrix:\n  gpus: [1, 2]\n" + extra)
     assert [w.message for w in loaded.warnings] == [warning]
     assert loaded.warnings[0].mark.line == 6
