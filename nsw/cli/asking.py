@@ -119,4 +119,4 @@ def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, result: CommandR
     from nsw.schedulers import slurm
 
     said, key, hint = slurm.refusal(result)
-    return refused_at(loaded, place, key, f"sbatch would refuse {job.name}: {said}", hint)
+    return refused_at(loaded, place, key, f"sbatch would refuse {job.name}: {said}", hint, gpus=job.resources.gpus)

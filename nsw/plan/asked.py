@@ -13,24 +13,51 @@ ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "partition",
                 "reservation", "constraint", "extra")  # fmt: skip
 # keys that may stand for the one that a scheduler names
 _ALSO: Final = {"partition": ("queue",), "gres": ("gpus",)}
+# what a node must have together: Slurm says only that no node has it
+_TOGETHER: Final = ("gpus", "memory", "cpus_per_task")
 
 
-def marks(loaded: LoadedRecipe, place: LoadedSite) -> dict[str, Mark]:
-    """The place of everything that was asked for, by the key that a refusal names."""
-    found = ((key, _where(loaded, place, key)) for key in ASKED)
+def marks(loaded: LoadedRecipe, place: LoadedSite, *, gpus: int) -> dict[str, Mark]:
+    """The place of everything that was asked for, by the key that a refusal names.
+
+    Args:
+        loaded: The recipe.
+        place: The site.
+        gpus: The most GPUs that a run asks for.
+    """
+    found = ((key, _where(loaded, place, _asked_for(loaded, place, key, gpus))) for key in ASKED)
     return {key: mark for key, at in found if at and (mark := at[0].document.mark(at[1]))}
 
 
-def refused_at(loaded: LoadedRecipe, place: LoadedSite, key: str | None, message: str, hint: str | None) -> Diagnostic:
-    """The refusal of a scheduler at the line that asks for it: the recipe's where it says so, else the site's."""
+def refused_at(
+    loaded: LoadedRecipe, place: LoadedSite, key: str | None, message: str, hint: str | None, *, gpus: int
+) -> Diagnostic:
+    """The refusal of a scheduler at the line that asks for it: the recipe's where it says so, else the site's.
+
+    Args:
+        loaded: The recipe.
+        place: The site.
+        key: The key that the refusal names.
+        message: What the scheduler said.
+        hint: What to do.
+        gpus: How many GPUs the refused job asks for.
+    """
     from nsw.errors import Diagnostic
 
-    at = _where(loaded, place, key) if key else None
+    at = _where(loaded, place, _asked_for(loaded, place, key, gpus)) if key else None
     if at is not None:
         return at[0].document.diagnostic(at[1], message, hint=hint)
     if loaded.document.node(("resources",)) is not None:
         return loaded.document.diagnostic(("resources",), message, hint=hint, key=True)
     return Diagnostic(message, hint=hint)
+
+
+def _asked_for(loaded: LoadedRecipe, place: LoadedSite, key: str, gpus: int) -> str:
+    """Where no node has what is asked for: the first key that does ask, and that recipe or site names."""
+    if key != _TOGETHER[0]:
+        return key
+    asking = _TOGETHER if gpus else _TOGETHER[1:]
+    return next((name for name in asking if _where(loaded, place, name) is not None), key)
 
 
 def _where(

@@ -61,7 +61,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(builder.builds.values()),
-        marks=marks(loaded, place),
+        marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
     )
 
 
