@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.refuse import SCHEDULERS, TRANSPORTS
+from nsw.profilers import BY_KIND
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.site.jsonschema import sites_schema
 
@@ -26,6 +28,19 @@ JSON Schema: with the line `# yaml-language-server: $schema=recipe.schema.json` 
 Wherever text is taken, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's id) and `site`
 (`name`, `python`: the interpreter, `account`). Every value filled into a command stays one argument whatever it holds.
 """
+NOT_YET = " (not yet)"
+# keys whose choices the plan may refuse -> those it takes
+TAKEN: dict[str, frozenset[str]] = {
+    "scheduler": SCHEDULERS,
+    "transport.kind": TRANSPORTS,
+    **{f"passes[].{kind}.tool": frozenset({"auto", *tools}) for kind, tools in BY_KIND.items()},
+}
+KINDS = ("baseline", *BY_KIND)
+UNREAD = frozenset({"gpus.chip", "limits.download"})  # taken, and no module reads them
+SECTIONS = (
+    "What only one site needs, by site: laid over the rest of the recipe. Below `sites.NAME` stand the keys above,"
+    " without `nsw`, `name`, `lock` and `sites`; none is required."
+)
 BELOW = (
     "Below `sites: NAME:` of a sites file (`--sites`, `$NSW_SITES`, ./sites.yaml, the user's configuration folder;"
     " `local` and `demo` are built in)."
@@ -56,12 +71,26 @@ def keys(
     """Key, meaning and default of a map and of the maps in it."""
     for name, raw in schema.get("properties", {}).items():
         inner = resolved(raw, root)
-        choices = f" ({', '.join(str(c) for c in inner['enum'])})" if "enum" in inner else ""
+        choices = f" ({', '.join(choice(path + name, c) for c in inner['enum'])})" if "enum" in inner else ""
         default = cell(raw["default"]) if is_plain(raw.get("default")) else ""
         meaning = str(raw.get("description") or inner.get("description") or "").replace("|", "\\|").replace("\n", " ")
-        yield path + name, meaning + choices, default
+        if path + name == "sites":
+            yield path + name, SECTIONS, ""
+            continue
+        yield path + name, meaning + choices + (NOT_YET if is_later(path + name) else ""), default
         if depth < 4:
             yield from below(inner, root, path + name, depth)
+
+
+def choice(key: str, value: object) -> str:
+    """A value that a key may have, marked when the plan refuses it."""
+    return f"{value}{NOT_YET if str(value) not in TAKEN.get(key, {str(value)}) else ''}"
+
+
+def is_later(key: str) -> bool:
+    """Whether nothing comes of a key in this version, or the plan refuses it."""
+    kind = key.split(".")[1] if key.startswith("passes[].") else KINDS[0]
+    return key in UNREAD or kind not in KINDS
 
 
 def below(inner: dict[str, Any], root: dict[str, Any], path: str, depth: int) -> Iterator[tuple[str, str, str]]:

@@ -122,7 +122,7 @@ class CountersPass(_Profiled):
     metrics: list[Filled] = Field(
         default=["roofline", "achieved_occupancy"],
         min_length=1,
-        description="Portable metric names ('nsw metrics' lists them), or a tool's own.",
+        description="Portable metric names, or a tool's own.",
     )
 
 
@@ -150,7 +150,7 @@ class PassEntry(Model):
         default=None, description="Hardware counters of kernels (ncu, nvprof)."
     )
     host: Annotated[HostPass | None, BeforeValidator(empty_as_map)] = Field(
-        default=None, description="CPU profilers (cProfile, PyTorch, perf, VTune, APS)."
+        default=None, description="Where the CPU's time went, by the tool that it names."
     )
 
     @model_validator(mode="before")

@@ -10,3 +10,15 @@ ROOT = Path(__file__).parents[2]
 def test_the_reference_page_is_current():
     done = subprocess.run([sys.executable, ROOT / "tools" / "reference_page.py", "--check"], check=False, cwd=ROOT)
     assert done.returncode == 0, "run: python tools/reference_page.py"
+
+
+def test_what_the_plan_refuses_is_marked_and_the_sections_of_sites_are_one_line():
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8").splitlines()
+    line = {text.split("`")[1]: text for text in page if text.startswith("| `")}
+    assert "slurm, cobalt (not yet), pbs (not yet), lsf (not yet)" in line["scheduler"]
+    assert "ssh (not yet), openssh (not yet)" in line["transport.kind"]
+    assert "cprofile, torch (not yet), perf (not yet)" in line["passes[].host.tool"]
+    assert "not yet" not in line["passes[].timeline.tool"]
+    for key in ("passes[].counters", "passes[].counters.metrics", "limits.download", "gpus.chip"):
+        assert "(not yet)" in line[key]
+    assert not any(key.startswith("sites.") for key in line)
