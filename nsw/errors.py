@@ -108,6 +108,12 @@ class CampaignError(NswError):
     """A campaign folder that is missing, damaged or of another version."""
 
 
+class CanaryError(CampaignError):
+    """The run that went ahead alone did not come back well; the rest of its campaign waits."""
+
+    exit_code = Exit.SOME_FAILED
+
+
 class CampaignLockedError(CampaignError):
     """Another nsw drives this campaign."""
 

@@ -51,6 +51,7 @@ class Ledger:
         if not create and not path.exists():
             raise CampaignError(f"{path.parent} is no campaign: {path.name} is missing")
         self._db = _connect(path, "ro" if read_only else "rwc")
+        self._chosen = ""  # a condition on what is pending
         try:
             if create:
                 self._db.executescript(SCHEMA)
@@ -167,8 +168,8 @@ class Ledger:
         """The next tasks with runs to submit: job, task, the next attempt, GPUs at the same time."""
         # runs are inserted task by task: the first rows name the next tasks without looking at all of them
         return self._db.execute(
-            "SELECT job, task, max(attempt) + 1, max(gpus) FROM"
-            " (SELECT * FROM runs WHERE state = 'planned' ORDER BY seq LIMIT ?)"
+            "SELECT job, task, max(attempt) + 1, max(gpus) FROM"  # noqa: S608  no outside text
+            f" (SELECT * FROM runs WHERE state = 'planned'{self._chosen} ORDER BY seq LIMIT ?)"
             " GROUP BY job, task ORDER BY min(seq)",
             (limit,),
         ).fetchall()
@@ -198,7 +199,16 @@ class Ledger:
 
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted."""
-        return self._db.execute("SELECT 1 FROM runs WHERE state = 'planned' LIMIT 1").fetchone() is not None
+        found = self._db.execute(f"SELECT 1 FROM runs WHERE state = 'planned'{self._chosen} LIMIT 1")  # noqa: S608
+        return found.fetchone() is not None
+
+    def choose(self, ids: Iterable[str]) -> None:
+        """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
+        self._db.execute("CREATE TEMP TABLE chosen (job TEXT, task INTEGER, PRIMARY KEY (job, task))")
+        self._db.executemany(
+            "INSERT OR IGNORE INTO chosen SELECT job, task FROM runs WHERE id = ?", ((id_,) for id_ in ids)
+        )
+        self._chosen = " AND (job, task) IN (SELECT job, task FROM chosen)"
 
     def planned_in(self, jobs: Collection[str]) -> list[tuple[str, str]]:
         """The runs of these jobs that wait to be submitted: id and job."""

@@ -98,15 +98,24 @@ def _scratch(place: LoadedSite) -> str | None:
 
 def resume(campaign: str | None, root: Path | None) -> int:
     """Go on where an earlier nsw was ended."""
-    return _carry_out(folders.find(folders.root(root), campaign))
+    from nsw.campaign.canary import Canary
+
+    folder = folders.find(folders.root(root), campaign)
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        Canary(ledger).waive()
+    return _carry_out(folder)
 
 
 def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool) -> int:
-    """Plan runs again that did not succeed, and carry them out."""
+    """Plan runs again that did not succeed, and carry them out; those alone that are named."""
+    from nsw.campaign.canary import Canary
+
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         states = [State.FAILED] if failed else [State.FAILED, State.LOST, State.CANCELLED]
-        again = [r.id for r in ledger.runs() if r.state in states]
+        canary = Canary(ledger)
+        first = canary.again()
+        again = [r.id for r in ledger.runs() if r.state in states or r.id in first]
         if runs:
             again = [_named(run, [r.id for r in ledger.runs()], again) for run in runs]
         if not again:
@@ -114,7 +123,8 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
             return Exit.GOOD
         with ledger.transaction():
             ledger.release(again)
-    return _carry_out(folder)
+            held = canary.tried_again(again)
+    return _carry_out(folder, only=again if runs else None, canary=held or not runs)
 
 
 def _named(run: str, known: list[str], again: list[str]) -> str:
@@ -232,7 +242,9 @@ def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
 
 
 @contextmanager
-def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[_Open]:
+def _opened(
+    folder: folders.CampaignFolder, *, quiet: bool = False, only: Sequence[str] | None = None, canary: bool = True
+) -> Iterator[_Open]:
     import json
 
     from nsw.campaign.build_step import Builds
@@ -262,18 +274,20 @@ def _opened(folder: folders.CampaignFolder, *, quiet: bool = False) -> Iterator[
                         watch.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
 
         scheduler = create(site, transport, scratch, folder.id, watch.say)
-        canary = Canary(ledger, lambda run: answering.fault_of(folder, ledger, run))
+        if only is not None:
+            ledger.choose(only)
+        ahead = Canary(ledger, lambda run: answering.fault_of(folder, ledger, run), wanted=canary)
         builds = Builds(folder, ledger, scheduler, transport, scratch)
-        driver = Driver(folder, ledger, scheduler, transport, scratch, changed, canary, builds)
+        driver = Driver(folder, ledger, scheduler, transport, scratch, changed, ahead, builds)
         yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch)
 
 
-def _carry_out(folder: folders.CampaignFolder) -> int:
+def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = None, canary: bool = True) -> int:
     from nsw import __version__
     from nsw.campaign.lock import finish
     from nsw.present.status_view import headline
 
-    with _opened(folder) as it:
+    with _opened(folder, only=only, canary=canary) as it:
         it.log.say(f"nsw {__version__} goes on with {headline(it.ledger.counts())}")
         try:
             with it.watch:
@@ -296,4 +310,8 @@ def _carry_out(folder: folders.CampaignFolder) -> int:
                 file=sys.stderr,
             )
             return Exit.INTERRUPTED
-        return answering.answer(folder, it.ledger)
+        code = answering.answer(folder, it.ledger)
+        if left := it.ledger.counts().get(State.PLANNED, 0):
+            waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}"
+            print(f"{waits}: `nsw resume {folder.id}` goes on with the rest", file=sys.stderr)
+        return code

@@ -4,7 +4,7 @@ import pytest
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.ledger import Ledger, State
-from nsw.errors import CampaignError
+from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run
 
 
@@ -44,13 +44,19 @@ def test_the_rest_follows_when_it_came_back_well(ledger):
 
 
 @pytest.mark.parametrize(
-    ("state", "part"), [(State.DONE, "holds no metric"), (State.FAILED, "it is failed: exit status 3")]
+    ("state", "part"),
+    [
+        (State.DONE, "holds no metric"),
+        (State.FAILED, "alone and failed: exit status 3"),
+        (State.LOST, "alone and was lost: exit status 3"),
+    ],
 )
 def test_the_rest_stays_where_it_is_when_something_is_wrong_until_a_person_goes_on(ledger, state, part):
     ledger.update_runs(["profiled"], state=state, reason="exit status 3")
     canary = Canary(ledger, lambda _run: "its report holds no metric")
-    with pytest.raises(CampaignError, match=part):
+    with pytest.raises(CanaryError, match=part) as raised:
         canary.check()
+    assert raised.value.exit_code is Exit.SOME_FAILED
     canary.check()  # the next nsw
     assert allowed(canary, ledger) == [0, 2]
 
