@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import ENDED, State
 from nsw.errors import CanaryError
-from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -58,7 +57,7 @@ class Canary:
             return
         raise CanaryError(
             f"the first run, {run.id}, went ahead alone and {wrong}",
-            hint=(f"{plural(rest, 'run')} still {'waits' if rest == 1 else 'wait'}; " if rest else "")
+            hint=(f"{rest} run{'s wait' if rest > 1 else ' waits'}; " if rest else "")
             + f"`nsw logs {run.id}` shows what it said; `nsw retry` tries it again, alone at first;"
             " `nsw resume` does the rest without it",
         )

@@ -85,9 +85,11 @@ class _Search:
                     yield found
 
     def known(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The reports without those of searched files that no profiler wrote."""
+        """The reports without those of searched files that no profiler wrote; broken ones are among them."""
+        from nsw.readers.folders import is_meant_as_report
+
         for report in reports:
-            if report.path in self.searched and report.tool is None:
+            if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
                 continue
             self.reports += report.path in self.searched
             yield report

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CERTAIN = 100
 HOLDS_NOTHING = "holds nothing of"  # begins what is said of a report without the tables that were asked for
+UNKNOWN = "no known report format"
 _NO_THREAD = "can't start new thread"  # for its stack there is no memory
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
@@ -54,7 +55,7 @@ def _read(path: Path, options: Options) -> Report:
             report.tool, report.problems = spoken
             report.error(f"holds {report.tool}'s messages only, no result")
             return report
-        report.error("no known report format", fix="`nsw read --formats` lists what can be read")
+        report.error(UNKNOWN, fix="`nsw read --formats` lists what can be read")
         return report
     format_, reader = found
     try:

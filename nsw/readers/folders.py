@@ -2,15 +2,61 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import sqlite3
+import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.readers.detect import detect
+from nsw.readers.detect import UNKNOWN, detect
 from nsw.readers.model import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nsw.readers.model import Report
+
+# nothing but profilers writes files of these names
+_REPORTS = (
+    ".nsys-rep", ".qdrep", ".qdstrm", ".ncu-rep", ".nsight-cuprof-report", ".nvvp", ".nvprof", ".pstats",
+    ".pt.trace.json", ".pt.trace.json.gz",
+)  # fmt: skip
+# others write such files too: they are meant as reports while they cannot be opened as what they are named
+_DATABASES = (".sqlite", ".sqlite3")
+_PACKED = (".sqlite.gz", ".json.gz")
+_MAYBE = (*_DATABASES, *_PACKED, ".prof", ".cprof")
+_DATABASE = b"SQLite format 3\0"
+
+
+def is_meant_as_report(report: Report) -> bool:
+    """Whether a file that no reader recognised was to be a report, by its name: it is broken then, and not other."""
+    name = report.path.lower()
+    if name.endswith(_REPORTS):
+        return True
+    return name.endswith(_MAYBE) and not _is_whole(Path(report.path), [p.message for p in report.problems])
+
+
+def _is_whole(path: Path, said: list[str]) -> bool:
+    """Whether a file of an ambiguous name is what that says, as far as its beginning tells: another program's."""
+    name = path.name.lower()
+    try:
+        if name.endswith(_PACKED):
+            with gzip.open(path) as packed:
+                begin = packed.read(1 << 20)
+            return bool(begin) and (".sqlite" not in name or begin.startswith(_DATABASE))
+        if name.endswith(_DATABASES):
+            with path.open("rb") as file:
+                return file.read(len(_DATABASE)) == _DATABASE and _can_be_asked(path)
+    except (OSError, EOFError, zlib.error, sqlite3.Error):
+        return False
+    return UNKNOWN in said
+
+
+def _can_be_asked(path: Path) -> bool:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as database:
+        return database.execute("SELECT count(*) FROM sqlite_master").fetchone() is not None
 
 
 def is_report(folder: Path) -> bool:

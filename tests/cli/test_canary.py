@@ -12,7 +12,7 @@ def stopped(nsw, recipe, home):
     said = nsw("run", recipe(app, "matrix: {n: [1, 2, 3, 4]}\ncanary: on\n"), "-s", "here")
     assert said.code == 1
     assert "n-1.baseline.r1, went ahead alone and failed: exit status 1" in said.err
-    assert "3 runs still wait" in said.err
+    assert "3 runs wait; " in said.err
     return home
 
 

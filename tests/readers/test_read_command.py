@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,34 @@ def test_a_folder_without_a_report_is_said(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("hello\n")
     assert run(["read", str(tmp_path)]) == 1
     assert f"no report in {tmp_path}" in capsys.readouterr().err
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12345\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [("a.sqlite", b"", "is empty"), ("a.nsys-rep", b"", "is empty"), ("a.pstats", b"", "is empty"),
+     ("a.nvvp", b"\1\2\3" * 99, "no known"), ("a.sqlite", b"\1\2\3" * 99, "no known"),
+     ("a.sqlite", b"SQLite format 3\0" + bytes(99), ""), ("a.json.gz", gzip.compress(b"{}")[:12], "gzip"),
+     ("a.ncu-rep", LFS, "does not begin as"), ("a.json.gz", LFS, "Git LFS pointer")],
+)  # fmt: skip
+def test_a_broken_file_of_a_folder_with_the_name_of_a_report_is_an_error(folder, capsys, name, data, said):
+    (folder / name).write_bytes(data)
+    assert run(["read", str(folder), "--json"]) == 1
+    out, err = capsys.readouterr()
+    broken = json.loads(out)["reports"][0]
+    assert broken["path"].endswith(name)
+    assert said in broken["problems"][0]["message"]
+    assert "3 other files" in err
+
+
+def test_another_programs_database_in_a_folder_is_no_report(folder, capsys):
+    with closing(sqlite3.connect(folder / "other.sqlite")) as database:
+        database.execute("CREATE TABLE t (a)")
+    (folder / "settings.json.gz").write_bytes(gzip.compress(b'{"a": 1}'))
+    assert run(["read", str(folder), "--json"]) == 0
+    assert "5 other files" in capsys.readouterr().err
 
 
 def test_a_file_that_is_named_and_is_no_report_is_an_error_still(folder, capsys):
