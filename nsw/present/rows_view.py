@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # left out on a terminal: the long form of what another column tells
 _HIDDEN = frozenset({"run", "report", "mangled_name", "description"})
 _NAMES = ("short_name", "name", "kernel", "message", "text")
+# what a table is looked at for comes before where it was measured
+_FIRST = frozenset(
+    {"metric", "unit", "value", "avg", "rule", "message", "speedup_pct", "duration_ns", "total_ns", "calls", "time_pct"}
+)
 _LEAST_NAME = 24
 _GAP = 3
 _UNITS = {c.name: c.unit for t in TABLES.values() for c in t.columns if c.unit in {"ns", "byte", "byte/s"}} | {
@@ -41,8 +45,16 @@ def show_rows(
         cells["short_name"] = list(numbered([name or "" for name in cells["short_name"]]))
     wide = next((c for c in _NAMES if c in wanted), None)
     shown, left_out = _fitting(cells, wide, out.width)
+    everywhere: dict[str, str] = {}
+    if left_out:  # what is the same in every row is said once
+        everywhere = {c: v for c in cells if c not in _FIRST and (v := _constant(cells[c])) is not None}
+        cells = {c: v for c, v in cells.items() if c not in everywhere}
+        wide = next((c for c in _NAMES if c in cells), None)
+        shown, left_out = _fitting(cells, wide, out.width)
     heads = [c + (">" if _is_number(rows, c) else "") for c in shown]
     out.print(table(title, heads, zip(*(cells[c] for c in shown), strict=True), wide=wide))
+    if everywhere:
+        out.print("(in each of these rows: " + ", ".join(f"{c} {v}" for c, v in everywhere.items()) + ")", style="dim")
     if left_out:
         out.print(
             f"({plural(len(left_out), 'column')} more with a wider terminal or --format csv: {', '.join(left_out)})",
@@ -65,6 +77,11 @@ def cell(column: str, value: Any) -> str | None:
     return f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else clean(value)
 
 
+def _constant(values: Sequence[str | None]) -> str | None:
+    """The value of all of several rows; None where they differ."""
+    return values[0] if len(values) > 1 and len(set(values)) == 1 else None
+
+
 def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     return all(isinstance(r.get(column), int | float | None) for r in rows)
 
@@ -75,7 +92,7 @@ def _fitting(cells: Mapping[str, list[str | None]], wide: str | None, width: int
     if wide is not None:
         needs[wide] = min(needs[wide], _LEAST_NAME + _GAP)
     shown, room = ([wide] if wide else []), width - 1 - (needs[wide] if wide else 0)
-    for column in cells:
+    for column in sorted(cells, key=lambda c: c not in _FIRST):
         if column != wide and needs[column] <= room:
             shown.append(column)
             room -= needs[column]

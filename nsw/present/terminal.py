@@ -49,6 +49,9 @@ def clean(text: object) -> str:
     return _CONTROL.sub(_INSTEAD, str(text)).replace("\n", " ").replace("\t", " ")
 
 
+_SENTENCES = frozenset({"why", "message", "text", "description"})  # columns that are cut at their end
+
+
 def table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None
 ) -> Table:
@@ -72,7 +75,7 @@ def table(
     for row in rows:
         texts = ["" if cell is None else clean(cell) for cell in row]
         made.add_row(*(
-            Middle(text) if column == wide and wide != "why" else Text(text, overflow="ellipsis", no_wrap=True)
+            Middle(text) if column == wide and wide not in _SENTENCES else Text(text, overflow="ellipsis", no_wrap=True)
             for column, text in zip(columns, texts, strict=True)
         ))  # fmt: skip
     return made

@@ -12,6 +12,7 @@ from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.middle import elided
 from nsw.present.problems import Merged, show_problems
+from nsw.present.rows_view import show_rows
 from nsw.present.terminal import clean, console, duration, number, numbered, percent, plural, seconds, size, table
 from nsw.readers.model import Report
 
@@ -277,3 +278,14 @@ def test_an_elided_text_fits(text, width):
 
 def test_instances_of_one_template_are_numbered():
     assert numbered(["a", "b", "a"]) == ["[1] a", "b", "[2] a"]
+
+
+def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_for(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Screen()
+    rows = [{"host": "127.0.0.1", "pid": 4711, "launch_id": 0, "kernel": "k" * 40, "section": f"Section {n}" * 3,
+             "metric": f"Metric {n}", "unit": "%", "value": 1.5} for n in range(3)]  # fmt: skip
+    show_rows(console(stream), "metrics", rows, list(rows[0]))
+    text = stream.getvalue()
+    assert re.search(r"Metric 1\s+%\s+1.50", text)
+    assert "(in each of these rows: host 127.0.0.1, pid 4,711, launch_id 0, kernel kkk" in " ".join(text.split())
