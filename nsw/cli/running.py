@@ -93,7 +93,21 @@ def _scratch(place: LoadedSite) -> str | None:
         raise UsageError(
             f"scratch of site {place.site.name} is {path}: it must be an absolute path, and its variables must be set"
         )
+    _writable(path, place)
     return path
+
+
+def _writable(path: str, place: LoadedSite) -> None:
+    """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
+    import os
+    from pathlib import Path
+
+    there = next(p for p in (Path(path), *Path(path).parents) if p.exists())
+    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        what = f"{there} cannot be written" if there.is_dir() else f"{there} is no folder"
+        hint = "name a folder of yours that the compute nodes see too, such as /scratch/$USER/nsw"
+        where = ("sites", place.site.name, "scratch")
+        raise InputError([place.document.diagnostic(where, f"scratch is {path}, but {what}", hint=hint)])
 
 
 def resume(campaign: str | None, root: Path | None) -> int:

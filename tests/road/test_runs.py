@@ -192,6 +192,19 @@ def test_the_sites_scratch_folder_takes_variables_of_this_machine(road):
     assert "its variables must be set" in done.stderr
 
 
+def test_a_scratch_folder_that_cannot_be_made_is_told_before_there_is_a_campaign(road):
+    file = road.home / "occupied"
+    file.write_text("no folder")
+    (road.home / "sites.yaml").write_text(
+        f"nsw: 1\nsites:\n  here: {{scheduler: local, gpus: {{per_node: 0}},\n    scratch: '{file}/nsw'}}\n"
+    )
+    done = road.run(HEAD + "app: {command: echo hello}\n")
+    assert done.returncode == 2
+    assert "sites.yaml:4:14: scratch is " in done.stderr
+    assert "occupied is no folder" in done.stderr
+    assert not road.root.exists()
+
+
 def test_a_build_that_uses_a_parameter_is_done_once_for_each_of_its_values(road):
     (road.home / "make.sh").write_text('echo "$1" >>built; echo "echo $1" >prog.sh\n')
     app = "app: {command: bash prog.sh, files: [make.sh], build: {command: 'bash make.sh {{ kind }}'}}\n"
