@@ -90,7 +90,8 @@ resources: {gpus: 0, time: 1h}
 """
 
 
-def test_a_build_in_a_job_costs_and_is_shown_and_one_on_the_login_node_does_not_cost(planner):
+def test_a_build_in_a_job_costs_and_is_shown_and_one_on_the_login_node_does_not_cost(planner, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     here = "scheduler: slurm"
     in_job, on_login = (planner.plan(BUILT.replace("WHERE", where), here) for where in ("job", "login"))
     assert in_job.node_hours == pytest.approx((1800 + 3600 + 2 * AROUND_S) / 3600)
