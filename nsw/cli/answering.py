@@ -10,6 +10,8 @@ from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import RunRow
@@ -121,8 +123,8 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
     return lines
 
 
-def answer(folder: CampaignFolder, ledger: Ledger) -> int:
-    """Print what the campaign shows, briefly; 1 when something failed."""
+def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
+    """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_problems
     from nsw.present.status_view import calls_line, headline
     from nsw.present.summary_view import show_summary
@@ -141,7 +143,7 @@ def answer(folder: CampaignFolder, ledger: Ledger) -> int:
     if calls := calls_line(ledger.calls()):
         err.print(calls)
     err.print(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}", soft_wrap=True)
-    return exit_code(folder, ledger)
+    return exit_code(folder, ledger, only)
 
 
 def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:
@@ -155,7 +157,8 @@ def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     return [name for name in load_recipe(folder.recipe).recipe.app.figures if name not in found]
 
 
-def exit_code(folder: CampaignFolder, ledger: Ledger) -> int:
-    """0 when every run is done, every report was read and every figure was found somewhere, else 1."""
-    bad = any(r.state is not State.DONE or r.reading is Reading.UNREADABLE for r in ledger.runs())
+def exit_code(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
+    """0 when every run (of `only`) is done, its reports were read and every figure was found somewhere, else 1."""
+    runs = ledger.runs() if only is None else ledger.runs_named(only)
+    bad = any(r.state is not State.DONE or r.reading is Reading.UNREADABLE for r in runs)
     return Exit.SOME_FAILED if bad or lost_figures(folder, ledger) else Exit.GOOD

@@ -51,9 +51,19 @@ CampaignOption = Annotated[
         "--campaign", "-c", help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False
     ),
 ]
-Format = Annotated[_Format, typer.Option("--format", "-f", help="How data is printed.")]
+Format = Annotated[
+    _Format | None,
+    typer.Option(
+        "--format", "-f", help="How data is printed; by default as --output ends, else a table.", show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write (parquet).", show_default=False)]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="File to write; of csv and parquet also a folder: a file a table.", show_default=False
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to the plan's cost.", show_default=False)]
 
 
@@ -78,14 +88,14 @@ def plan(
     recipe: Recipe,
     site: Site = "local",
     sites: Sites = None,
-    format: Format = _Format.TABLE,
+    format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Show what a recipe would run on a site, what it costs at most, and what cannot be done there."""
     from nsw.cli import planning
 
-    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json), output))
+    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json, output), output))
 
 
 @app.command()
@@ -168,14 +178,14 @@ def status(
     campaign: Campaign = None,
     root: Root = None,
     runs: Annotated[bool, typer.Option("--runs", help="List every run.", show_default=False)] = False,
-    format: Format = _Format.TABLE,
+    format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Show where a campaign stands and what went wrong."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.status(campaign, root, runs, _chosen(format, json), output))
+    raise typer.Exit(looking.status(campaign, root, runs, _chosen(format, json, output), output))
 
 
 @app.command()
@@ -194,13 +204,11 @@ def logs(
 
 
 @app.command(name="ls")
-def list_campaigns(
-    root: Root = None, format: Format = _Format.TABLE, json: Json = False, output: Output = None
-) -> None:
+def list_campaigns(root: Root = None, format: Format = None, json: Json = False, output: Output = None) -> None:
     """List the campaigns."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.list_campaigns(root, _chosen(format, json), output))
+    raise typer.Exit(looking.list_campaigns(root, _chosen(format, json, output), output))
 
 
 @app.command()
@@ -219,14 +227,14 @@ def summarize(
             show_default=False,
         ),
     ] = None,
-    format: Format = _Format.TABLE,
+    format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
-    from nsw.cli import looking
+    from nsw.cli import summarizing
 
-    raise typer.Exit(looking.summarize(campaign, root, case or [], table, _chosen(format, json), output))
+    raise typer.Exit(summarizing.summarize(campaign, root, case or [], table, _chosen(format, json, output), output))
 
 
 @app.command()
@@ -242,14 +250,14 @@ def read(
         ),
     ] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List what can be read.", show_default=False)] = False,
-    format: Format = _Format.TABLE,
+    format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Read reports of any profiler into tables."""
     from nsw.cli import reading
 
-    raise typer.Exit(reading.read(files or [], table or [], formats, _chosen(format, json), output))
+    raise typer.Exit(reading.read(files or [], table or [], formats, _chosen(format, json, output), output))
 
 
 @app.command()
@@ -261,12 +269,18 @@ def schema(document: Annotated[_Document, typer.Argument(help="Which document.")
 
 
 @app.command()
-def sites(sites: Sites = None, format: Format = _Format.TABLE, json: Json = False, output: Output = None) -> None:
+def sites(sites: Sites = None, format: Format = None, json: Json = False, output: Output = None) -> None:
     """List the sites and the files that they come from."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.list_sites(sites, _chosen(format, json), output))
+    raise typer.Exit(looking.list_sites(sites, _chosen(format, json, output), output))
 
 
-def _chosen(format: _Format, json: bool) -> str:
-    return "json" if json else format.value
+def _chosen(format: _Format | None, json: bool, output: Path | None) -> str:
+    """The format that was asked for; where none was, that of the file to write, else a table."""
+    if json:
+        return "json"
+    if format is None:
+        ending = output.suffix.lower().removeprefix(".") if output else ""
+        return ending if ending in set(_Format) else "table"
+    return format.value

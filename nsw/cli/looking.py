@@ -1,4 +1,4 @@
-"""`nsw status`, `logs`, `ls`, `summarize`, `schema`, `sites`: looking, without driving anything."""
+"""`nsw status`, `logs`, `ls`, `schema`, `sites`: looking, without driving anything."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import BuildRow, Ledger, RunRow
-from nsw.cli import answering
+from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
+from nsw.cli import writing
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
+_CHOICES = 8
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
@@ -33,18 +34,20 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
         some = everything or format != "table"
         runs = ledger.runs() if some else ledger.runs("state NOT IN ('done', 'planned')")
         head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
-    if format == "json":
-        emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r, jobs) for r in runs],
-                      "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
-    elif format in {"csv", "parquet"}:
+    if format in writing.OF_ROWS:
         rows = [{**r.params, **status_view.run_data(r, jobs)} for r in runs]
         columns = [
             *status_view.RUN_COLUMNS,
             *(k for k in (runs[0].params if runs else {}) if k not in status_view.RUN_COLUMNS),
         ]
-        _rows(format, rows, columns, output, head["note"])
-    else:
-        status_view.show_status(console(), head, counts, runs, problems, jobs, everything=everything)
+        writing.put_rows(format, rows, columns, output, head["note"])
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r, jobs) for r in runs],
+                          "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
+        else:
+            status_view.show_status(console(), head, counts, runs, problems, jobs, everything=everything)
     return Exit.GOOD
 
 
@@ -118,126 +121,84 @@ def _show_end(out: Any, file: Path, name: str, lines: int) -> None:
 
 def _one(named: str, ledger: Ledger) -> RunRow | BuildRow:
     """The run or build of that id, or the only one that has it as a part."""
-    known: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds()]
+    known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
     found = [r for r in known if r.id == named] or [r for r in known if named in r.id]
     if len(found) == 1:
         return found[0]
-    if found:
-        raise UsageError(f"'{named}' is part of {len(found)} runs, such as {', '.join(r.id for r in found[:4])}")
-    raise UsageError(
-        f"there is no run {named}",
-        hint=did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them",
-    )
+    if not found:
+        hint = did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them"
+        raise UsageError(f"there is no run {named}", hint=hint)
+    what = "builds" if all(isinstance(r, BuildRow) for r in found) else "runs"
+    raise UsageError(f"'{named}' is part of the names of {len(found)} {what}", hint=_choices(found))
+
+
+def _choices(found: Sequence[RunRow | BuildRow]) -> str:
+    """The names to choose from, those first that something is wrong with, each with how it stands."""
+    found = sorted(found, key=lambda r: r.state not in {State.FAILED, State.LOST})
+    lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
+    more = len(found) - _CHOICES
+    return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
     """The campaigns below the root, oldest first."""
+    parent = folders.root(root)
+    rows = [_campaign(folder) for folder in folders.existing(parent)]
+    if format in writing.OF_ROWS:
+        flat = [{**r, **{state: r.get("counts", {}).get(state, 0) for state in State}} for r in rows]
+        columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
+        writing.put_rows(format, flat, columns, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"campaigns": rows})
+        else:
+            _show_campaigns(rows, parent)
+    return Exit.GOOD
+
+
+def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
     import sqlite3
 
     from nsw.errors import CampaignError
+
+    try:
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            counts, created = ledger.counts(), float(ledger.meta("created") or 0)
+            return {"campaign": folder.id, "site": ledger.meta("site"), "created": _iso(created),
+                    "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
+                    "note": ledger.meta("note")}  # fmt: skip
+    except (CampaignError, sqlite3.Error, OSError) as fault:
+        return {"campaign": folder.id, "problem": str(fault)}
+
+
+def _iso(seconds: float) -> str:
+    """A moment as ISO 8601, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
     from nsw.present.status_view import headline
     from nsw.present.terminal import console, table
 
-    rows: list[dict[str, Any]] = []
-    for folder in folders.existing(folders.root(root)):
-        try:
-            with Ledger(folder.ledger, read_only=True) as ledger:
-                counts, created = ledger.counts(), float(ledger.meta("created") or 0)
-                rows.append({"campaign": folder.id, "site": ledger.meta("site"), "created": created,
-                             "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
-                             "note": ledger.meta("note")})  # fmt: skip
-        except (CampaignError, sqlite3.Error, OSError) as fault:
-            rows.append({"campaign": folder.id, "problem": str(fault)})
-    if format == "json":
-        emit.as_json({"campaigns": rows})
-    elif format in {"csv", "parquet"}:
-        flat = [{k: v for k, v in r.items() if k != "counts"} for r in rows]
-        _rows(format, flat, ("campaign", "site", "created", "runs", "driven", "problem"), output, None)
-    elif not rows:
-        console().print(f"no campaign under {folders.root(root)}")
-    else:
-        cells = [
-            (r["campaign"], r.get("site"), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.get("created", 0))),
-             r.get("problem") or headline(r["counts"]) + (", driven now" if r["driven"] else ""))
-            for r in rows
-        ]  # fmt: skip
+    cells = [
+        (r["campaign"], r.get("site"), _here(r.get("created")),
+         r.get("problem") or headline(r["counts"]) + (", driven now" if r["driven"] else ""))
+        for r in rows
+    ]  # fmt: skip
+    if cells:
         console().print(table(None, ("campaign", "site", "begun", "runs"), cells))
-    return Exit.GOOD
-
-
-def summarize(
-    campaign: str | None,
-    root: Path | None,
-    cases: list[str],
-    table: str | None,
-    format: str,
-    output: Path | None,
-) -> int:
-    """What a campaign shows."""
-    from nsw.campaign.reading import load_rows
-    from nsw.present import summary_view
-    from nsw.present.terminal import console
-    from nsw.tables import TABLES
-
-    folder = folders.find(folders.root(root), campaign)
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        known = {r.case_id for r in ledger.runs()}
-        for case in cases:
-            if case not in known:
-                raise UsageError(f"there is no case {case}", hint=did_you_mean(case, known))
-        if table is not None and table not in {*summary_view.FLAT, *TABLES}:
-            raise UsageError(
-                f"there is no table {table}",
-                hint=did_you_mean(table, (*summary_view.FLAT, *TABLES))
-                or f"tables: {', '.join((*summary_view.FLAT, *TABLES))}",
-            )
-        note = ledger.meta("note")
-        if table is not None and table in TABLES and table not in summary_view.FLAT:
-            wanted = {r.id for r in ledger.runs() if not cases or r.case_id in cases}
-            rows = [r for r in load_rows(folder, table) if r["run"] in wanted]
-            return _print_rows(format, table, rows, output, note)
-        summary = answering.summary_of(folder, ledger)
-        summary = summary.only(cases) if cases else summary
-        bad = answering.exit_code(folder, ledger)
-    if format == "json" and table is None:
-        emit.as_json(summary_view.summary_data(summary))
-    elif format != "table" or table is not None:
-        chosen = table or ("scaling" if summary.curve else "compare" if summary.variants else "hotspots")
-        _print_rows(format, chosen, summary_view.flat_rows(summary, chosen), output, note)
     else:
-        out = console()
-        out.print(f"{folder.id} on site {summary.site}", style="bold")
-        summary_view.show_summary(out, summary, brief=False)
-    return bad
+        console().print(f"no campaign under {root}")
 
 
-def _print_rows(format: str, name: str, rows: list[dict[str, Any]], output: Path | None, note: str | None) -> int:
-    from nsw.present.rows_view import show_rows
-    from nsw.present.terminal import console
+def _here(created: str | None) -> str | None:
+    """A moment as the clock on the wall shows it."""
+    if created is None:
+        return None
+    from datetime import datetime
 
-    columns = list(dict.fromkeys(k for r in rows for k in r))
-    if format == "json":
-        emit.as_json({"table": name, "note": note, "rows": rows})
-    elif format in {"csv", "parquet"}:
-        _rows(format, rows, columns, output, note)
-    else:
-        out = console()
-        if note:
-            out.print(note, style="yellow")
-        if rows:
-            show_rows(out, name, rows, columns, keep=("run",))
-        else:
-            out.print(f"{name}: no rows, since no pass of this campaign that was read gives them")
-    return Exit.GOOD
-
-
-def _rows(
-    format: str, rows: Sequence[dict[str, Any]], columns: Sequence[str], output: Path | None, note: str | None
-) -> None:
-    if format == "csv":
-        emit.as_csv(rows, columns)
-    else:
-        emit.as_parquet(rows, columns, output, note)
+    return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def schema(document: str) -> int:
@@ -260,10 +221,12 @@ def list_sites(sites: Sequence[Path] | None, format: str, output: Path | None) -
         for p in known(list(sites) if sites else None)
     ]  # fmt: skip
     columns = ("site", "scheduler", "transport", "description", "from")
-    if format == "json":
-        emit.as_json({"sites": rows})
-    elif format in {"csv", "parquet"}:
-        _rows(format, rows, columns, output, None)
-    else:
-        console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="description"))
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, columns, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"sites": rows})
+        else:
+            console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="description"))
     return Exit.GOOD

@@ -33,6 +33,7 @@ def run(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     try:
+        _known(arguments, app)
         return _flushed(app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD)
     except typer.TyperException as fault:
         show(_usage(fault))
@@ -48,6 +49,16 @@ def run(arguments: list[str]) -> int:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
     except sqlite3.Error as fault:
         return _show_outside(f"the campaign's state cannot be used: {fault}")
+
+
+def _known(arguments: list[str], app: typer.Typer) -> None:
+    """Raise where the first word is no command; nsw itself has no option with a value that could stand before it."""
+    known = [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
+    word = arguments[0] if arguments else "-"
+    if not word.startswith("-") and word not in known:
+        from nsw.cli.unknown import unknown
+
+        raise unknown(word, known)
 
 
 def _usage(fault: typer.TyperException) -> NswError:

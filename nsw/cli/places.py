@@ -52,7 +52,7 @@ def recipe_path(named: str) -> Path:
     shipped = {p.name: p for p in recipes_folder().glob("*.yaml")}
     wanted = path.name if path.suffix else f"{path.name}.yaml"
     if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
-        print(f"recipe: {wanted} as shipped with nsw ({named} is not here)", file=sys.stderr)
+        print(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)", file=sys.stderr)
         return shipped[wanted]
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(

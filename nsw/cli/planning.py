@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.cli import places
+from nsw.cli import places, writing
 from nsw.errors import Exit, InputError
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, outp
     warnings = [w.render() for w in loaded.warnings]
     warnings += [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
-    if format == "json":
-        emit.as_json({**plan_view.plan_data(made), "starts": starts, "warnings": warnings})
-    elif format == "csv":
-        emit.as_csv(plan_view.run_rows(made), plan_view.RUN_COLUMNS)
-    elif format == "parquet":
-        emit.as_parquet(plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
     else:
-        plan_view.show_plan(console(), made, warnings, starts)
+        with writing.printed(format, output):
+            if format == "json":
+                emit.as_json({**plan_view.plan_data(made), "starts": starts, "warnings": warnings})
+            else:
+                plan_view.show_plan(console(), made, warnings, starts)
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Exit, NswError, UsageError, did_you_mean
+from nsw.cli import writing
+from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
+from nsw.present.terminal import plural
 from nsw.readers.model import Options, Report
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
     from nsw.tables import TABLES
 
     if formats:
-        return _list_formats(format)
+        return _list_formats(format, output)
     if not files:
         raise UsageError("no file was named", hint="`nsw read FILE...`; `nsw read --formats` lists what can be read")
     for name in tables:
@@ -45,17 +46,13 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
 
 
 def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None) -> int:
-    if format == "json":
-        with _printed_to(output):
-            return _print_json(reports)
-    if format == "table":
-        with _printed_to(output):
-            return _show(reports)
-    if format == "parquet":
-        if output is None:
-            raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
-        if output.is_dir() or not output.suffix:
-            return _write_folder(reports, output)
+    if format not in writing.OF_ROWS:
+        with writing.printed(format, output):
+            return _print_json(reports) if format == "json" else _show(reports)
+    if format == "parquet" and output is None:
+        raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
+    if output is not None and writing.is_folder(output):
+        return _write_folder(reports, format, output)
     found = list(reports)
     _one_table(found, tables, format, output)
     return _code(found)
@@ -159,20 +156,6 @@ def _code(reports: Iterable[Report]) -> int:
     return Exit.SOME_FAILED if any(_is_bad(r) for r in reports) else Exit.GOOD
 
 
-@contextmanager
-def _printed_to(output: Path | None) -> Iterator[None]:
-    """What is printed goes to the file, where one is named."""
-    if output is None:
-        yield
-        return
-    try:
-        file = output.open("w", encoding="utf-8", newline="")
-    except OSError as fault:
-        raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
-    with file, redirect_stdout(file):
-        yield
-
-
 def _print_json(reports: Iterator[Report]) -> int:
     """One object, written report by report and row by row: a large trace is never held as text."""
     from nsw.tables import rows
@@ -203,11 +186,7 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
     held = {name for r in reports for name, data in r.tables.items() if len(data)}
     wanted = tables or sorted(held - {"facts"} or held)  # facts stand beside a table, as its description
     if len(wanted) != 1:
-        of_folder = ", or give a folder to --output: a file a table" if format == "parquet" else ""
-        raise UsageError(
-            f"{format} holds one table, and here are {', '.join(wanted) or 'none'}",
-            hint=f"name it with --table{of_folder}",
-        )
+        raise writing.several(format, wanted)
     (name,) = wanted
     if format == "parquet" and output is not None:
         from nsw.present.parquet import Files
@@ -217,24 +196,21 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
         _tell_problems(reports)
         return
     found = (row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name]))
-    with _printed_to(output):
-        emit.as_csv(found, TABLES[name].names)
+    writing.put_rows(format, found, TABLES[name].names, output)
     _tell_problems(reports)
 
 
-def _write_folder(reports: Iterator[Report], folder: Path) -> int:
-    """Every table of all reports as FOLDER/TABLE.parquet, report by report: what is held is one report."""
-    from nsw.present.parquet import Files
+def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
+    """Every table of all reports as FOLDER/TABLE.csv or .parquet, report by report: what is held is one report."""
+    from nsw.present import csv_files, parquet
     from nsw.present.problems import Merged
     from nsw.tables import TABLES
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise NswError(f"{folder} cannot be made: {fault.strerror or fault}") from None
+    writing.made_folder(folder)
     bad = False
     merged = Merged()
-    with Files({name: folder / f"{name}.parquet" for name in TABLES}) as files:
+    kind = parquet.Files if format == "parquet" else csv_files.Files
+    with kind({name: folder / f"{name}.{format}" for name in TABLES}) as files:
         for report in reports:
             bad = bad or _is_bad(report)
             _fill(files, [report], set(TABLES))
@@ -242,7 +218,7 @@ def _write_folder(reports: Iterator[Report], folder: Path) -> int:
     for _, text in merged.lines():
         print(text, file=sys.stderr)
     for name, count in files.written.items():
-        print(f"{folder / name}.parquet: {count:,} rows")
+        print(f"{folder / name}.{format}: {plural(count, 'row')}")
     return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
@@ -283,7 +259,7 @@ def _show(reports: Iterable[Report]) -> int:
     return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
-def _list_formats(format: str) -> int:
+def _list_formats(format: str, output: Path | None) -> int:
     from nsw.present.terminal import console, table
     from nsw.readers.registry import FORMATS
 
@@ -291,9 +267,13 @@ def _list_formats(format: str) -> int:
         {"format": f.id, "tool": f.tool, "what": f.meaning, "versions": f.versions, "not_read": f.unread}
         for f in FORMATS
     ]
-    if format == "json":
-        emit.as_json({"formats": rows})
-    else:
-        heads = ("format", "tool", "what")
-        console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, list(rows[0]), output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"formats": rows})
+        else:
+            heads = ("format", "tool", "what")
+            console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
     return Exit.GOOD

@@ -11,7 +11,8 @@ from nsw.campaign import folder as folders
 from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
 from nsw.cli.planning import renderer
-from nsw.errors import Exit, InputError, UnreachableError, UsageError, did_you_mean
+from nsw.cli.retrying import AGAIN, choose
+from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.terminal import plural
 
 if TYPE_CHECKING:
@@ -126,27 +127,18 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
 
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
-        states = [State.FAILED] if failed else [State.FAILED, State.LOST, State.CANCELLED]
         canary = Canary(ledger)
-        first = canary.again()
-        again = [r.id for r in ledger.runs() if r.state in states or r.id in first]
-        if runs:
-            again = [_named(run, [r.id for r in ledger.runs()], again) for run in runs]
-        if not again:
+        states = (State.FAILED,) if failed else AGAIN
+        chosen = choose(ledger.runs(), runs, states, canary.again())
+        for told in chosen.told:
+            print(told, file=sys.stderr)
+        if not chosen.runs:
             print("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
             return Exit.GOOD
         with ledger.transaction():
-            ledger.release(again)
-            held = canary.tried_again(again)
-    return _carry_out(folder, only=again if runs else None, canary=held or not runs)
-
-
-def _named(run: str, known: list[str], again: list[str]) -> str:
-    if run not in known:
-        raise UsageError(f"there is no run {run}", hint=did_you_mean(run, known) or "`nsw status --runs` lists them")
-    if run not in again:
-        raise UsageError(f"run {run} did not fail, and is not done again")
-    return run
+            ledger.release(chosen.runs)
+            held = canary.tried_again(chosen.runs)
+    return _carry_out(folder, only=chosen.runs if runs else None, canary=held or not runs)
 
 
 def cancel(campaign: str | None, root: Path | None) -> int:
@@ -176,12 +168,21 @@ def cancel(campaign: str | None, root: Path | None) -> int:
 
 def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     """Change how many tasks run at a time; the nsw that drives the campaign reads it from the ledger."""
+    from nsw.present.status_view import headline
+
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger) as ledger:
-        ledger.set_meta(AT_A_TIME, str(running))
-        left = sum(n for state, n in ledger.counts().items() if state not in ENDED)
+        counts = ledger.counts()
+        left = sum(n for state, n in counts.items() if state not in ENDED)
+        again = sum(counts.get(state, 0) for state in AGAIN)
+        if left or again:
+            ledger.set_meta(AT_A_TIME, str(running))
+    if not left:
+        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if again else ""
+        print(f"{folder.id} is over, and nothing is left to throttle ({headline(counts)}){later}", file=sys.stderr)
+        return Exit.GOOD
     print(f"{folder.id}: {plural(running, 'task')} at a time; {plural(left, 'run')} not over")
-    if left and not folders.is_driven(folder):
+    if not folders.is_driven(folder):
         print(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
     return Exit.GOOD
 
@@ -324,7 +325,7 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
                 file=sys.stderr,
             )
             return Exit.INTERRUPTED
-        code = answering.answer(folder, it.ledger)
+        code = answering.answer(folder, it.ledger, only)
         if left := it.ledger.counts().get(State.PLANNED, 0):
             waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}"
             print(f"{waits}: `nsw resume {folder.id}` goes on with the rest", file=sys.stderr)

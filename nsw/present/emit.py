@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.errors import NswError, UsageError
 
@@ -36,8 +36,14 @@ def as_json(payload: Mapping[str, Any]) -> None:
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Rows as CSV on stdout; absent values are empty."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([_cell(c) for c in columns])
+    write_csv(sys.stdout, rows, columns, head=True)
+
+
+def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head: bool) -> None:
+    """Rows as CSV, below the names of their columns where the `head` is wanted; absent values are empty."""
+    writer = csv.writer(stream, lineterminator="\n")
+    if head:
+        writer.writerow([_cell(c) for c in columns])
     for row in rows:
         writer.writerow([_cell(row.get(c)) for c in columns])
 

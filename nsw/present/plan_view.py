@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.model import AROUND_S
 from nsw.present.terminal import plural, seconds, table
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows))
     if (left := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
+    out.print(f"(limit a task: the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
     out.print(
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
         f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"

@@ -169,35 +169,3 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "cases": [asdict(c) for c in summary.cases],
         "missing": [clean(m) for m in summary.missing],
     }
-
-
-def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
-    """One of the summary's tables (FLAT) as rows for CSV and Parquet."""
-    curve = summary.curve
-    if table_name == "scaling" and curve is not None:
-        rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
-        return [
-            {
-                **p.series,
-                curve.axis: p.at,
-                "case": p.case_id,
-                "figure": curve.figure,
-                "value": p.figure,
-                "unit": curve.unit,
-            }
-            | {name: getattr(p, name) for name in rest}
-            for p in curve.points
-        ]
-    if table_name == "compare":
-        return [{**v.series, **{k: x for k, x in asdict(v).items() if k != "series"}} for v in summary.variants]
-    attribute = {
-        "hotspots": "hotspots",
-        "api": "api",
-        "copies": "copies",
-        "figures": "figures",
-        "functions": "functions",
-    }[table_name]
-    return [{"case": c.id, **c.params, **asdict(row)} for c in summary.cases for row in getattr(c, attribute)]
-
-
-FLAT = ("scaling", "compare", "hotspots", "api", "copies", "figures", "functions")

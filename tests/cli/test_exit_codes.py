@@ -70,7 +70,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["schema", "nothing"], ["'nothing'"]),
         (["plan"], ["Missing argument", "nsw plan --help"]),
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
-        (["sttus"], ["No such command 'sttus'", "status"]),
+        (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
         (["status", "--jsn"], ["No such option: --jsn", "--json"]),
         (["status", "--format", "xml"], ["'xml'"]),
         (["logs", "r", "-n", "many"], ["--lines"]),
@@ -100,7 +100,7 @@ def test_a_site_without_its_scheduler_ends_with_3_and_submits_nothing(nsw, recip
 
 def test_what_concerns_one_run_or_case_names_the_nearest(nsw, good):
     refused(nsw("logs", "baselin.r"), "there is no run")
-    refused(nsw("logs", "baseline"), "is part of 2 runs")
+    refused(nsw("logs", "baseline"), "is part of the names of 2 runs", "case.baseline.r2  done")
     refused(nsw("summarize", "--case", "cas"), "did you mean 'case'?")
     refused(nsw("summarize", "--table", "figure"), "did you mean 'figures'?")
     refused(nsw("retry", "nothing"), "there is no run nothing")

@@ -60,7 +60,7 @@ def test_each_row_of_a_table_leads_back_to_its_report(demo):
 
 
 def test_the_scaling_table_as_csv(demo):
-    rows = list(csv.DictReader(io.StringIO(demo.nsw("summarize", "-f", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(demo.nsw("summarize", "--table", "scaling", "-f", "csv").stdout)))
     assert len(rows) == 12
     first = next(r for r in rows if r["gpus"] == "4" and r["batch"] == "128")
     assert (first["value"], first["unit"], first["figure"]) == ("50110.1", "images/s", "images_per_sec")
@@ -68,10 +68,22 @@ def test_the_scaling_table_as_csv(demo):
 
 def test_the_scaling_table_as_parquet(demo, tmp_path):
     file = tmp_path / "scaling.parquet"
-    assert demo.nsw("summarize", "-f", "parquet", "-o", str(file)).returncode == 0
+    assert demo.nsw("summarize", "--table", "scaling", "-f", "parquet", "-o", str(file)).returncode == 0
     table = pq.read_table(file)
     assert table.num_rows == 12
     assert says_recorded(table.schema.metadata[b"nsw_note"].decode())
+
+
+def test_every_table_as_a_file_of_its_own(demo, tmp_path):
+    for kind in ("csv", "parquet"):
+        folder = tmp_path / kind
+        done = demo.nsw("summarize", "-f", kind, "-o", str(folder))
+        assert done.returncode == 0, done.stderr
+        assert {"scaling", "hotspots", "figures", "gpu_summary"} <= {file.stem for file in folder.glob(f"*.{kind}")}
+        assert f"{folder}/scaling.{kind}: 12 rows" in done.stdout
+    for name in ("scaling", "gpu_summary"):
+        rows = csv.DictReader((tmp_path / "csv" / f"{name}.csv").read_text().splitlines())
+        assert pq.read_table(tmp_path / "parquet" / f"{name}.parquet").num_rows == len(list(rows)) > 0
 
 
 def test_one_case_keeps_the_ratios_of_the_whole_campaign(demo):

@@ -1,0 +1,77 @@
+"""Which runs a retry does again: those that are named, or all that did not succeed, and what cannot be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.campaign.ledger import IN_FLIGHT, State
+from nsw.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from nsw.campaign.ledger import RunRow
+
+AGAIN = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
+_SHOWN = 3  # names in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The runs to do again, in the plan's order, and what a person should know of the choice."""
+
+    runs: list[str]
+    told: list[str]
+
+
+def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[State], first: Collection[str]) -> Chosen:
+    """What to do again.
+
+    Runs that the site packs into one task have one script: of those that did not succeed all are done again.
+
+    Args:
+        runs: All runs of the campaign.
+        named: Those that a person named; none: all in one of `states`.
+        states: The states from which a run is done again.
+        first: The canary, if it must be tried again whatever its state.
+
+    Raises:
+        UsageError: One that is named is not there, did not fail, or cannot be done yet.
+    """
+    may = [r.id for r in runs if r.state in states or r.id in first]
+    again = {_named(run, [r.id for r in runs], may) for run in named} if named else set(may)
+    tasks = {(r.job, r.task) for r in runs if r.id in again}
+    going = {(r.job, r.task): r.id for r in runs if (r.job, r.task) in tasks and r.state in IN_FLIGHT}
+    held = [r for r in runs if r.id in again and (r.job, r.task) in going]
+    told = []
+    if held:
+        of = going[held[0].job, held[0].task]
+        why = f"{_some([r.id for r in held])}: shares a task with {of}, which is not over"
+        if named:
+            raise UsageError(f"{why}, and cannot be done again before", hint="`nsw resume` waits for it")
+        told.append(f"not yet again: {why}")
+        again -= {r.id for r in held}
+    beside = [r for r in runs if r.id not in again and (r.job, r.task) in tasks - going.keys() and _is_beside(r)]
+    if beside:
+        one = next(r.id for r in runs if r.id in again and (r.job, r.task) == (beside[0].job, beside[0].task))
+        told.append(f"done too: {_some([r.id for r in beside])}, in one task with {one} (limits.runs_per_job)")
+        again |= {r.id for r in beside if r.state in AGAIN}
+    return Chosen([r.id for r in runs if r.id in again], told)
+
+
+def _is_beside(run: RunRow) -> bool:
+    return run.state in {State.PLANNED, *AGAIN}
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = len(ids) - _SHOWN
+    return ", ".join(ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(run: str, known: list[str], again: list[str]) -> str:
+    if run not in known:
+        raise UsageError(f"there is no run {run}", hint=did_you_mean(run, known) or "`nsw status --runs` lists them")
+    if run not in again:
+        raise UsageError(f"run {run} did not fail, and is not done again")
+    return run

@@ -1,0 +1,161 @@
+"""`nsw summarize`: what a campaign shows, for people, as JSON, and table by table as rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger
+from nsw.cli import answering, writing
+from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.present import emit
+from nsw.present.flat_rows import FLAT, flat_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsw.analysis.summary import Summary
+
+Rows = list[dict[str, Any]]
+
+
+def summarize(
+    campaign: str | None,
+    root: Path | None,
+    cases: list[str],
+    table: str | None,
+    format: str,
+    output: Path | None,
+) -> int:
+    """What a campaign shows; 1 when some of it failed.
+
+    Raises:
+        UsageError: There is no such case or table, or one file cannot hold the tables.
+    """
+    folder = folders.find(folders.root(root), campaign)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        _check(ledger, cases, table)
+        note, bad = ledger.meta("note"), answering.exit_code(folder, ledger)
+        tables = _Tables(folder, ledger, cases)
+        if table is not None:
+            _put_table(format, table, tables.rows(table), output, note)
+            return Exit.GOOD if tables.is_plain(table) else bad
+        if format in writing.OF_ROWS:
+            _put_all(format, tables, output, note)
+            return bad
+        summary = tables.summary()
+    with writing.printed(format, output):
+        _show(folder, summary, format)
+    return bad
+
+
+def _check(ledger: Ledger, cases: Sequence[str], table: str | None) -> None:
+    known = {r.case_id for r in ledger.runs()}
+    for case in cases:
+        if case not in known:
+            raise UsageError(f"there is no case {case}", hint=did_you_mean(case, known))
+    if table is not None and table not in table_names():
+        names = table_names()
+        raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
+
+
+def table_names() -> list[str]:
+    """What --table takes: the summary's tables, then those of the reports."""
+    from nsw.tables import TABLES
+
+    return list(dict.fromkeys((*FLAT, *TABLES)))
+
+
+class _Tables:
+    """The tables of a campaign, of some cases or of all, made when they are asked for."""
+
+    def __init__(self, folder: folders.CampaignFolder, ledger: Ledger, cases: Sequence[str]) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._cases = cases
+        self._runs = {r.id for r in ledger.runs() if not cases or r.case_id in cases}
+        self._summary: Summary | None = None
+
+    @staticmethod
+    def is_plain(name: str) -> bool:
+        """Whether it is a table of the reports, and not one that the summary makes of them."""
+        return name not in FLAT
+
+    def summary(self) -> Summary:
+        if self._summary is None:
+            whole = answering.summary_of(self._folder, self._ledger)
+            self._summary = whole.only(self._cases) if self._cases else whole
+        return self._summary
+
+    def rows(self, name: str) -> Rows:
+        from nsw.campaign.reading import load_rows
+
+        if not self.is_plain(name):
+            return flat_rows(self.summary(), name)
+        return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
+
+    def held(self) -> list[str]:
+        """The names of those that have rows."""
+        there = {path.stem for path in self._folder.tables.glob("*.parquet")}
+        return [name for name in table_names() if (name in there if self.is_plain(name) else self.rows(name))]
+
+
+def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None) -> None:
+    """Every table as a file of its own in the folder; without a folder the only one."""
+    from nsw.present.terminal import plural
+
+    held = tables.held()
+    if output is None or not writing.is_folder(output):
+        if len(held) != 1:
+            raise writing.several(format, held)
+        _put_table(format, held[0], tables.rows(held[0]), output, note)
+        return
+    folder = writing.made_folder(output)
+    for name in held:
+        rows = tables.rows(name)
+        file = folder / f"{name}.{format}"
+        writing.put_rows(format, rows, _columns(rows), file, note)
+        print(f"{file}: {plural(len(rows), 'row')}")
+
+
+def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: str | None) -> None:
+    from nsw.present.rows_view import show_rows
+    from nsw.present.terminal import console
+
+    columns = _columns(rows)
+    nothing = f"{name}: no rows, since no pass of this campaign that was read gives them"
+    if format in writing.OF_ROWS:
+        if not rows:
+            print(nothing, file=sys.stderr)
+        file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
+        writing.put_rows(format, rows, columns, file, note)
+        return
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"table": name, "note": note, "rows": rows})
+            return
+        out = console()
+        if note:
+            out.print(note, style="yellow")
+        if rows:
+            show_rows(out, name, rows, columns, keep=("run",))
+        else:
+            out.print(nothing)
+
+
+def _columns(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None:
+    from nsw.present import summary_view
+    from nsw.present.terminal import console
+
+    if format == "json":
+        emit.as_json(summary_view.summary_data(summary))
+        return
+    out = console()
+    out.print(f"{folder.id} on site {summary.site}", style="bold")
+    summary_view.show_summary(out, summary, brief=False)

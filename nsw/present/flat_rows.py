@@ -1,0 +1,36 @@
+"""A summary's tables as rows, for CSV, JSON and Parquet."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nsw.analysis.summary import Summary
+
+FLAT = ("scaling", "compare", "hotspots", "api", "copies", "figures", "functions")
+
+
+def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
+    """One of the summary's tables (FLAT) as rows."""
+    curve = summary.curve
+    if table_name == "scaling":
+        if curve is None:
+            return []
+        rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
+        return [
+            {
+                **p.series,
+                curve.axis: p.at,
+                "case": p.case_id,
+                "figure": curve.figure,
+                "value": p.figure,
+                "unit": curve.unit,
+            }
+            | {name: getattr(p, name) for name in rest}
+            for p in curve.points
+        ]
+    if table_name == "compare":
+        return [{**v.series, **{k: x for k, x in asdict(v).items() if k != "series"}} for v in summary.variants]
+    # the others stand under their own names in each case
+    return [{"case": c.id, **c.params, **asdict(row)} for c in summary.cases for row in getattr(c, table_name)]

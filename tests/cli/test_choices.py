@@ -1,0 +1,83 @@
+"""What a person may mean by a word: several builds, a campaign that is over, a command of later."""
+
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from .test_exit_codes import refused
+
+PACKED = """
+nsw: 1
+sites:
+  packed: {scheduler: local, gpus: {per_node: 0}, limits: {max_in_flight: 1, runs_per_job: 3}}
+"""
+
+
+def test_an_ambiguous_log_lists_the_builds_and_how_they_stand(nsw, recipe):
+    app = "{command: 'true', build: {command: 'echo built {{ n }} >&2; exit {{ n }}', where: login}}"
+    assert nsw("run", recipe(app, "matrix: {n: [0, 2]}\n"), "-s", "here").code != 0
+    said = nsw("logs", "build")
+    refused(said, "is part of the names of 2 builds", "name one of them:")
+    lines = [line.split() for line in said.err.splitlines() if line.startswith("    ")]
+    assert [state for _, state in lines] == ["failed", "done"]
+    assert "built 2" in nsw("logs", lines[0][0]).out
+
+
+def test_a_campaign_that_is_over_has_nothing_to_throttle(nsw, good):
+    said = nsw("throttle", "3")
+    assert (said.code, said.out) == (0, "")
+    assert "nothing is left to throttle (2 runs: 2 done)" in said.err
+
+
+def test_a_throttle_before_a_retry_is_kept_for_it(nsw, failing):
+    assert "`nsw retry` will keep to 3 tasks at a time" in nsw("throttle", "3").err
+
+
+def test_campaigns_as_csv_have_the_moment_and_how_many_runs_are_in_each_state(nsw, failing):
+    (row,) = csv.DictReader(nsw("ls", "-f", "csv").out.splitlines())
+    begun = datetime.fromisoformat(row["created"])
+    assert timedelta(0) <= datetime.now(UTC) - begun < timedelta(hours=1)
+    assert (row["runs"], row["done"], row["failed"], row["lost"]) == ("2", "1", "1", "0")
+    (same,) = json.loads(nsw("ls", "--json").out)["campaigns"]
+    assert (same["created"], same["counts"]) == (row["created"], {"done": 1, "failed": 1})
+    assert begun.astimezone().strftime("%Y-%m-%d %H:%M") in nsw("ls").out
+
+
+@pytest.mark.parametrize(("word", "told"), [
+    ("compare", "`nsw compare` is not in this version"), ("export", "nsw summarize --format"), ("submit", "'nsw run'"),
+    ("sumarize", "did you mean 'summarize'?"), ("frobnicate", "`nsw --help` lists the commands"),
+])  # fmt: skip
+def test_a_command_that_there_is_not_says_what_there_is(nsw, word, told):
+    refused(nsw(word, "--json"), told)
+
+
+def test_no_command_of_later_versions_stands_in_the_help(nsw):
+    from nsw.cli.unknown import _LATER
+
+    words = nsw("--help").out.split()
+    assert not _LATER.keys() & set(words)
+
+
+def test_the_exit_code_of_a_retry_is_that_of_the_runs_it_was_asked_for(nsw, recipe, home):
+    app = "{command: 'echo {{ n }} >> HOME/ran; test -e HOME/{{ n }}'}".replace("HOME", str(home))
+    assert nsw("run", recipe(app, "matrix: {n: [1, 2]}\n"), "-s", "here").code == 1
+    (home / "1").touch()
+    assert nsw("retry", "n-1.baseline.r1").code == 0
+    assert nsw("retry", "n-2.baseline.r1").code == 1
+    assert nsw("resume").code == 1
+
+
+def test_a_retry_of_a_packed_run_says_which_others_are_done_with_it(nsw, recipe, home):
+    (home / "sites.yaml").write_text(PACKED)
+    app = "{command: 'echo {{ n }} >> HOME/ran; test {{ n }} -eq 2 -o -e HOME/cure'}".replace("HOME", str(home))
+    assert nsw("run", recipe(app, "matrix: {n: [1, 2, 3, 4, 5]}\n"), "-s", "packed").code == 1
+    (home / "cure").touch()
+    (home / "ran").unlink()
+    said = nsw("retry", "n-3.baseline.r1")
+    assert said.code == 0
+    assert "done too: n-1.baseline.r1, in one task with n-3.baseline.r1 (limits.runs_per_job)" in said.err
+    assert sorted((home / "ran").read_text().split()) == ["1", "3"]
+    runs = {r["id"]: r["state"] for r in json.loads(nsw("status", "--runs", "--json").out)["runs"]}
+    assert [runs[f"n-{n}.baseline.r1"] for n in (1, 2, 3, 4, 5)] == ["done", "done", "done", "failed", "failed"]

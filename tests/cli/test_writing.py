@@ -1,0 +1,84 @@
+"""--output: what is printed goes to the file, of each command; several tables need a folder."""
+
+import csv
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from .test_exit_codes import refused
+
+COMMANDS = [
+    ["status"], ["ls"], ["sites"], ["plan", "r.yaml", "-s", "here"], ["summarize", "--table", "figures"],
+    ["read", "--formats"], ["read", "t.json", "--table", "operators"],
+]  # fmt: skip
+
+
+def rows(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+@pytest.fixture
+def trace(home):
+    """A report with two tables."""
+    (home / "t.json").write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 0, "tid": 1, "args": {"device": 0, "stream": 1}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 5, "pid": 1, "tid": 1, "args": {}}]}))  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_form_goes_to_the_file_and_not_to_the_terminal(nsw, good, trace, home, words):
+    for form in ("csv", "json", "table", "parquet"):
+        printed = nsw(*words, "-f", form).out if form != "parquet" else None
+        file = home / f"out.{form}"
+        said = nsw(*words, "-f", form, "-o", file)
+        assert (said.code, said.out) == (0, ""), said
+        assert file.stat().st_size
+        if form in {"csv", "json"}:
+            assert file.read_text() == printed
+
+
+def test_the_ending_of_the_file_says_the_format_where_no_option_does(nsw, good, home):
+    assert nsw("status", "--runs", "-o", "a.csv").code == 0
+    assert len(rows(home / "a.csv")) == 2
+    assert nsw("status", "-o", "a.json").code == 0
+    assert json.loads((home / "a.json").read_text())["nsw_json"] == 1
+    assert nsw("status", "-o", "a.parquet").code == 0
+    assert pq.read_table(home / "a.parquet").num_rows == 2
+
+
+def test_several_tables_do_not_go_into_one_file_and_are_listed(nsw, good, trace, home):
+    refused(nsw("read", "t.json", "-f", "csv"), "a csv file holds one table, and here are gpu_summary", "operators")
+    refused(nsw("read", "t.json", "-f", "parquet", "-o", "x.parquet"), "a parquet file holds one table", "--output")
+    assert nsw("read", "t.json", "-f", "csv", "-o", "tables").code == 0
+    assert {"operators.csv", "gpu_summary.csv"} <= {file.name for file in (home / "tables").iterdir()}
+    (row,) = rows(home / "tables" / "operators.csv")
+    assert (row["name"], row["report"]) == ("aten::mm", "t.json")
+
+
+def test_the_only_table_of_a_campaign_needs_no_name(nsw, good):
+    found = csv.DictReader(nsw("summarize", "-f", "csv").out.splitlines())
+    assert [(r["name"], r["median"]) for r in found] == [("f", "2.0")]
+
+
+def test_a_summary_of_several_tables_is_refused_as_one_file(nsw, recipe, home):
+    app = "{command: 'echo f={{ n }}', figures: {f: {regex: 'f=(.*)', unit: s}}}"
+    more = "matrix: {n: [1, 2]}\nreport: {scaling: {axis: n, kind: weak, figure: f}}\n"
+    assert nsw("run", recipe(app, more), "-s", "here").code == 0
+    refused(nsw("summarize", "-f", "csv"), "a csv file holds one table, and here are scaling, figures", "--table")
+    said = nsw("summarize", "-f", "csv", "-o", "tables")
+    assert said.code == 0
+    assert "tables/scaling.csv: 2 rows" in said.out
+    assert len(rows(home / "tables" / "scaling.csv")) == 2
+
+
+def test_a_table_that_is_not_there_lists_each_name_once(nsw, good):
+    for words in (["summarize", "--table", "x"], ["read", "y", "--table", "x"]):
+        hint = nsw(*words).err
+        assert hint.count("figures") == hint.count("functions") == 1
+
+
+def test_a_file_that_cannot_be_written_is_said(nsw, good):
+    for words in (["status", "--json"], ["ls", "-f", "csv"], ["summarize", "-f", "csv"]):
+        refused(nsw(*words, "-o", "nowhere/x.txt"), "nowhere/x.txt cannot be written: No such file or directory")
+    refused(nsw("read", "y", "-f", "csv", "-o", "r.yaml/x"), "r.yaml/x cannot be made")
