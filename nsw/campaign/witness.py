@@ -60,7 +60,8 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
         more = answer.reason if tells else None
         return Verdict(State.FAILED, "; ".join(filter(None, (_why(status), more))) or None, ended=True)
     if answer.phase is Phase.LOST:
-        return Verdict(State.LOST, answer.reason, ended=True)
+        begun = "" if status is None else "; it had begun, and only `nsw retry` begins it again"
+        return Verdict(State.LOST, f"{answer.reason}{begun}", ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
         return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
     if status is not None:

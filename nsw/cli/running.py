@@ -128,7 +128,7 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         canary = Canary(ledger)
-        states = (State.FAILED,) if failed else AGAIN
+        states = (State.FAILED, State.LOST) if failed else AGAIN
         chosen = choose(ledger.runs(), runs, states, canary.again())
         for told in chosen.told:
             print(told, file=sys.stderr)

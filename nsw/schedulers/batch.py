@@ -323,9 +323,9 @@ class BatchScheduler:
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in some}
         jobs = [n.job for s in some if (n := Native.parse(s.native_id))]
         if jobs and self._facts.accounting:
-            result = self._runner.run(slurm.history_command(jobs), timeout=120)
-            asked = result.returncode == 0 and not result.timed_out
-            history = _sorted_out(slurm.parse_history(result.stdout), some)
+            results = [self._runner.run(argv, timeout=120) for argv in slurm.history_commands(jobs)]
+            asked = all(result.returncode == 0 and not result.timed_out for result in results)
+            history = _sorted_out(slurm.parse_history("".join(result.stdout for result in results)), some)
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
         counts = self._memory.absent
         self._memory.absent = {key: counts.get(key, 0) + asked for key in missing}

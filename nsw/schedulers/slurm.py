@@ -36,7 +36,8 @@ _SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit
 _LONGEST_LIST = 500  # ids on one command line
 _SEVERAL = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
 _OF_SBATCH = re.compile("^(Batch job submission failed|allocation failure): ")  # the latter with --test-only
-_INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+\d+)?$")
+_SUBMITTED = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
+_INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +163,12 @@ def parse_ranges(text: str) -> list[int]:
 
 
 def parse_submitted(stdout: str) -> int | None:
-    """The job id that `sbatch --parsable` printed (`123` or `123;cluster`), among whatever a site's wrapper says."""
-    for line in reversed(stdout.splitlines()):
-        match = re.fullmatch(r"(?:Submitted batch job )?(\d+)(?:;\S+)?", line.strip())
-        if match:
-            return int(match[1])
-    return None
+    """The job id that `sbatch --parsable` printed (`123` or `123;cluster`), among whatever a site's wrapper says.
+
+    None where no line or several could be one: then the job is looked up by its name.
+    """
+    found = {int(match[1]) for line in stdout.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))}
+    return found.pop() if len(found) == 1 else None
 
 
 def sign_of_life_command() -> list[str]:
@@ -253,9 +254,10 @@ def parse_queue(stdout: str) -> list[Line]:
     return found
 
 
-def history_command(jobs: Sequence[int]) -> list[str]:
+def history_commands(jobs: Sequence[int]) -> list[list[str]]:
     """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
-    return [*_SACCT, "-j", ",".join(str(j) for j in jobs[:_LONGEST_LIST])]
+    some = (jobs[at : at + _LONGEST_LIST] for at in range(0, len(jobs), _LONGEST_LIST))
+    return [[*_SACCT, "-j", ",".join(map(str, ids))] for ids in some]
 
 
 def history_by_name_command(name: str, minutes: int) -> list[str]:

@@ -45,7 +45,8 @@ STATES: dict[str, tuple[Phase, str | None]] = {
     "DEADLINE": (_E, "the job's deadline passed"),
     "LAUNCH_FAILED": (_E, "the job could not be launched"),
     "RECONFIG_FAIL": (_E, "a node of the job could not be reconfigured"),
-    "REVOKED": (_E, "the job was revoked: a sibling cluster runs it"),
+    # of a federation: this cluster does not know how it goes there, so that the run's own file decides
+    "REVOKED": (Phase.UNKNOWN, "a sibling cluster runs it, and this one does not see how it goes there"),
 }
 
 

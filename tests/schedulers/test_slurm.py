@@ -74,6 +74,9 @@ def test_ranges_as_slurm_writes_them(text, numbers):
         ("123\n", 123),
         ("123;tux\n", 123),
         ("Submitted batch job 77\n", 77),
+        ("Submitted batch job 77 on cluster tux\n", 77),
+        ("Submitted batch job 77 on cluster tux\n77\n", 77),
+        ("123\n500\n", None),  # one is the id, the other what is left of a budget: its name tells
         ("", None),
         ("queued\n", None),
         ("Welcome! 3 maintenances planned\n123\n", 123),
@@ -213,6 +216,8 @@ def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
             "14|nsw-abc|FAILED|0:11|n1|00:02:00",
             "15.batch|nsw-abc|FAILED|0:11|n1|00:02:00",
             "16|nsw-abc|TIMEOUT|0:0|n1|1-06:00:30",
+            "17+0|nsw-abc|COMPLETED|0:0|n1|00:02:00",  # of a heterogeneous job the first part runs the script
+            "17+1|nsw-abc|CANCELLED|0:0|n2|00:02:00",
         )
     )
     assert [(line.job, line.indices) for line in found] == [
@@ -222,6 +227,7 @@ def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
         (13, None),
         (14, None),
         (16, None),
+        (17, None),
     ]
     assert found[0].answer.clean
     assert found[2].answer.reason == "the job was cancelled"
@@ -314,7 +320,6 @@ ALL_STATES = [
     "CONFIGURING",
     "COMPLETING",
     "STOPPED",
-    "REVOKED",
     "REQUEUE_FED",
     "RESV_DEL_HOLD",
     "SIGNALING",
@@ -327,6 +332,17 @@ def test_every_state_of_slurm_is_known(state):
     answer = slurm.answer(state, "None")
     assert answer.phase is not Phase.UNKNOWN
     assert answer.phase is not Phase.ENDED or answer.clean or answer.reason
+
+
+def test_a_job_that_runs_on_a_sibling_cluster_has_not_ended():
+    assert slurm.answer("REVOKED", "None").phase is Phase.UNKNOWN
+
+
+def test_history_is_asked_of_every_job_however_many_they_are():
+    asked = slurm.history_commands(range(1, 1202))
+    ids = [id_ for argv in asked for id_ in argv[argv.index("-j") + 1].split(",")]
+    assert ids == [str(n) for n in range(1, 1202)]
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize("reason", sorted(set(ALL_REASONS) - {"None"}))

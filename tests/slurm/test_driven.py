@@ -233,7 +233,9 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     (begun / "claim").write_text("state=running\n")
     it.rounds(3)
     assert it.states == ["submitted", "lost", "submitted"]
-    assert it.run(2).reason == "squeue and sacct do not know its job any more"
+    assert it.run(2).reason == (
+        "squeue and sacct do not know its job any more; it had begun, and only `nsw retry` begins it again"
+    )
     fake.execute(1, 0)
     it.rounds()
     for index in (0, 2):
@@ -242,6 +244,33 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     it.rounds(6)
     assert it.states == ["done", "lost", "done"]
     assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 1, 2]
+
+
+def test_retry_failed_begins_again_what_was_lost_and_leaves_the_cancelled(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    it.ledger.update_runs(["n-1.baseline.r1"], state=State.LOST)
+    it.ledger.update_runs(["n-2.baseline.r1"], state=State.CANCELLED)
+    it.ledger.update_runs(["n-3.baseline.r1"], state=State.FAILED)
+    running.retry([], str(it.folder.path), None, failed=True)
+    assert it.states == ["planned", "cancelled", "planned"]
+
+
+def test_a_job_that_a_sibling_cluster_took_over_is_judged_by_what_its_run_wrote(campaign, fake):
+    it = campaign()
+    it.rounds()
+    for index in range(3):
+        fake.set(1, index, "REVOKED")
+    it.rounds(2)
+    assert it.states == ["submitted"] * 3
+    assert "a sibling cluster runs it" in it.run(1).reason
+    fake.execute(1, 0)
+    it.rounds()
+    assert it.states == ["done", "submitted", "submitted"]
+    fake.forget(1, squeue=False)
+    it.rounds(12)
+    assert it.states[0] == "done"
+    assert [job["name"] for job in fake.jobs()][1:], "what had not begun was submitted again under another name"
 
 
 def test_what_a_job_finished_out_of_sight_is_not_done_again(campaign, fake):
