@@ -141,7 +141,8 @@ def retry(
     campaign: CampaignOption = None,
     root: Root = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only those that failed or were lost, not the cancelled.", show_default=False)
+        bool,
+        typer.Option("--failed", help="Only those that failed or were lost.", show_default=False),
     ] = False,
 ) -> None:
     """Do runs again that did not succeed; earlier attempts are kept."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.errors import RefusedError
+
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator
@@ -81,7 +83,11 @@ def _prospects(
             yield Prospect(names, untold=unreachable)
             continue
         file = Path(folder) / "job.sh"
-        file.write_text(script(jobs[0]), encoding="utf-8")
+        try:
+            file.write_text(script(jobs[0]), encoding="utf-8")
+        except RefusedError as fault:
+            yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault))
+            continue
         result = runner.run(slurm.test_command(str(file)), timeout=_LIMIT_S)
         start = slurm.parse_test(result)
         if start is not None:
@@ -90,13 +96,15 @@ def _prospects(
             unreachable = _untold(result)
             yield Prospect(names, untold=unreachable)
         else:
-            yield Prospect(names, refused=_refused(loaded, place, jobs[0], result))
+            said, key, hint = slurm.refusal(result)
+            refusal = RefusedError(f"sbatch would refuse {jobs[0].name}: {said}", key=key, hint=hint)
+            yield Prospect(names, refused=_refused(loaded, place, jobs[0], refusal))
 
 
 def _alike(plan: Plan) -> list[list[Job]]:
-    """The jobs, those together that ask for the same."""
+    """The jobs, builds among them, those together that ask for the same."""
     groups: dict[object, list[Job]] = {}
-    for job in plan.jobs:
+    for job in (*(build for build in plan.builds if build.build == "job"), *plan.jobs):
         groups.setdefault((job.resources, job.walltime_s), []).append(job)
     return list(groups.values())
 
@@ -114,9 +122,10 @@ def _untold(result: CommandResult) -> str:
     return f"Slurm could not be asked whether it would take this: sbatch --test-only: {said}"
 
 
-def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, result: CommandResult) -> Diagnostic:
+def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError) -> Diagnostic:
     from nsw.plan.asked import refused_at
-    from nsw.schedulers import slurm
 
-    said, key, hint = slurm.refusal(result)
-    return refused_at(loaded, place, key, f"sbatch would refuse {job.name}: {said}", hint, gpus=job.resources.gpus)
+    own = ("app", "build", fault.key or "")
+    if job.build and fault.key and loaded.document.node(own) is not None:
+        return loaded.document.diagnostic(own, fault.message, hint=fault.hint)
+    return refused_at(loaded, place, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)

@@ -227,6 +227,10 @@ REFUSALS = (
         "no node has so many GPUs, CPUs and so much memory together: `sinfo -o '%N %G %c %m'`",
     ),
     Refusal("Unable to allocate resources", "gpus", "`sinfo -o '%N %G %c %m'` lists what the nodes have"),
+    Refusal(
+        "Invalid job array specification", None,
+        "an array is larger than MaxArraySize, or of heterogeneous jobs, which cannot be: limits.max_array: 1",
+    ),
     Refusal("Invalid directive found in batch script", "extra", "see the head of the job script: `nsw render`"),
     Refusal("unrecognized option", "extra", "see the head of the job script: `nsw render`"),
 )  # fmt: skip

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
-from nsw.errors import UsageError
+from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import clock
 
 if TYPE_CHECKING:
     from nsw.plan.model import Job
 
+# options that a line of the recipe's own may not have, each with the reason
+_OWN = {
+    ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
+    ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
+    ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be taken",
+    ("--wait", "-W"): "sbatch would wait for the job's end, and nothing else be submitted",
+    ("--job-name", "-J"): "nsw finds its jobs by the names that it gives them",
+    ("--output", "-o"): "`nsw logs` shows what the job prints, and looks for it where nsw told Slurm to write it",
+    ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",
+    ("--open-mode",): "what a job printed before it was put back into the queue is kept",
+}
+_REFUSED = {option: why for options, why in _OWN.items() for option in options}
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:@%+/=*|&()\[\]~^!<>-]+")
 
 
@@ -19,6 +32,7 @@ def directives(job: Job, scratch: str) -> list[str]:
 
     Raises:
         UsageError: A value cannot stand on such a line.
+        RefusedError: A line of the recipe's own asks for what nsw must do itself.
     """
     needs = job.resources
     log = f"{scratch.replace('%', '%%')}/jobs/%x.%j.log"  # nsw names it anew when it submits
@@ -62,4 +76,18 @@ def _gpus(count: int, nodes: int) -> dict[str, object]:
 def _extra(line: str) -> str:
     if "\n" in line or "\r" in line:
         raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
-    return line if line.startswith("#") else f"#SBATCH {line}"
+    text = line if line.startswith("#") else f"#SBATCH {line}"
+    if text.startswith("#SBATCH"):
+        for option in _options(text):
+            if why := _REFUSED.get(option):
+                raise RefusedError(f"resources.extra cannot hold {option}: {why}", key="extra")
+    return text
+
+
+def _options(directive: str) -> list[str]:
+    """The names of the options on a line, as sbatch reads it."""
+    try:
+        words = shlex.split(directive, comments=False)[1:]
+    except ValueError:  # an open quote, of which sbatch says what it thinks
+        words = directive.split()[1:]
+    return [word.partition("=")[0] if word.startswith("--") else word[:2] for word in words if word.startswith("-")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.errors import UsageError
+from nsw.errors import RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
 from nsw.scripts.slurm import clock, directive, directives
 
@@ -106,3 +106,32 @@ def test_a_line_of_the_recipe_is_one_line():
 @pytest.mark.parametrize(("seconds", "text"), [(60, "00:01:00"), (3661, "01:01:01"), (172800, "48:00:00")])
 def test_walltimes(seconds, text):
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("--array=0-3", "--array"),
+        ("#SBATCH --array 0-3", "--array"),
+        ("#SBATCH -a0-3", "-a"),
+        ("--mem=1G --clusters=other", "--clusters"),
+        ("-M other", "-M"),
+        ("--test-only", "--test-only"),
+        ("-W", "-W"),
+        ("-J mine", "-J"),
+        ("--output=mine.log", "--output"),
+        ("--comment='of mine'", "--comment"),
+        ('--comment="of mine', "--comment"),
+    ],
+)
+def test_a_line_that_would_take_from_nsw_what_it_does_itself_is_refused(line, option):
+    with pytest.raises(RefusedError, match=f"resources.extra cannot hold {option}: ") as refused:
+        lines(extra=(line,))
+    assert refused.value.key == "extra"
+
+
+@pytest.mark.parametrize(
+    "line", ["--dependency=afterok:12", "#SBATCH hetjob", "--mail-user=me-M@x.org", "-p a", "--error=e.log", "#BB -a 1"]
+)
+def test_other_lines_stand_there_word_for_word(line):
+    assert lines(extra=(line,))[-1] == line.removeprefix("#SBATCH ")

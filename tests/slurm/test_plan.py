@@ -57,6 +57,8 @@ def test_each_set_of_resources_is_asked_once_and_the_start_is_shown(cluster):
         ("  time: 999h\n", 9, "Requested time limit is invalid"),
         ("  nodes: 2\n", 8, "--gpus < -N"),
         ("sites: {c: {resources: {gpus: 99}}}\n", 10, "Requested node configuration is not available"),
+        ("  extra: [--array=0-9]\n", 10, "nsw makes the arrays itself"),
+        ("  extra: ['#SBATCH --test-only']\n", 10, "nothing would be submitted"),
     ],
 )
 def test_what_slurm_would_refuse_is_told_at_the_line_that_asks(cluster, more, line, said):
@@ -67,6 +69,16 @@ def test_what_slurm_would_refuse_is_told_at_the_line_that_asks(cluster, more, li
     assert f"recipe.yaml:{line}:" in done.stderr
     assert said in done.stderr
     assert "allocation failure" not in done.stderr
+
+
+def test_a_build_that_would_be_refused_is_told_before_there_is_a_campaign(cluster):
+    built = "app: {command: ./prog, build: {command: make, where: job, time: 999h}}"  # in line 4
+    (cluster.work / "recipe.yaml").write_text(RECIPE.replace("app: {command: ./prog}", built))
+    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+    assert done.returncode == 2
+    assert "recipe.yaml:4:" in done.stderr
+    assert "sbatch would refuse asked-build: Requested time limit is invalid" in done.stderr
+    assert not (cluster.work / "campaigns").exists()
 
 
 def test_a_site_s_own_partition_is_refused_at_its_line_of_the_sites_file(cluster):
