@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEDGER = "campaign.db"
 _HALF_MADE = ".part"
 _ABANDONED_S = 3600.0  # filling one takes seconds
-_LEFT_S = 150.0  # commands have a timeout of two minutes
+_GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
 
 
 class CampaignFolder:
@@ -31,6 +31,7 @@ class CampaignFolder:
         self.path = path
         self.ledger = path / LEDGER
         self.lock = path / "lock"
+        self.commands = path / "commands"
         self.recipe = path / "recipe.lock.yaml"
         self.app = path / "app"
         self.scripts = path / "scripts"
@@ -143,18 +144,12 @@ def find(parent: Path, named: str | None) -> CampaignFolder:
 
 
 @contextmanager
-def locked(folder: CampaignFolder, patience: float = _LEFT_S) -> Iterator[int]:
+def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]:
     """Hold the campaign: a second nsw that would drive it is refused.
-
-    Commands of the site inherit the lock. So an sbatch that a killed nsw left behind holds it until it has ended, and
-    is not looked up before.
 
     Args:
         folder: The campaign.
-        patience: Seconds to wait for the commands of an nsw that was killed.
-
-    Yields:
-        The lock's descriptor, for the commands to inherit.
+        patience: Seconds to wait for what an nsw that was killed left behind here.
 
     Raises:
         CampaignLockedError: Another process holds it; it is named.
@@ -165,9 +160,9 @@ def locked(folder: CampaignFolder, patience: float = _LEFT_S) -> Iterator[int]:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         try:
-            yield descriptor
+            yield
         finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # in an orderly end also of a command that stays behind
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 
@@ -187,7 +182,7 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
         if not killed or time.monotonic() >= deadline:
             raise CampaignLockedError(
                 f"campaign {folder.id} is driven by {owner or 'another nsw'}"
-                + (", which was killed; a command that it began still runs" if killed else ""),
+                + (", which was killed; a process that it began still runs" if killed else ""),
                 hint="`nsw status` and `nsw logs` look without driving; end the other one first to go on here",
             )
         time.sleep(0.05)

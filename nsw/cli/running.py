@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -265,16 +265,20 @@ def _opened(
     from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
+    from nsw.campaign.left_behind import wait_for_commands
     from nsw.campaign.log import Log
     from nsw.present.live import Watch
     from nsw.schedulers.create import create
-    from nsw.transport.local import LocalTransport
+    from nsw.transport.create import connect
 
-    with folders.locked(folder) as lock, Ledger(folder.ledger) as ledger:
+    with ExitStack() as stack:
+        stack.enter_context(folders.locked(folder))
+        ledger = stack.enter_context(Ledger(folder.ledger))
         site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
         scratch = ledger.meta("scratch") or ""
-        transport = LocalTransport(inherit=(lock,))
+        transport = stack.enter_context(closing(connect(site, folder.commands)))
         watch, log = Watch(ledger), Log(folder.log)
+        wait_for_commands(transport, watch.say)
 
         def changed(ids: list[str]) -> None:
             rows = ledger.runs_named(ids)

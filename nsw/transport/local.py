@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import fnmatch
 import os
 import shutil
@@ -20,11 +21,32 @@ class LocalTransport:
     """Runs commands and moves files on this machine.
 
     Args:
-        inherit: Descriptors that every command gets: a lock, which it then holds as long as it runs.
+        mark: A file that every command holds a lock on as long as it runs, so that a later nsw knows of it.
     """
 
-    def __init__(self, inherit: Sequence[int] = ()) -> None:
-        self._inherit = tuple(inherit)
+    def __init__(self, mark: Path | None = None) -> None:
+        self._mark = mark
+        self._held: int | None = None
+
+    def left_running(self) -> bool:
+        """Whether the mark is held; if not, the commands of this process hold it from now on."""
+        if self._mark is None or self._held is not None:
+            return False
+        descriptor = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return True
+        self._held = descriptor
+        return False
+
+    def close(self) -> None:
+        """Let go of the mark, also of what a command left behind: in an orderly end that submits nothing more."""
+        if self._held is not None:
+            fcntl.flock(self._held, fcntl.LOCK_UN)
+            os.close(self._held)
+            self._held = None
 
     def run(
         self,
@@ -42,7 +64,7 @@ class LocalTransport:
         try:
             done = subprocess.run(
                 argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, env=env, check=False,
-                pass_fds=self._inherit,
+                pass_fds=() if self._held is None else (self._held,),
             )  # fmt: skip
         except subprocess.TimeoutExpired as late:
             return CommandResult(

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
 
 class Transport(Protocol):
-    """A way to a site. Paths over there are text; here they are `Path`."""
+    """A way to a site, for one campaign. Paths over there are text; here they are `Path`."""
+
+    def left_running(self) -> bool:
+        """Whether a command that an nsw began there for this campaign still runs, though that nsw was killed.
+
+        Once this was false, the next nsw knows of the commands that this one begins.
+        """
+
+    def close(self) -> None:
+        """An orderly end: no command of this nsw is waited for."""
 
     def run(
         self,

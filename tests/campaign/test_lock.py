@@ -1,4 +1,4 @@
-"""Who drives a campaign: one nsw, and the commands that it began."""
+"""Who drives a campaign: one nsw; the commands that it began are waited for when it was killed."""
 
 import subprocess
 import sys
@@ -7,17 +7,23 @@ import time
 import pytest
 
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
-from nsw.errors import CampaignLockedError
+from nsw.campaign.left_behind import wait_for_commands
+from nsw.errors import CampaignLockedError, UnreachableError
+from nsw.transport.create import connect
 from nsw.transport.local import LocalTransport
 
 HOLDER = """
 import sys
 from pathlib import Path
 from nsw.campaign.folder import CampaignFolder, locked
+from nsw.campaign.left_behind import wait_for_commands
 from nsw.transport.local import LocalTransport
-with locked(CampaignFolder(Path(sys.argv[1]))) as lock:
+folder = CampaignFolder(Path(sys.argv[1]))
+with locked(folder):
+    transport = LocalTransport(folder.commands)
+    wait_for_commands(transport, print)
     submit = ["bash", "-c", "touch begun; until [ -e go ]; do sleep 0.05; done"]
-    LocalTransport((lock,)).run(submit, timeout=60, cwd=sys.argv[1])
+    transport.run(submit, timeout=60, cwd=sys.argv[1])
 """
 
 
@@ -38,25 +44,39 @@ def test_a_campaign_that_is_driven_is_refused_at_once_and_its_driver_named(holde
         pass
 
 
-def test_an_sbatch_that_a_killed_nsw_left_behind_is_waited_for(holder, tmp_path):
-    folder = CampaignFolder(tmp_path)
+def test_an_sbatch_that_a_killed_nsw_left_behind_is_waited_for_and_the_user_told(holder, tmp_path):
+    folder, said, now = CampaignFolder(tmp_path), [], [0.0]
     holder.kill()
     holder.wait()
-    with pytest.raises(CampaignLockedError, match="was killed; a command that it began still runs"), \
-            locked(folder, patience=0):  # fmt: skip
-        pass
-    assert is_driven(folder)
-    late = subprocess.Popen(["bash", "-c", f"sleep 0.3; touch {tmp_path}/go"])
-    with locked(folder):
-        assert (tmp_path / "go").exists()
-    late.wait()
+    assert not is_driven(folder)
+
+    def sleep(seconds):
+        now[0] += seconds
+        if now[0] > 2:
+            (tmp_path / "go").touch()
+            time.sleep(0.01)
+
+    with locked(folder, patience=0):
+        wait_for_commands(LocalTransport(folder.commands), said.append, clock=lambda: now[0], sleep=sleep)
+    assert now[0] > 2
+    assert len(said) == 1
+    assert "a command that a killed nsw began still runs" in said[0]
+
+
+def test_a_command_that_stays_for_ever_is_not_waited_for_for_ever(holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    transport = connect({"transport": {"kind": "local"}}, CampaignFolder(tmp_path).commands)
+    with pytest.raises(UnreachableError, match="may yet submit a job"):
+        wait_for_commands(transport, lambda _text: None, most_s=0)
 
 
 def test_what_stays_behind_after_an_orderly_end_holds_nothing(tmp_path):
     folder = CampaignFolder(tmp_path)
-    with locked(folder) as lock:
-        LocalTransport((lock,)).run(["bash", "-c", "(until [ -e go ]; do sleep 0.05; done) &>/dev/null & :"], timeout=60,
-                                    cwd=str(tmp_path))  # fmt: skip
-    with locked(folder, patience=0):
-        pass
+    transport = LocalTransport(folder.commands)
+    assert not transport.left_running()
+    transport.run(["bash", "-c", "(until [ -e go ]; do sleep 0.05; done) &>/dev/null & :"], timeout=60,
+                  cwd=str(tmp_path))  # fmt: skip
+    transport.close()
+    assert not LocalTransport(folder.commands).left_running()
     (tmp_path / "go").touch()

@@ -1,0 +1,32 @@
+"""From a site's data, as a campaign keeps it, to the way to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import NotYetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from nsw.transport.model import Transport
+
+
+def connect(site: Mapping[str, Any], mark: Path | None = None) -> Transport:
+    """The way to a site.
+
+    Args:
+        site: The site as data, defaults left out or not.
+        mark: A file of this machine by which a later nsw knows of the commands that this one began.
+
+    Raises:
+        NotYetError: This version does not know it.
+    """
+    match (site.get("transport") or {}).get("kind", "local"):
+        case "local":
+            from nsw.transport.local import LocalTransport
+
+            return LocalTransport(mark)
+        case other:
+            raise NotYetError(f"transport {other}: not yet")
