@@ -148,6 +148,15 @@ class Ledger:
             found += self.runs(f"id IN ({','.join('?' * len(some))})", some)
         return found
 
+    def names(self, begin: str, most: int, *, of: str = "id", states: Sequence[str] = ()) -> list[str]:
+        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order."""
+        among = f" AND state IN ({','.join('?' * len(states))})" if states else ""
+        found = self._db.execute(
+            f"SELECT {of} FROM runs WHERE substr({of}, 1, ?) = ?{among} GROUP BY {of} ORDER BY min(seq) LIMIT ?",  # noqa: S608
+            (len(begin), begin, *states, most),
+        )
+        return [name for (name,) in found]
+
     def absent(self) -> list[tuple[str, str, int]]:
         """What was asked and could not be done here: what, why, how many runs."""
         return [tuple(row) for row in self._db.execute("SELECT what, reason, runs FROM absent")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
+    if (asked := os.environ.get("_NSW_COMPLETE")) is not None:
+        from nsw.cli.completion import answer
+
+        if (code := answer(asked)) is not None:
+            sys.exit(code)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -88,8 +94,6 @@ def _flushed(code: int) -> int:
 
 def _nobody_reads(code: int) -> int:
     """The reader of a pipe has enough (`nsw ... | head`); Python would say so again when it ends."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 

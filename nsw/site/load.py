@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import read_document
 from nsw.recipe.validate import validate
+from nsw.site.files import BUILTIN, FILE_NAME, sites_files, user_file
 from nsw.site.model import Site, SitesFile
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from nsw.recipe.nodes import Path as NodePath
 
-BUILTIN = Path(__file__).with_name("builtin.yaml")
-FILE_NAME = "sites.yaml"
-ENVIRONMENT = "NSW_SITES"  # files, separated as in PATH
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 
 _OF_GRES = frozenset({"gpus", "nodes"})
@@ -66,7 +63,7 @@ def load_site(name: str, files: Sequence[Path] | None = None) -> LoadedSite:
             return found
     known = [found.site.name for found in sites]
     listed = "".join(f"\n  {found.site.name} ({found.origin})" for found in sites)
-    hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {_user_file()}"
+    hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {user_file()}"
     raise UsageError(f"no site is called {shown(name)}; there are:{listed}", hint=hint)
 
 
@@ -89,19 +86,6 @@ def list_sites(files: Sequence[Path] | None = None) -> list[LoadedSite]:
     return list(found.values())
 
 
-def sites_files(files: Sequence[Path] | None = None) -> list[Path]:
-    """The files searched, in order: those given, $NSW_SITES, ./sites.yaml, the user's, the built-in one.
-
-    Files that were asked for by name are listed whether they exist or not.
-    """
-    named = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
-    usual = [path for path in (Path(FILE_NAME), _user_file()) if path.is_file()]
-    unique: dict[Path, Path] = {}
-    for path in [*named, *usual, BUILTIN]:
-        unique.setdefault(path.absolute(), path)
-    return list(unique.values())
-
-
 def read_sites(path: Path) -> list[LoadedSite]:
     """The sites of one file.
 
@@ -115,12 +99,6 @@ def read_sites(path: Path) -> list[LoadedSite]:
     if parsed is None or faults:
         raise InputError(in_order(faults))
     return [LoadedSite(_complete(site, name), document, origin) for name, site in parsed.sites.items()]
-
-
-def _user_file() -> Path:
-    from platformdirs import user_config_path
-
-    return user_config_path("nsw") / FILE_NAME
 
 
 def _complete(site: Site, name: str) -> Site:

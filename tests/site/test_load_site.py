@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import InputError, UsageError
-from nsw.site import load
+from nsw.site import files, load
 from nsw.site.load import list_sites, load_site, read_sites
 
 FULL = Path(__file__).with_name("full.yaml").read_text()
@@ -17,7 +17,8 @@ def alone(tmp_path, monkeypatch):
     """No sites files but the tests' own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NSW_SITES", raising=False)
-    monkeypatch.setattr(load, "_user_file", lambda: tmp_path / "user" / "sites.yaml")
+    for module in (files, load):
+        monkeypatch.setattr(module, "user_file", lambda: tmp_path / "user" / "sites.yaml")
 
 
 def sites_file(path, name="mine", extra=""):

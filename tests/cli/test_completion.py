@@ -1,0 +1,153 @@
+"""What a Tab gives: in a bash that has sourced the script, and by the protocol of the other shells."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.cli import candidates, completion
+from nsw.cli.app import app
+from nsw.cli.words import SHIPPED, shipped, text_of
+
+# completed as files by the shell, or numbers
+NOT_KNOWN = {"sites", "root", "output", "into", "files", "lines", "running"}
+
+
+@pytest.fixture
+def bash(home, tmp_path):
+    """`bash("nsw plan rec")`: what a user is offered there, in a bash that completes nsw."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "nsw").write_text(f'#!/bin/sh\nexec {sys.executable} -m nsw "$@"\n')
+    (programs / "nsw").chmod(0o755)
+    script = subprocess.run(
+        [sys.executable, "-m", "nsw", "--show-completion", "bash"], capture_output=True, text=True, check=True
+    ).stdout
+    (tmp_path / "nsw.bash").write_text(script)
+    text = (
+        f'source {tmp_path}/nsw.bash; complete -p nsw >/dev/null || exit 9; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1));'
+        ' _nsw_completion nsw; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+
+    def offered(line: str) -> list[str]:
+        words = line.split(" ")
+        # as readline does: = stands alone
+        words = [part for word in words for part in (word.replace("=", " = ").split(" ") if "=" in word else [word])]
+        done = subprocess.run(
+            ["bash", "--norc", "-c", text, "bash", *words],
+            capture_output=True, text=True, cwd=home, check=False,
+            env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+
+    return offered
+
+
+@pytest.fixture
+def campaigns(nsw, recipe, home):
+    """A campaign with a failed run, and a recipe and a sites file beside it, one recipe deeper."""
+    assert nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [0, 3]}\n"), "-s", "here").code == 1
+    (home / "more").mkdir()
+    shutil.copy(home / "r.yaml", home / "more" / "deep.yaml")
+    (home / "compose.yaml").write_text("services: {}\n")
+    return next(Path("campaigns").iterdir()).name
+
+
+def test_bash_offers_what_there_is(bash, campaigns):
+    for line, offered in {
+        "nsw re": ["render", "resume", "retry", "read"],
+        "nsw plan ": [
+            "r.yaml",
+            "more/deep.yaml",
+            "alexnet_scaling.yaml",
+            "cpu_quickstart.yaml",
+            "kernel_optimisation.yaml",
+        ],
+        "nsw plan more/": ["more/deep.yaml"],
+        "nsw plan r.yaml --site ": ["here", "batch", "local", "demo"],
+        "nsw plan --site=he": ["here"],
+        "nsw status ": [campaigns],
+        "nsw logs -c " + campaigns[:3]: [campaigns],
+        "nsw logs n": ["n-0.baseline.r1", "n-3.baseline.r1"],
+        "nsw retry ": ["n-3.baseline.r1"],
+        "nsw retry n-3.baseline.r1 ": [],
+        "nsw summarize --case ": ["n-0", "n-3"],
+        "nsw summarize --table sc": ["scaling"],
+        "nsw read -t gpu_s": ["gpu_summary"],
+        "nsw status --format ": ["table", "json", "csv", "parquet"],
+        "nsw schema ": ["recipe", "sites"],
+        "nsw status --f": ["--format"],
+        "nsw status -f json --f": [],
+        "nsw read ": [],
+        "nsw --ver": ["--version"],
+    }.items():
+        assert bash(line) == offered, line
+
+
+def test_nothing_and_no_word_is_said_where_nothing_is_known(bash, home):
+    (home / "sites.yaml").write_text("sites: [\n")
+    (home / "campaigns" / "x").mkdir(parents=True)
+    (home / "campaigns" / "x" / "campaign.db").write_bytes(b"no database")
+    assert bash("nsw plan --site ") == ["local", "demo"]
+    for line in ("nsw logs ", "nsw nothing ", "nsw plan nowhere/", 'nsw plan "un', "nsw logs -c y "):
+        assert bash(line) == [], line
+
+
+def ask(home, shell: str, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    asked = {"_NSW_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, **more}
+    return subprocess.run([sys.executable, "-m", "nsw"], capture_output=True, text=True, cwd=home, check=False,
+                          env=os.environ | asked)  # fmt: skip
+
+
+def test_zsh_is_answered_in_its_own_words(home):
+    assert ask(home, "zsh", "nsw schema ").stdout == '_arguments \'*: :(("recipe"\n"sites"))\'\n'
+    assert '"throttle":"Change how many of a campaign' in ask(home, "zsh", "nsw thr").stdout
+    assert ask(home, "zsh", "nsw read ").stdout == "_files\n"
+
+
+def test_fish_hears_whether_files_are_meant_and_what_else(home):
+    known = ask(home, "fish", "nsw plan --site he", _TYPER_COMPLETE_FISH_ACTION="get-args")
+    assert known.stdout == "here\n"
+    assert ask(home, "fish", "nsw plan --site=he", _TYPER_COMPLETE_FISH_ACTION="get-args").stdout == "--site=here\n"
+    assert ask(home, "fish", "nsw plan --site he", _TYPER_COMPLETE_FISH_ACTION="is-args").returncode == 0
+    assert ask(home, "fish", "nsw read ", _TYPER_COMPLETE_FISH_ACTION="is-args").returncode == 1
+    assert "render\tPrint the job scripts" in ask(home, "fish", "nsw re", _TYPER_COMPLETE_FISH_ACTION="get-args").stdout
+
+
+def test_a_shell_that_is_not_known_here_is_left_to_typer(home):
+    done = ask(home, "powershell", "nsw sta", _TYPER_COMPLETE_WORD_TO_COMPLETE="sta")
+    assert done.stdout.startswith("status:::")
+
+
+def test_the_shipped_words_are_those_of_the_commands():
+    assert SHIPPED.read_text(encoding="utf-8") == text_of(app), "run: python tools/completion_words.py"
+
+
+def test_of_each_parameter_it_is_known_what_completes_it():
+    _, commands = shipped()
+    for command in commands.values():
+        for parameter in command.parameters:
+            known = parameter.name in candidates._BY_PARAMETER or parameter.name in NOT_KNOWN
+            assert known or parameter.choices or not parameter.takes, (command.name, parameter.name)
+
+
+def test_completion_loads_neither_the_parser_nor_what_reads_reports(home):
+    code = (
+        "import sys; from nsw.cli.completion import completions;"
+        "completions(['plan'], ''); completions(['plan', '-s'], ''); completions(['summarize', '--table'], '');"
+        "print(sorted({'typer', 'pydantic', 'pandas', 'numpy', 'pyarrow', 'rich', 'jinja2'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=home)
+    assert done.stdout == "[]\n"
+
+
+def test_many_runs_are_bounded(nsw, recipe, home, monkeypatch):
+    monkeypatch.setattr(candidates, "_MOST_RUNS", 3)
+    assert nsw("run", recipe("{command: 'true'}", "repeats: 5\n"), "-s", "here").code == 0
+    assert [item.value for item in completion.completions(["logs"], "case")] == [
+        f"case.baseline.r{n}" for n in (1, 2, 3)
+    ]

@@ -1,0 +1,14 @@
+"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw/cli/app.py."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from nsw.cli.app import app  # noqa: E402
+from nsw.cli.words import SHIPPED, text_of  # noqa: E402
+
+if __name__ == "__main__":
+    SHIPPED.write_text(text_of(app), encoding="utf-8")
+    sys.stdout.write(f"{SHIPPED}\n")
