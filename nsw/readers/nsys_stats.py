@@ -12,13 +12,15 @@ from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys_stats_collect import Collected
 from nsw.readers.nsys_stats_columns import Marks, decide_marks, have_units, is_clipped
-from nsw.readers.nsys_stats_grids import Grid, find_grids
+from nsw.readers.nsys_stats_grids import find_grids
 from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
 from nsw.readers.pasted_lines import pasted_lines
 from nsw.readers.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nsw.readers.nsys_stats_grid import Grid
 
 _HEADER = re.compile(
     r'^(?:.{0,60}?[\s>:|"])??"?Time ?\(%\)"?[\s,;|]+"?Total Time'

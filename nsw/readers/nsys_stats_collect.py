@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options, Report
     from nsw.readers.nsys_stats_columns import Marks
-    from nsw.readers.nsys_stats_grids import Grid
+    from nsw.readers.nsys_stats_grid import Grid
     from nsw.tables import Row
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.

@@ -14,7 +14,7 @@ from nsw.tables.names import api_name, short_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nsw.readers.nsys_stats_grids import Grid
+    from nsw.readers.nsys_stats_grid import Grid
     from nsw.tables import Row
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.readers.nsys_stats_grids import Grid
+    from nsw.readers.nsys_stats_grid import Grid
     from nsw.readers.quantities import Quantity
 
 _DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
