@@ -1,32 +1,59 @@
-"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running, less who called them.
+"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
 
-A function stands two blanks behind its time, its callers below it behind a bar or more blanks:
+A function stands two blanks behind its time. Flat tables have no more; from the bottom up its callers stand below it,
+from the top down its callees, two characters further in, behind blanks and bars:
 
     Time(%)      Time  Name
      48.87%  3.03999s  loop
      48.87%  3.03999s  | main
+
+What was left out stands below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nsw.readers.nvprof_cpu_tree import CallTree, Damaged
 from nsw.readers.nvprof_summary import TIME
-from nsw.readers.quantities import duration
+from nsw.readers.quantities import duration, number
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
-_ROW = re.compile(rf"\s*\d+(?:\.\d+)?%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*?)\s*\Z")
+_ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*?)\s*\Z")
 _SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
+_TORN = re.compile(r"\s*\d+\.\d+%(?:\s+(?:\d[\d.]*[num]?s?)?\s*)?\Z")  # a row that ends too early
+_CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
+_BRANCHES = re.compile(r"(?:[|] |  )*")
 _BRANCH = ("|", "{{!")
+_REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
+# `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
+_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /\S.*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
+_END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
+_LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
+_BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
+_AGAIN = "copy the report again"
 _UNREAD = {
-    "callees": "CPU samples from the top down are not read: callers' times hold their callees'",
+    "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
     "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
+    "limited": "CPU samples of which some are left out are not read: what is left does not add up to functions",
 }
+
+
+class _Row(NamedTuple):
+    """What a line says, less the indentation."""
+
+    name: str
+    module: str | None
+    has_place: bool
+    time: float  # ns
+    half: float  # of its last digit
+    share: float
 
 
 class CpuTable:
@@ -34,37 +61,150 @@ class CpuTable:
 
     def __init__(self, sink: Sink, stream: Stream, title: str) -> None:
         self._sink = sink
-        self._stream = stream
-        self._is_tree_of_callees = "top down" in title
+        self._origin = stream.origin()
+        self._tree = CallTree() if "top down" in title else None
+        self._is_known = bool(title)
+        self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}  # as they are in the table of functions
+        self._is_summed = False  # rows of one function are several
+        self._limits: list[str] = []
         self._may_begin = True
+        self._is_open = True  # rows may follow
         self._said = False
+        self._began = 0
 
     def take(self, number: int, text: str) -> bool:
-        """Read a row, or the line of titles."""
-        found = _ROW.match(text)
-        if found is None:
-            if self._may_begin and _SHARE.match(text):
-                return self._leave_out("shares", number)
+        """Read a row, the line of titles, or what stands below the table."""
+        if text[:1] == "=":
+            return self._hear(number, text)
+        found = _ROW.match(text) if self._is_open else None
+        if found is not None:
+            self._may_begin = False
+            return self._take_row(number, found)
+        if self._may_begin and _SHARE.match(text):
+            return self._leave_out("shares", number)
+        if self._may_begin:
             self._may_begin = HEADER.match(text) is not None
             return self._may_begin
-        self._may_begin = False
-        if self._is_tree_of_callees:
-            return self._leave_out("callees", number)
+        if not self._is_open:
+            return False
+        if _TORN.match(text) or (self._tree is not None and _CUT.match(text)):
+            self._fault(number)
+            return True
+        return _REMARK.match(text) is not None
+
+    def end(self) -> None:
+        """What is still open ends here: it was cut off."""
+        if self._is_open and self._tree is not None and self._began:
+            self._fault(self._began)
+        self._is_open = False
+
+    def _hear(self, number: int, text: str) -> bool:
+        if _THREAD.match(text):
+            self._is_summed = True
+            if self._tree is not None:
+                self._tree.begin_thread()
+            return True
+        if (ended := _END.match(text)) is not None:
+            self._close(number, int(ended["hertz"]))
+            return True
+        if (limit := _LIMIT.match(text)) is not None:
+            self._limits.append(limit["what"])
+            if self._tree is not None or not self._is_known or (self._is_summed and "threshold" in limit["what"]):
+                self._withdraw(number)
+            elif self._rows and "threshold" in limit["what"]:
+                self._sink.note(f"CPU samples: the functions below the threshold are not printed ({limit['what']})")
+            return True
+        self.end()
+        return False
+
+    def _take_row(self, number: int, found: re.Match[str]) -> bool:
+        self._began = self._began or number
+        if self._said:
+            return True
         if len(found["gap"]) == 1:
             return self._leave_out("flattened", number)
-        if len(found["gap"]) == 2 and not found["name"].startswith(_BRANCH):
-            self._add(found["name"], found["time"])
+        row = _row(found)
+        if row is None:
+            return self._leave_out("flattened", number)
+        if self._tree is None:
+            is_top = len(found["gap"]) == 2 and not found["name"].startswith(_BRANCH)
+            if is_top:
+                self._add(row)
+            elif not self._is_known:
+                self._withdraw(number, "unknown")
+            return True
+        depth = _depth(found)
+        if depth is None or not self._tree.add(depth, row.name, row.module, (row.time, row.half), row.share):
+            self._fault(number)
         return True
+
+    def _add(self, row: _Row) -> None:
+        """A function of a flat table, or from the bottom up: its time is its own."""
+        self._is_summed = self._is_summed or row.has_place
+        key = (row.name, row.module) if self._is_summed else (row.name, row.module, len(self._rows))
+        kept = self._rows.get(key)
+        if kept is None:
+            kept = self._rows[key] = {**self._origin, "name": row.name, "module": row.module, "self_s": 0.0}
+            self._sink.add("functions", kept)
+        kept["self_s"] = kept["cpu_time_s"] = round(kept["self_s"] * 1e9 + row.time, 3) / 1e9
+
+    def _close(self, number: int, hertz: int) -> None:
+        """The table is whole."""
+        if self._tree is not None and self._is_open and not self._said and self._began:
+            try:
+                functions = self._tree.functions(hertz)
+            except Damaged as fault:
+                self._say(f"CPU samples from the top down are not read: {fault}", number, _AGAIN)
+                functions = []
+            for name, module, own, inclusive in functions:
+                row = {**self._origin, "name": name, "module": module, "self_s": own, "cpu_time_s": inclusive}
+                self._rows[(name, module)] = row
+                self._sink.add("functions", row)
+        self._is_open = False
+
+    def _withdraw(self, number: int, why: str = "limited") -> None:
+        """Take back what was read: it is not what the table seemed to say."""
+        taken = {id(row) for row in self._rows.values()}
+        kept = [row for row in self._sink.rows.get("functions", ()) if id(row) not in taken]
+        if kept:
+            self._sink.rows["functions"] = kept
+        else:
+            self._sink.rows.pop("functions", None)
+        self._rows.clear()
+        what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
+        if not self._said:
+            self._say(what, number, "print them again without --cpu-profiling-max-depth and -percentage-threshold")
+
+    def _fault(self, number: int) -> None:
+        if not self._said:
+            self._sink.fault("CPU samples are cut short or damaged", number, _AGAIN)
+        self._said = self._said or self._tree is not None
 
     def _leave_out(self, why: str, number: int) -> bool:
         if not self._said:
-            self._sink.warn(_UNREAD[why], number, "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be")
-        self._said = True
+            self._say(_UNREAD[why], number, _BOTTOM_UP)
         return True
 
-    def _add(self, name: str, printed: str) -> None:
-        time = duration(printed)
-        row: dict[str, Any] = {**self._stream.origin(), "name": name}
-        if time is not None:
-            row["self_s"] = row["cpu_time_s"] = time.value / 1e9
-        self._sink.add("functions", row)
+    def _say(self, what: str, number: int, fix: str) -> None:
+        self._sink.warn(what, number, fix)
+        self._said = True
+
+
+def _row(found: re.Match[str]) -> _Row | None:
+    time, share = duration(found["time"]), number(found["share"])
+    name = _BRANCHES.sub("", found["name"], count=1)
+    placed = _PLACE.match(name)
+    if time is None or share is None or placed is None or not name:
+        return None
+    module = placed["module"]
+    return _Row(
+        placed["name"], module and module.strip(), placed["place"] is not None, time.value, time.pm or 0.0, share.value
+    )
+
+
+def _depth(found: re.Match[str]) -> int | None:
+    """How far in the name stands; None where blanks were lost."""
+    behind = found["gap"][2:] + found["name"]
+    branches = _BRANCHES.match(behind)
+    width = branches.end() if branches is not None else 0
+    return None if behind[width : width + 1].isspace() else width // 2

@@ -31,6 +31,8 @@ from nsw.readers.nvprof_columns import Columns
 from nsw.readers.nvprof_counters import counters
 from nsw.readers.nvprof_directives import openacc_summary, openmp_summary
 from nsw.readers.nvprof_ranges import nvtx_gpu_summary, nvtx_summary
+from nsw.readers.nvprof_samples import HITS, functions
+from nsw.readers.nvprof_unread import say_what_is_left_out
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
@@ -45,31 +47,14 @@ _SIGN = b"CUPTI_ACTIVITY_KIND_"
 _SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock
 _LONGEST_TEXT = 1 << 24
-# What has no table here; the Visual Profiler and `nvprof -i FILE` show it.
-_UNREAD = {
-    "METRIC_INSTANCE": "metric values of single units of the GPU (--aggregate-mode off)",
-    "EVENT_INSTANCE": "event values of single units of the GPU (--aggregate-mode off)",
-    "INSTANTANEOUS_METRIC": "metric values of points in time",
-    "INSTANTANEOUS_EVENT": "event values of points in time (--event-collection-mode continuous)",
-    "PC_SAMPLING": "samples of the program counter",
-    "GLOBAL_ACCESS": "memory accesses of source lines",
-    "SHARED_ACCESS": "shared memory accesses of source lines",
-    "BRANCH": "branches of source lines",
-    "INSTRUCTION_EXECUTION": "instruction counts of source lines",
-    "ENVIRONMENT": "clocks, temperatures and power (--system-profiling on)",
-    "NVLINK": "NVLink connections",
-    "GRAPH_TRACE": "CUDA graphs traced as a whole",
-    "MEMORY": "allocations (--track-memory-allocations on)",
-    "MEMORY2": "allocations (--track-memory-allocations on)",
-    "SYNCHRONIZATION": "waits for streams and events, less their API calls",
-    "PREEMPTION": "preemptions of kernels",
-}
 
 
 def sniff(sample: Sample) -> int:
-    """A database with CUPTI's tables and a StringTable, or a session of the Visual Profiler."""
+    """A database with CUPTI's tables and a StringTable, or samples of the CPU, or a session of the Visual Profiler."""
     if sample.head.startswith(_MAGIC):
         if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
+            return 95
+        if _holds(sample, f"CREATE TABLE {HITS}(") and _holds(sample, "CREATE TABLE profCall("):
             return 95
         return 40 if sample.suffix in {".nvvp", ".nvprof"} else 0
     if _is_session(sample):
@@ -134,12 +119,12 @@ class _Database:
     def read(self) -> None:
         """All that is wanted; a damaged table spoils itself alone."""
         self.report.tool_version = None
-        if "StringTable" not in self._columns:
+        if self.has("StringTable", "_id_", "value"):
+            strings = self.rows("SELECT _id_, value FROM StringTable")
+            self._strings = {i: text for i, text in strings if isinstance(text, str)}
+        elif HITS not in self._columns:
             self.report.error("a database without nvprof's tables")
             return
-        self._strings = {
-            i: text for i, text in self.rows("SELECT _id_, value FROM StringTable") if isinstance(text, str)
-        }
         steps = (
             ("facts", self._facts, True),
             ("gpu_summary", self._gpu_summary, True),
@@ -149,6 +134,7 @@ class _Database:
             ("nvtx_gpu_summary", lambda: self._add("nvtx_gpu_summary", nvtx_gpu_summary(self)), True),
             ("openacc_summary", lambda: self._add("openacc_summary", openacc_summary(self)), True),
             ("openmp_summary", lambda: self._add("openmp_summary", openmp_summary(self)), True),
+            ("functions", lambda: self._add("functions", functions(self)), True),
             ("metrics", lambda: self._add("metrics", counters(self)), True),
             ("gpu_trace", self._gpu_trace, False),
             ("api_trace", self._api_trace, False),
@@ -160,7 +146,7 @@ class _Database:
                 step()
             except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
                 self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
-        self._say_what_is_left_out()
+        say_what_is_left_out(self)
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
         if rows:
@@ -332,16 +318,6 @@ class _Database:
             took = end - start if end >= start else None
             columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
         self.report.tables["api_trace"] = columns.finish()
-
-    def _say_what_is_left_out(self) -> None:
-        found = []
-        for kind, what in _UNREAD.items():
-            table = f"CUPTI_ACTIVITY_KIND_{kind}"
-            if table in self._columns:
-                (count,) = next(self.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608  a name of _UNREAD
-                found += [f"{count} {what}"] if count else []
-        if found:
-            self.report.warn(f"not read: {'; '.join(found)}")
 
 
 _SHARED = (

@@ -90,6 +90,7 @@ _HEADERS = (
     nvprof_trace.HEADER,
     nvprof_metrics.HEADER,
     nvprof_memory.HEADER,
+    nvprof_cpu.HEADER,
 )
 
 
@@ -257,6 +258,8 @@ class _Reading:
     def _check_rows(self, stream: Stream) -> None:
         """A table whose titles are followed by no row was cut off."""
         table = stream.table
+        if isinstance(table, nvprof_cpu.CpuTable):
+            table.end()
         if getattr(table, "rows", 1) == 0:
             self._sink.fault("a table has titles and no rows", getattr(table, "number", 0), "copy the report again")
 

@@ -122,13 +122,13 @@ FORMATS: tuple[Format, ...] = (
         "nvprof-sqlite",
         "nvprof",
         "nsw.readers.nvprof_sqlite",
-        "nvprof -o FILE (.nvvp, .nvprof), CUDA 8 to 12",
-        "nvprof of CUDA 8 to 12 (database versions 8, 9, 11, 12)",
+        "nvprof -o FILE (.nvvp, .nvprof), CUDA 5 to 12",
+        "nvprof of CUDA 5 to 12 (database versions 1 to 14), also of programs that used no GPU (--cpu-profiling on)",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "nvtx_gpu_summary",
-         "openacc_summary", "openmp_summary", "metrics", "facts"),
+         "openacc_summary", "openmp_summary", "functions", "metrics", "facts"),
         "metrics of single units of the GPU, source-level results, samples of the program counter, clocks and power"
         " (what is there is said); XML sessions of the Visual Profiler (explained)",
-        ("readers/test_nvprof_sqlite.py",),
+        ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py"),
     ),
     Format(
         "nvprof-text",
@@ -138,8 +138,9 @@ FORMATS: tuple[Format, ...] = (
         "nvprof of CUDA 6 to 12: summary, --print-gpu-trace, --print-api-trace, --metrics, --events",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
          "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts"),
-        "who called the functions that CPU samples name; trees from the top down",
-        ("readers/test_nvprof_text.py",),
+        "who called the functions that CPU samples name; their tables without times (CUDA 6 and 7), and trees of which"
+        " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
+        ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py"),
     ),
     Format(
         "ncu-text",

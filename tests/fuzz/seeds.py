@@ -46,6 +46,15 @@ NVPROF_METRICS = """==9== NVPROF is profiling process 9, command: ./a
 "Tesla V100 (0)","gemm(float*, int)",2,"dram_utilization","Device Memory Utilization","Low (2)","Mid (5)","Low (3)"
 "Tesla V100 (0)","gemm(float*, int)",2,"gld_throughput","Global Load Throughput","560.66MB/s","561.00MB/s","560.83MB/s"
 """
+NVPROF_CPU = """
+======== CPU profiling result (bottom up):
+Time(%)      Time  Name
+ 83.33%  3.03999s  loop
+ 83.33%  3.03999s  | main
+ 16.67%  607.98ms  matvec(matrix const &) /usr/bin/a (/src/a.c:20 0x2724a)
+
+======== Data collected at 100Hz frequency
+"""
 KINETO = """{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU", "numSms": 80}], "traceEvents": [
 {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50.5, "args": {"External id": 1}},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 20, "dur": 5, "args": {"correlation": 9}},
@@ -198,6 +207,7 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
             "summary.txt": NVPROF_SUMMARY.encode(), "trace.txt": NVPROF_TRACE.encode(), "old.txt": NVPROF_OLD.encode(),
             "events.txt": NVPROF_EVENTS.encode(), "metrics.csv": NVPROF_METRICS.encode(),
             "summary.csv": NVPROF_CSV.encode(), "trace.csv": NVPROF_TRACE_CSV.encode(),
+            "cpu.txt": NVPROF_CPU.encode(),
         },
         "ncu-csv": {
             name: _fixture(name)[:_MOST]

@@ -732,11 +732,11 @@ def test_cpu_samples_are_functions_and_their_callers_none(load):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda t: t.replace("bottom up", "top down"), "top down"),
+        (lambda t: t.replace("bottom up", "top down"), "damaged"),
         (lambda t: "\n".join(re.sub(r"  +", " ", line) for line in t.splitlines()), "indentation"),
         (lambda t: re.sub(r"\A(.*\n).*\n(?s:.*)", r"\g<1>84.25% matvec(matrix)\n84.25% main\n", t), "shares"),
     ],
-    ids=["top down", "flattened", "shares"],
+    ids=["of another order", "flattened", "shares"],
 )
 def test_cpu_samples_that_cannot_be_told_from_their_callers_are_left_out(load, how, said):
     report = load(how(CPU))
