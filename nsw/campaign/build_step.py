@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import run_folder
-from nsw.campaign.last_words import last_words
+from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import BuildRow, State
 from nsw.campaign.submissions import NO_ID
 from nsw.campaign.witness import Status, parse_status
@@ -155,9 +155,10 @@ class Builds:
         if self._is_done(build):
             return
         status = self._status(build, attempt)
-        said = last_words(self._output(build).encode())
         how = (status.reason if status else None) or "it was ended before it was done"
-        self._ledger.update_builds([build.id], state=State.FAILED, reason=f"{how}: {said}" if said else how)
+        login_shell = self._ledger.has_login_shell()
+        reason = reason_with(how, self._output(build).encode(), login_shell=login_shell)
+        self._ledger.update_builds([build.id], state=State.FAILED, reason=reason)
         raise CampaignError(self._failure(build), hint=self._hint(build))
 
     # --- what is known of a build -----------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import collect, read_tail, run_folder
-from nsw.campaign.last_words import last_words
+from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import Reading, State
 from nsw.campaign.witness import Verdict, judge, parse_status
 from nsw.schedulers.model import Answer, Phase
@@ -93,8 +94,13 @@ class Ending:
 
     def _with_last_words(self, verdict: Verdict, stderr: bytes | None) -> Verdict:
         """What the program said last belongs to why it failed."""
-        words = last_words(stderr) if verdict.state is State.FAILED else None
-        return replace(verdict, reason=f"{verdict.reason}: {words}") if words else verdict
+        if verdict.state is not State.FAILED:
+            return verdict
+        return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._login_shell))
+
+    @cached_property
+    def _login_shell(self) -> bool:
+        return self._ledger.has_login_shell()
 
     def _write(self, ids: list[str], verdict: Verdict, status: Status | None, *, build: bool, **more: object) -> None:
         update = self._ledger.update_builds if build else self._ledger.update_runs

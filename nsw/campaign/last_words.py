@@ -43,5 +43,41 @@ def last_words(stderr: bytes | None) -> str | None:
     return None
 
 
+# how bash begins what it says of a line of a script
+_BASH_AT: Final = re.compile(r"^.*?: (?:eval: )?line \d+: ")
+_NOT_FOUND: Final = re.compile(r"(?:^|\s)(module|ml|conda|mamba|micromamba|spack|source): command not found")
+_INIT: Final = re.compile(r"'?(conda|mamba|micromamba) init'?|\b(shell has not been properly configured)")
+SET_UP: Final = "set-up failed: "  # how the reason of a run begins that set-up kept from beginning
+
+
+def reason_with(reason: str | None, stderr: bytes | None, *, login_shell: bool) -> str | None:
+    """The reason of a failed run or build with what it said last, and with what to do where its set-up shows that.
+
+    Args:
+        reason: What is known of the failure without it.
+        stderr: The end of what it said.
+        login_shell: Whether jobs of the site start in a login shell.
+    """
+    words = last_words(stderr)
+    if words is None or reason is None:
+        return reason or words
+    if not reason.startswith(SET_UP):
+        return f"{reason}: {words}"
+    words = _BASH_AT.sub("", words)
+    hint = _to_do(words, login_shell=login_shell)
+    return f"{reason}: {words}" + (f" ({hint})" if hint else "")
+
+
+def _to_do(words: str, *, login_shell: bool) -> str | None:
+    """What helps where the shell of a job does not know what that of a login knows."""
+    missing = _NOT_FOUND.search(words)
+    if missing is None and not _INIT.search(words):
+        return None
+    what = missing[1] if missing else "conda"
+    if not login_shell:
+        return f"jobs may know {what} in a login shell only: `login_shell: true` at the site"
+    return f"a login shell does not know {what} either: let `app: setup:` begin with the line that sources it"
+
+
 def _short(line: str) -> str:
     return line if len(line) <= _MOST else line[: _MOST - 3] + "..."

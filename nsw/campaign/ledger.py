@@ -116,6 +116,10 @@ class Ledger:
         """Write that down."""
         self.set_meta("calls", json.dumps(calls))
 
+    def has_login_shell(self) -> bool:
+        """Whether jobs of the campaign's site start in a login shell."""
+        return bool(json.loads(self.meta("site_data") or "{}").get("login_shell"))
+
     # --- runs -------------------------------------------------------------------------------------------
 
     def add_plan(self, plan: Plan) -> None:

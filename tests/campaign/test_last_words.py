@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.campaign.last_words import last_words
+from nsw.campaign.last_words import last_words, reason_with
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"
@@ -71,3 +71,26 @@ def test_nothing_said_is_none():
 
 def test_a_long_line_is_cut():
     assert len(last_words(b"Error: " + b"x" * 500) or "") == 200
+
+
+FOR = "(jobs may know {} in a login shell only: `login_shell: true` at the site)"
+LMOD = """Lmod has detected the following error: The following module(s) are unknown: "cuda/99"
+
+Please check the spelling or version number. Also try "module spider ..."
+"""
+
+
+@pytest.mark.parametrize(("stderr", "words"), [
+    ("/s/a b/x.sh: line 12: module: command not found\n", "module: command not found " + FOR.format("module")),
+    ("\nError: Run 'conda init' before 'conda activate'\n", "Error: Run 'conda init' before 'conda activate' " + FOR.format("conda")),
+    (LMOD, LMOD.splitlines()[0]),
+    ("x.sh: line 3: /v/bin/activate: No such file or directory\n", "/v/bin/activate: No such file or directory"),
+])  # fmt: skip
+def test_a_set_up_that_failed_says_why_and_what_to_do(stderr, words):
+    assert reason_with("set-up failed: x", stderr.encode(), login_shell=False) == f"set-up failed: x: {words}"
+    assert reason_with("set-up failed: x", b"", login_shell=False) == "set-up failed: x"
+
+
+def test_a_program_that_does_not_find_a_command_gets_no_advice_on_set_up():
+    said = reason_with("exit status 127", b"p.sh: line 1: module: command not found\n", login_shell=False)
+    assert said == "exit status 127: p.sh: line 1: module: command not found"

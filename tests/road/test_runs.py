@@ -52,7 +52,21 @@ def test_a_program_that_is_not_there_is_said_so(road):
 def test_a_set_up_line_that_fails_fails_the_runs_with_the_line(road):
     done = road.run(HEAD + "app: {command: 'true', setup: ['export A=1', 'source /no/such/file', 'export B=2']}\n")
     assert done.returncode == 1
-    assert next(iter(road.runs().values()))["reason"] == "set-up failed: source /no/such/file"
+    reason = "set-up failed: source /no/such/file: /no/such/file: No such file or directory"
+    assert next(iter(road.runs().values()))["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("login", "hint"), [("false", "`login_shell: true` at the site"), ("true", "let `app: setup:` begin")]
+)
+def test_a_module_that_the_job_s_shell_does_not_know_is_said_with_what_to_do(road, login, hint):
+    site = f"  far: {{scheduler: local, modules: [cuda/12.4], login_shell: {login}, gpus: {{per_node: 0}}}}\n"
+    (road.home / "sites.yaml").write_text("nsw: 1\nsites:\n" + site)
+    assert road.run(HEAD + "app: {command: 'true', setup: [echo never]}\n", site="far").returncode == 1
+    (run,) = road.runs().values()
+    assert run["reason"].startswith("set-up failed: module load cuda/12.4: module: command not found (")
+    assert hint in run["reason"]
+    assert "module: command not found" in road.nsw("logs", run["id"]).stdout
 
 
 def test_set_up_and_environment_reach_the_program(road):

@@ -284,6 +284,19 @@ def test_set_up_lines_reach_the_program_one_by_one(scripts):
     assert scripts.output() == f"one two\none two\n{scripts.home()}\n"
 
 
+def test_what_the_step_that_fails_says_is_kept_with_the_run_and_all_goes_to_the_log(scripts):
+    setup = ("echo an error, not this one >&2", "declare -x KEPT=1; echo why >&2; false", "echo never >&2")
+    done = scripts.run(scripts.render(make_plan(make_run(["true"]), setup=setup)))
+    assert (scripts.home() / "stderr").read_text() == "why\n"
+    assert done.stderr == "an error, not this one\nwhy\n"
+
+
+def test_set_up_that_goes_well_leaves_no_file_behind(scripts, tmp_path):
+    for line in ("echo said >&2", "false"):
+        scripts.run(scripts.render(make_plan(make_run(["true"]), setup=(line,))), TMPDIR=str(tmp_path))
+    assert [p.name for p in tmp_path.iterdir()] == ["w"]
+
+
 def test_modules_are_loaded_before_the_set_up_and_one_that_is_missing_fails_the_runs(scripts):
     script = scripts.render(make_plan(make_run(["true"]), modules=("cuda 12; touch pwned",)))
     scripts.run(script)
