@@ -14,6 +14,7 @@ from nsw.schedulers.slurm_words import (
     HELD,
     NOT_SENT,
     REFUSALS,
+    SAID,
     STATES,
     TRANSIENT,
     UNUSABLE,
@@ -306,7 +307,7 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
     phase, ended = STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
     if phase is Phase.ENDED:
-        more = why.sentence if why and reason not in {"NonZeroExitCode", "None", ""} else ""
+        more = why.sentence if why and reason != SAID.get(word) else ""
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)

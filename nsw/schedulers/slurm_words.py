@@ -50,6 +50,11 @@ STATES: dict[str, tuple[Phase, str | None]] = {
 }
 
 
+# what squeue gives as the reason of an end and its state has said already
+SAID = {"TIMEOUT": "TimeLimit", "OUT_OF_MEMORY": "OutOfMemory", "NODE_FAIL": "NodeFail", "PREEMPTED": "Preempted",
+        "DEADLINE": "DeadLine", "FAILED": "NonZeroExitCode"}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a job waits: a sentence, and of one that will wait for ever what to do.

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -201,17 +202,27 @@ def _run(argv: list[str]) -> None:
         code = run_task(job, index)
         with locked():
             if json.loads(file.read_text())["state"] == "RUNNING":
-                state = "COMPLETED" if code == 0 else "FAILED"
-                write(file, {"state": state, "reason": "None" if code == 0 else "NonZeroExitCode", "exit": f"{code}:0"})
+                state = "TIMEOUT" if code is None else "COMPLETED" if code == 0 else "FAILED"
+                reason = "TimeLimit" if code is None else "None" if code == 0 else "NonZeroExitCode"
+                code = code or 0
+                write(file, {"state": state, "reason": reason, "exit": f"{code}:0"})
 
 
-def run_task(job: dict[str, Any], index: int) -> int:
+def run_task(job: dict[str, Any], index: int) -> int | None:
+    """Its exit status; None when its time was over: then the file `expired` stands in the job's folder."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {"SLURM_JOB_ID": str(job["id"])}
     if index >= 0:
         env |= {"SLURM_ARRAY_TASK_ID": str(index), "SLURM_ARRAY_JOB_ID": str(job["id"])}
     output = job["output"].replace("%a", str(index)).replace("%j", str(job["id"])).replace("%x", job["name"])
     with Path(output.replace("%%", "%")).open("a") as log:
-        return subprocess.run(["bash", *job["words"]], env=env, stdout=log, stderr=log, check=False).returncode
+        task = subprocess.Popen(["bash", *job["words"]], env=env, stdout=log, stderr=log, start_new_session=True)
+        while task.poll() is None:
+            if (ROOT / "jobs" / str(job["id"]) / "expired").exists():
+                os.killpg(task.pid, signal.SIGKILL)
+                task.wait()
+                return None
+            time.sleep(0.02)
+        return task.returncode
 
 
 # --- asking ---------------------------------------------------------------------------------------------

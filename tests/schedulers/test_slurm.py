@@ -334,6 +334,21 @@ def test_every_state_of_slurm_is_known(state):
     assert answer.phase is not Phase.ENDED or answer.clean or answer.reason
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "said"),
+    [
+        ("TIMEOUT", "TimeLimit", "the job was over its time limit"),
+        ("NODE_FAIL", "NodeFail", "a node of the job failed"),
+        ("OUT_OF_MEMORY", "OutOfMemory", "the job ran out of memory"),
+        ("FAILED", "NonZeroExitCode", "the job failed"),
+        ("FAILED", "RaisedSignal:9", "the job failed: a signal ended it"),
+        ("CANCELLED", "None", "the job was cancelled"),
+    ],
+)
+def test_why_a_job_ended_is_said_once(state, reason, said):
+    assert slurm.answer(state, reason).reason == said
+
+
 def test_a_job_that_runs_on_a_sibling_cluster_has_not_ended():
     assert slurm.answer("REVOKED", "None").phase is Phase.UNKNOWN
 

@@ -32,6 +32,7 @@ FAKES = Path(__file__).parents[1] / "fakes" / "bin"
 USER = "nswtest"
 PORTS = {"accounted": 27110, "bare": 27120}
 DEADLINE_S = 60
+_QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def missing() -> str | None:
@@ -99,6 +100,19 @@ class Fake(_Place):
         file = self.state / "jobs" / str(job) / f"{index}.json"
         file.write_text(json.dumps({"state": state, "reason": reason, "exit": code}))
 
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start something in the work folder, with the fakes first on its PATH."""
+        return subprocess.Popen(words, text=True, cwd=self.work, **_QUIET)
+
+    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            (sys.executable, "-m", "nsw", *words), capture_output=True, text=True, check=False, cwd=self.work
+        )
+
+    def expire(self, job: int) -> None:
+        """The time of a running job is over."""
+        (self.state / "jobs" / str(job) / "expired").touch()
+
     def execute(self, job: int, index: int = -1, *, restart: int = 0) -> None:
         """Run a task of a held job here and now, to its end."""
         known = json.loads((self.state / "jobs" / str(job) / "job.json").read_text())
@@ -142,11 +156,15 @@ class Real(_Place):
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(self.argv(words), env=self.env, text=True, cwd=self.work, **quiet)
+        return subprocess.Popen(self.argv(words), env=self.env, text=True, cwd=self.work, **_QUIET)
 
     def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "nsw", *words)
+
+    def expire(self, job: int) -> None:
+        """The time of a running job is over; slurmctld looks every half minute."""
+        words = ["scontrol", "update", f"JobId={job}", "EndTime=now"]
+        subprocess.run([*_SUDO, "env", f"SLURM_CONF={self.conf}", *words], check=True)
 
     @contextmanager
     def in_folder(self) -> Iterator[Real]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.campaign.ledger import Ledger
 from nsw.errors import RefusedError
 from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
 
 from .places import all_ended, polled, script, submit
+from .test_campaign import campaign, nsw_words, ran, recipe, wait_until
 
 if TYPE_CHECKING:
     from .places import Fake, Real
@@ -118,3 +120,21 @@ def test_many_polls_cost_one_squeue_each_and_no_sacct_while_squeue_knows_all(pla
     assert set(answers) == {s.name for s in several}
     assert scheduler.calls()["squeue"] - before == 1
     assert "sacct" not in scheduler.calls()
+
+
+def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_not_done(place):
+    waits = f"[ {{{{ n }}}} != 2 ] || [ -e {place.work}/go ] || sleep 300"
+    process = place.start(*nsw_words("run", *recipe(place, 3, body=waits, packed=3)))
+    wait_until(lambda: ran(place) == [1, 2])
+    with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
+        (native,) = ledger.native_ids().values()
+    place.expire(int(native))
+    assert process.wait(timeout=120) == 1
+    with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
+        told = [(str(run.state), (run.reason or "").replace("of 1m", "of 2m")) for run in ledger.runs()]
+    over = "the job was over its time limit of 2m"
+    assert told == [("done", ""), ("failed", f"{over} in the middle of this run"),
+                    ("failed", f"{over} before this run began")]  # fmt: skip
+    (place.work / "go").touch()
+    assert place.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
+    assert ran(place) == [1, 2, 2, 3]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .places import Real
+    from .places import Fake, Real
 
 pytestmark = pytest.mark.slurm
 
@@ -26,7 +26,7 @@ sites:
   mycluster:
     scheduler: slurm
     python: /usr/bin/python3
-    limits: {max_in_flight: 16, max_array: MOST}
+    limits: {max_in_flight: 16, max_array: MOST, runs_per_job: PACKED}
 """
 RECIPE = """
 nsw: 1
@@ -46,26 +46,28 @@ def cluster(request) -> Iterator[Real]:
         yield place
 
 
-def recipe(place: Real, count: int, body: str = "true", most: int = 1000, extra: str = "") -> tuple[str, ...]:
+def recipe(
+    place: Fake | Real, count: int, body: str = "true", most: int = 1000, extra: str = "", packed: int = 1
+) -> tuple[str, ...]:
     """Files for a campaign of `count` runs; the words that choose them."""
     text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
     (place.work / "recipe.yaml").write_text(text + extra)
-    (place.work / "sites.yaml").write_text(SITES.replace("MOST", str(most)))
+    (place.work / "sites.yaml").write_text(SITES.replace("MOST", str(most)).replace("PACKED", str(packed)))
     return ("recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
 
 
-def ran(place: Real) -> list[int]:
+def ran(place: Fake | Real) -> list[int]:
     """Which programs ran, each as often as it did."""
     file = place.work / "ran"
     return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
 
 
-def campaign(place: Real) -> Path:
+def campaign(place: Fake | Real) -> Path:
     (found,) = (place.work / "campaigns").iterdir()
     return found
 
 
-def states(place: Real) -> dict[str, int]:
+def states(place: Fake | Real) -> dict[str, int]:
     with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
         return ledger.counts()
 
