@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nsw.readers.nvprof_cpu_tree import CallTree, Damaged
+from nsw.readers.nvprof_cpu_tree import HALF_A_SHARE, CallTree, Damaged
 from nsw.readers.nvprof_summary import TIME
 from nsw.readers.quantities import duration, number
 
@@ -31,16 +31,18 @@ _BRANCHES = re.compile(r"(?:[|] |  )*")
 _BRANCH = ("|", "{{!")
 _REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
 # `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
-_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /\S.*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
 _THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
 _END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
 _LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
 _BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
+_WHOLE = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
 _AGAIN = "copy the report again"
 _UNREAD = {
     "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
     "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
+    "doubled": "CPU samples of more than all of the time are not read: callers stand among the functions",
     "limited": "CPU samples of which some are left out are not read: what is left does not add up to functions",
 }
 
@@ -71,6 +73,8 @@ class CpuTable:
         self._is_open = True  # rows may follow
         self._said = False
         self._began = 0
+        self._shares, self._tops = 0.0, 0  # of the functions of the first thread
+        self._is_later_thread = False
 
     def take(self, number: int, text: str) -> bool:
         """Read a row, the line of titles, or what stands below the table."""
@@ -93,13 +97,31 @@ class CpuTable:
         return _REMARK.match(text) is not None
 
     def end(self) -> None:
-        """What is still open ends here: it was cut off."""
-        if self._is_open and self._tree is not None and self._began:
+        """Nothing more of this table follows: what is still open was cut off."""
+        if self._tree is None:
+            self._check_shares()
+        elif self._is_open and self._began:
             self._fault(self._began)
         self._is_open = False
 
+    def _check_shares(self) -> None:
+        """Functions are all of the time: a caller that lost its branch is one too many, a lost line one too few."""
+        off, most = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
+        if not self._tops or self._said or (self._limits and off < most):
+            return
+        self._tops = 0  # said once
+        if off > most:
+            self._withdraw(self._began, "doubled")
+        elif off < -most:
+            self._sink.warn(
+                f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time",
+                self._began,
+                _AGAIN,
+            )
+
     def _hear(self, number: int, text: str) -> bool:
         if _THREAD.match(text):
+            self._is_later_thread = self._tops > 0
             self._is_summed = True
             if self._tree is not None:
                 self._tree.begin_thread()
@@ -140,6 +162,9 @@ class CpuTable:
 
     def _add(self, row: _Row) -> None:
         """A function of a flat table, or from the bottom up: its time is its own."""
+        if not self._is_later_thread:
+            self._shares += row.share
+            self._tops += 1
         self._is_summed = self._is_summed or row.has_place
         key = (row.name, row.module) if self._is_summed else (row.name, row.module, len(self._rows))
         kept = self._rows.get(key)
@@ -173,7 +198,7 @@ class CpuTable:
         self._rows.clear()
         what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
         if not self._said:
-            self._say(what, number, "print them again without --cpu-profiling-max-depth and -percentage-threshold")
+            self._say(what, number, _WHOLE if why == "limited" else _AGAIN)
 
     def _fault(self, number: int) -> None:
         if not self._said:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 _Key: TypeAlias = "tuple[str, str | None]"  # the function and its module
 Function: TypeAlias = "tuple[str, str | None, float | None, float]"  # its own seconds, and with its callees
-_HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits
+HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits
 _DEEPEST: Final = 4096
 
 
@@ -88,7 +88,7 @@ class CallTree:
         self._leave(0)
         if self._fault:
             raise Damaged(self._fault)
-        if abs(self._share - 100.0) > (self._roots + 1) * _HALF_A_SHARE:
+        if abs(self._share - 100.0) > (self._roots + 1) * HALF_A_SHARE:
             raise Damaged(f"its outermost functions make {self._share:.2f} % of the time, lines are missing")
         sample = 1e9 / max(hertz, 1)
         found: list[Function] = []

@@ -38,6 +38,8 @@ Time(%)      Time  Name
  62.59%  2.51783s  inner
  17.71%  712.22ms  ???
  10.97%  441.37ms  outer(matrix const &)
+  8.48%  341.06ms  rec
+  0.25%   10.03ms  main
 
 ======== Data collected at 100Hz frequency
 """
@@ -46,10 +48,10 @@ SEPARATED = """\
 ======== CPU profiling result (flat):
 Time(%)      Time  Name
 ======== Thread 140415071577216
- 57.75%  1.90593s  inner
- 10.03%  331.03ms  outer
+  85.20%  1.90593s  inner
+ 14.80%  331.03ms  outer
 ======== Thread 140415059621568
- 18.54%   611.9ms  inner
+ 27.35%   611.9ms  inner
 
 ======== Data collected at 100Hz frequency
 """
@@ -57,7 +59,7 @@ INSTRUCTIONS = """\
 
 ======== CPU profiling result (bottom up):
 Time(%)      Time  Name
- 66.44%  976.69ms  inner(int) /usr/bin/app (/home/u/cpu.c:19 0x42)
+ 93.15%  976.69ms  inner(int) /usr/bin/app (/home/u/cpu.c:19 0x42)
  55.48%  815.59ms  | outer /usr/bin/app (/home/u/cpu.c:18 0x22)
                 |  [CCFF] (Loop not vectorized) Loop not vectorized
  10.96%   161.1ms  | rec /usr/bin/app (/home/u/cpu.c:10 0x5c)
@@ -135,7 +137,7 @@ def test_a_tree_of_which_something_was_left_out_is_not_read(load, limit):
 
 def test_a_threshold_leaves_whole_functions_out_of_a_flat_table_and_is_told(load):
     report = load(FLAT + "======== Percentage threshold: 10%\n")
-    assert len(functions(report)) == 3
+    assert len(functions(report)) == 5
     assert "threshold" in said(report)
     parts = load(SEPARATED + "======== Percentage threshold: 10%\n")
     assert "functions" not in parts.tables
@@ -162,6 +164,15 @@ def test_a_tree_that_lost_something_is_not_read(load, damage, why):
     report = load(damage(TOP_DOWN))
     assert "functions" not in report.tables
     assert why in said(report)
+
+
+def test_functions_that_are_not_all_of_the_time_are_told(load):
+    cut = load(FLAT.replace(" 10.97%  441.37ms  outer(matrix const &)\n", ""))
+    assert len(functions(cut)) == 4
+    assert "lines are missing, the functions make 89.03 %" in said(cut)
+    doubled = load(INSTRUCTIONS.replace("  | outer", "  outer"))
+    assert "functions" not in doubled.tables
+    assert "callers stand among" in said(doubled)
 
 
 def test_without_its_title_only_a_flat_table_is_read(load):
