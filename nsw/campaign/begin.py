@@ -14,6 +14,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.build_step import builds
 from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.origins import ORIGINS, origins
 from nsw.errors import CampaignError
 from nsw.recipe.units import parse_canary
 
@@ -28,13 +29,14 @@ class Ingredients:
     """What a campaign is made of beside its plan.
 
     `recipe` is the resolved recipe as data, `site` the site as data; `render` gives the script of a job for a
-    campaign's id and scratch folder.
+    campaign's id and scratch folder; `origin` is the recipe's file.
     """
 
     recipe: dict[str, Any]
     site: dict[str, Any]
     scratch: str | None
     render: Callable[[Job, str, str], str]
+    origin: Path | None = None
 
 
 def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
@@ -58,6 +60,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     }  # fmt: skip
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
     facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""
+    facts[ORIGINS] = origins(plan.files, made_of.origin)
     facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
     if plan.note:
         facts["note"] = plan.note

@@ -36,7 +36,7 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         before: The lock of the recipe that is run again: with the same files they came from where it says.
     """
     files = list(files)
-    known = dict(item for source, name in files for item in _hashes(Path(source), name))
+    known = {called: hash_of(file) for source, name in files for file, called in files_in(Path(source), name)}
     if before is not None and before.files == known:
         git = before.git
     else:
@@ -51,15 +51,17 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
     )
 
 
-def _hashes(source: Path, name: str) -> Iterator[tuple[str, str]]:
+def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The files of what an application names, each with its name beside the program; of a folder all below it."""
     if source.is_dir():
         for file in sorted(p for p in source.rglob("*") if p.is_file()):
-            yield f"{name}/{file.relative_to(source).as_posix()}", _hash(file)
+            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
     elif source.is_file():
-        yield name, _hash(source)
+        yield source, name
 
 
-def _hash(file: Path) -> str:
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file's content."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -70,7 +70,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     folder = begin(
         folders.root(root),
         made,
-        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), _scratch(place), render),
+        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), _scratch(place), render, loaded.path),
     )
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(asked)
@@ -118,6 +118,8 @@ def resume(campaign: str | None, root: Path | None) -> int:
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         Canary(ledger).waive()
+        if any(ledger.counts().get(state) for state in (State.PLANNED, State.INTENT)):
+            _tell_of_changes(ledger)
     return _carry_out(folder)
 
 
@@ -135,10 +137,20 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
         if not chosen.runs:
             print("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
             return Exit.GOOD
+        _tell_of_changes(ledger)
         with ledger.transaction():
             ledger.release(chosen.runs)
             held = canary.tried_again(chosen.runs)
     return _carry_out(folder, only=chosen.runs if runs else None, canary=held or not runs)
+
+
+def _tell_of_changes(ledger: Ledger) -> None:
+    """Say when the program or the recipe is another by now: the campaign goes on with what it began with."""
+    from nsw.campaign.origins import warning
+    from nsw.present.terminal import console
+
+    if told := warning(ledger):
+        console(sys.stderr).print(f"warning: {told}", style="yellow", soft_wrap=True)
 
 
 def cancel(campaign: str | None, root: Path | None) -> int:

@@ -1,0 +1,76 @@
+"""Where the files of a campaign came from, and which of them have changed there since it began.
+
+A campaign runs the copies that it made. Who mends the program and retries must hear that the old one is run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.campaign.lock import files_in, hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nsw.campaign.ledger import Ledger
+
+ORIGINS = "origins"  # meta: [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
+_SHOWN = 3  # names in a message
+_MADE = frozenset({"__pycache__", ".git"})  # what comes into being by itself
+
+
+def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> str:
+    """What is written down when a campaign begins: its recipe, and the files of its application, with their hashes.
+
+    Args:
+        files: The application's files: where they are, their name beside the program.
+        recipe: The recipe's file, if there is one.
+    """
+    sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
+    return json.dumps([[str(source.absolute()), _hashes(source)] for source in sources])
+
+
+def changed(ledger: Ledger) -> list[str]:
+    """The files that are not as they were; what is no longer there, or cannot be read, cannot mislead anyone."""
+    found: list[str] = []
+    for source, before in json.loads(ledger.meta(ORIGINS) or "[]"):
+        try:
+            now = dict(_hashes(Path(source)))
+        except OSError:
+            continue
+        if now:
+            found += (_shown(Path(source) / name) for name in _differing(dict(before), now))
+    return found
+
+
+def warning(ledger: Ledger) -> str | None:
+    """What a person must know before the campaign goes on; None where nothing has changed."""
+    names = changed(ledger)
+    if not names:
+        return None
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(float(ledger.meta("created") or 0)))
+    more = len(names) - _SHOWN
+    which = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    one = len(names) == 1
+    return (
+        f"{which} {'has' if one else 'have'} changed since this campaign began:"
+        f" {'its copy' if one else 'their copies'} of {began} {'is' if one else 'are'} used here;"
+        f" a new `nsw run` uses the new one{'' if one else 's'}"
+    )
+
+
+def _hashes(source: Path) -> list[tuple[str, str]]:
+    """Every file of it with its hash; the name of a file that is no folder is empty."""
+    return [(name, hash_of(file)) for file, name in files_in(source, "") if not _MADE.intersection(file.parts)]
+
+
+def _differing(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    return (name for name in sorted({*before, *now}) if before.get(name) != now.get(name))
+
+
+def _shown(path: Path) -> str:
+    """The path as a person in the present folder would name it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
