@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nsw.readers.model import Sample
+from nsw.readers.notebook_lines import LARGEST, notebook_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +19,14 @@ LONGEST: Final = 1 << 17  # characters read at a time; a line of more than twice
 def line_blocks(path: Path) -> Iterator[LineBlock]:
     r"""Lines joined by `\n`, less the last line end, and the number of the first, from 1.
 
-    A piece of a line that is too long is a block of its own; the pieces have one number.
+    A piece of a line that is too long is a block of its own; the pieces have one number. Of a notebook, what it shows.
     """
     number, rest = 1, ""
-    with path.open(encoding=Sample(path).encoding, errors="replace", newline="\n") as file:
+    sample = Sample(path)
+    with path.open(encoding=sample.encoding, errors="replace", newline="\n") as file:
+        if sample.is_notebook and sample.size <= LARGEST:
+            yield from notebook_lines(file)
+            return
         while piece := file.read(LONGEST):
             rest += piece
             cut = rest.rfind("\n")

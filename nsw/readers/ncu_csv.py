@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.model import Report
+from nsw.readers.model import Report, Sample
 from nsw.readers.ncu_csv_page import page_of
 from nsw.readers.ncu_csv_rows import LeftOut
 from nsw.readers.ncu_csv_scan import Scan
@@ -12,12 +12,13 @@ from nsw.readers.ncu_csv_source import SourceRows
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import tool_version
-from nsw.readers.ranked_lines import by_rank, text_lines
+from nsw.readers.pasted_lines import pasted_lines
+from nsw.readers.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.model import Options, Sample
+    from nsw.readers.model import Options
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
 _HEADERS: Final = (
@@ -38,7 +39,7 @@ def sniff(sample: Sample) -> int:
 
 def read(path: Path, options: Options) -> Report:
     """Launches, metrics, rules and facts; each CSV of the file is a block."""
-    if path.stat().st_size >= LARGE:
+    if path.stat().st_size >= LARGE and not Sample(path).is_notebook:
         from nsw.readers import ncu_csv_arrow
 
         if (report := ncu_csv_arrow.read(path, options)) is not None:
@@ -51,7 +52,7 @@ def read_exactly(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="ncu", format="ncu-csv")
     results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
     blocks = 0
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in by_rank(pasted_lines(path)):
         scan = Scan(report, results, messages, left, rank, blocks, source)
         scan.run(lines)
         blocks = scan.blocks

@@ -14,7 +14,8 @@ from nsw.readers.ncu_session import session_fact, tool_version
 from nsw.readers.ncu_text_header import Header, header_of, is_device_line, process_of
 from nsw.readers.ncu_text_table import Columns, columns_of
 from nsw.readers.ncu_values import Parser, decide_marks, is_misplaced
-from nsw.readers.ranked_lines import by_rank, text_lines
+from nsw.readers.pasted_lines import pasted_lines, without_lead
+from nsw.readers.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,7 @@ def read(path: Path, options: Options) -> Report:
     """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
     report = Report(str(path), tool="ncu", format="ncu-text")
     results, messages, left = Results(), Messages(), LeftOut()
-    for rank, lines in by_rank(text_lines(path)):
+    for rank, lines in by_rank(pasted_lines(path)):
         scan = _Scan(results, messages, rank)
         scan.run(lines)
         if scan.end():
@@ -67,6 +68,8 @@ def read(path: Path, options: Options) -> Report:
                 fix="print again with LC_ALL=C",
             )
         left.damaged += scan.damaged
+        if bare := scan.without_figures():
+            report.error(f"{_launches(len(bare))} no figure that could be read", line=bare[0], fix=_AGAIN)
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill(report, options)
@@ -74,6 +77,10 @@ def read(path: Path, options: Options) -> Report:
     report.tool_version = tool_version(results.facts)
     messages.tell(report, empty=results.empty)
     return report
+
+
+def _launches(count: int) -> str:
+    return "a launch has" if count == 1 else f"{count} launches have"
 
 
 @dataclass(slots=True)
@@ -101,9 +108,11 @@ class _Scan:
     sections: set[str] = field(default_factory=set)  # of this launch so far
     tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
+    begun: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
 
     def run(self, lines: Iterable[Line]) -> None:
-        for number, line in lines:
+        for number, told in lines:
+            line = without_lead(told)
             if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
                 self.messages.see(line, number)
             if line.strip():
@@ -117,7 +126,7 @@ class _Scan:
         if (found := process_of(line)) is not None:
             self.process, self.device, self.owner, self.sections = found, {}, None, set()
         elif (header := header_of(line, self.before)) is not None:
-            self.begin(header)
+            self.begin(header, number)
         elif (device := is_device_line(line)) is not None:
             self.device = device
         elif (section := _SECTION.fullmatch(line)) is not None:
@@ -141,7 +150,7 @@ class _Scan:
         self.sections.add(section)
         self.section, self.label = section, None
 
-    def begin(self, header: Header) -> None:
+    def begin(self, header: Header, number: int) -> None:
         self.section = self.label = self.advice = None
         self.sections, self.tables = set(), set()
         self.is_summary = header.invocations is not None
@@ -150,8 +159,9 @@ class _Scan:
             about["invocations"] = header.invocations
             self.owner = self.results.summary(len(self.results.summaries), **about)
         else:
-            number = len(self.results.launches) + self.results.lost
-            self.owner = self.results.launch(number, launch_id=number, **about)
+            key = len(self.results.launches) + self.results.lost
+            self.owner = self.results.launch(key, launch_id=key, **about)
+        self.begun.append((self.owner, number))
 
     def in_table(self, line: str, number: int) -> bool:
         """Whether the line belongs to the table that is open; a blank or foreign line ends it."""
@@ -250,6 +260,11 @@ class _Scan:
             return False
         self.advice["message"] = f"{self.advice['message']} {text}".strip()
         return True
+
+    def without_figures(self) -> list[int]:
+        """The lines of launches of which nothing was read: ncu prints none without a figure."""
+        told = {id(owner) for owner, _, _ in self.waiting}
+        return [number for owner, number in self.begun if id(owner) not in told]
 
     def end(self) -> bool:
         """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""

@@ -23,7 +23,7 @@ Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
 _ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
-_TAG = re.compile(r"</?(?:pre|br|code|span|div|samp|kbd)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:pre|br|code|span|div|samp|kbd|body|html)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
 _PREFIX = re.compile(
     r"""\s*(?:
       \[(?P<job>\d+),(?P<ompi>\d+)\]<(?:stderr|stdout|stddiag)>:[ ]?   # Open MPI --tag-output
@@ -32,13 +32,14 @@ _PREFIX = re.compile(
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,12}\]?[ ]               # timestamps
     | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[ ]
     | >[ ]?                                                              # quoted in a mail
-    | (?:\#|//+)[ ]?                                                     # in a comment
-    | \*[ ](?=\s*(?:==|\d[\d.]*(?:%|[mun]?s\s)|Type\s|Time[ ]?\(|Start\s|GPU[ ]act|API[ ]calls))
+    | \+?[ ]?(?:\#|//+|(?:!|--)(?=[ ]))[ ]?                            # in a comment, perhaps in a difference
+    | \+(?!\+)
+    | \*(?:[ ]|\Z)
     )""",
     re.VERBOSE,
 )
 _DIGITS = frozenset("0123456789")
-_PREFIX_STARTS = _DIGITS | frozenset("[>#/*")
+_PREFIX_STARTS = _DIGITS | frozenset("[>#/*+!-")
 _WRAPPED = _PREFIX_STARTS | {"|", '"'}  # a prefix of digits has a colon among its first fourteen characters
 _MARKS = "\x00\x08\x1b\r&\u00a0\\"
 _TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
@@ -86,6 +87,8 @@ def clean(text: str) -> tuple[int | None, str]:
 def _unwrapped(text: str) -> tuple[int | None, str]:
     rank = None
     head = text.lstrip()[:1]
+    if head == '"' and text[0] == "\t":
+        text = text.lstrip("\t")
     if head == '"' and (cell := _CELL.match(text)) is not None:
         text = _from_json(cell[1])
         head = text.lstrip()[:1]

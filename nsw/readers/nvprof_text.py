@@ -101,9 +101,19 @@ def read(path: Path, options: Options) -> Report:
     for number, rank, text in read_lines(path):
         reading.take(number, rank, text)
     reading.finish()
+    _want_results(report)
     if options.tables is not None:
         report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
     return report
+
+
+def _want_results(report: Report) -> None:
+    """A file of nvprof's messages only, or of tables of which no line was understood, is not read."""
+    facts = report.tables.get("facts", [])
+    figures = any(len(t) for name, t in report.tables.items() if name != "facts")
+    if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
+        return
+    report.error("holds nvprof's messages only, no result", fix=None if report.problems else _AGAIN)
 
 
 class _Reading:

@@ -97,6 +97,8 @@ def read(path: Path, options: Options) -> Report:
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
                 _note(report, problem)
             before = text if text.strip() else before
+    if facts and not operators:
+        report.warn("the totals of a table stand here, but no row of it that can be read", fix=_AGAIN)
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
@@ -125,9 +127,9 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
     if _FENCE.match(text):
         return None
     if not text.strip():
-        table.blanks += 1
-        return None if table.rows and table.blanks > 1 else table
-    spread, table.blanks = table.blanks > 0 and table.rows > 0, 0
+        table.after_blank = True
+        return table
+    spread, table.after_blank = table.after_blank and table.rows > 0, False
     if _DASHES.search(text) or _RULE.fullmatch(text):
         if not table.ruled:
             table.lay_out(text)
@@ -157,12 +159,13 @@ class _Table:
 
     def __init__(self, header: str, before: str) -> None:
         self.rows = 0
-        self.blanks = 0  # blank lines since the last that was none
+        self.after_blank = False
         self.ruled = False
         self._spans: list[tuple[int, int]] = []
         self._piped = header.count("|") >= 4
         self._is_fenced = "|" in header[: header.find("Name")]  # pipes at both ends of each line
-        if _DASHES.search(before) and not self._piped:
+        dashes = _DASHES.search(before)
+        if dashes and not self._piped and header.startswith(before[: dashes.start()].rstrip()):
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None

@@ -1,0 +1,190 @@
+"""Reports as authors keep them: in notebooks, web pages, comments, quotations and logs of CI."""
+
+import html
+import json
+
+import pytest
+
+from nsw.readers.detect import read
+from nsw.readers.model import Sample
+from nsw.tables import rows
+
+NCU = """\
+==PROF== Disconnected from process 7
+[7] a.out@127.0.0.1
+  scale(float *, int) (64, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 8.9
+    Section: GPU Speed Of Light Throughput
+    --------------- ----------- ------------
+    Metric Name     Metric Unit Metric Value
+    --------------- ----------- ------------
+    Elapsed Cycles        cycle        5,120
+    Duration                 us         3.52
+    # SMs                    SM          142
+    --------------- ----------- ------------
+
+    Section: Occupancy
+    ------------------ ----------- ------------
+    Metric Name        Metric Unit Metric Value
+    ------------------ ----------- ------------
+    Achieved Occupancy           %        71.25
+    ------------------ ----------- ------------
+"""
+
+NCU_CSV = """\
+==PROF== Disconnected from process 7
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",\
+"Section Name","Metric Name","Metric Unit","Metric Value"
+"0","7","a.out","127.0.0.1","scale(float *, int)","1","7","(256, 1, 1)","(64, 1, 1)","0","8.9",\
+"Command line profiler metrics","gpu__time_duration.sum","us","3.52"
+"""
+
+NVPROF = """\
+==7== NVPROF is profiling process 7, command: ./a.out
+==7== Profiling application: ./a.out
+==7== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   75.00%  3.0000ms         2  1.5000ms  1.4000ms  1.6000ms  void scale<float>(float*, int)
+                   25.00%  1.0000ms         1  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]
+      API calls:  100.00%  9.0000ms         1  9.0000ms  9.0000ms  9.0000ms  cudaMalloc
+"""
+
+NSYS = """\
+ ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)              Name
+ --------  ---------------  ---------  --------  --------  --------  --------  -----------  --------------------------
+    100.0            4,000          2   2,000.0   2,000.0     1,900     2,100        141.4  void scale<float>(T1 *)
+"""
+
+TORCH = """\
+----------------  ------------  ------------  ------------  ------------  ------------  ------------
+            Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls
+----------------  ------------  ------------  ------------  ------------  ------------  ------------
+        aten::mm        75.00%       3.000ms        75.00%       3.000ms       1.500ms             2
+       aten::add        25.00%       1.000ms        25.00%       1.000ms       1.000ms             1
+----------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 4.000ms
+"""
+
+REPORTS = {"ncu": NCU, "ncu-csv": NCU_CSV, "nvprof": NVPROF, "nsys": NSYS, "torch": TORCH}
+
+
+def notebook(text, *, whole=False, indent=1):
+    lines = text.splitlines(keepends=True)
+    output = {"name": "stdout", "output_type": "stream", "text": text if whole else lines}
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [output], "source": ["!profile ./a.out\n", "1"]}
+    separators = (",", ":") if indent is None else None
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}, indent=indent, separators=separators)
+
+
+def prefixed(lead):
+    return lambda text: "\n".join((lead + line).rstrip() for line in text.splitlines()) + "\n"
+
+
+def found(tmp_path, text, name="report"):
+    path = tmp_path / name
+    path.write_text(text)
+    report = read(path)
+    wanted = ("gpu_summary", "api_summary", "launches", "metrics", "operators")
+    told = {t: list(rows(t, report.tables[t])) for t in wanted if t in report.tables}
+    return report, told
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+@pytest.mark.parametrize(
+    "kept",
+    [
+        notebook,
+        lambda text: notebook(text, whole=True),
+        lambda text: notebook(text, indent=None),
+        lambda text: notebook(text, whole=True, indent=None),
+    ],
+    ids=["lines", "one text", "one line", "one text in one line"],
+)
+def test_a_notebook_is_read_however_it_was_saved(kind, kept, tmp_path):
+    _, plain = found(tmp_path, REPORTS[kind])
+    report, told = found(tmp_path, kept(REPORTS[kind]), "a.ipynb")
+    assert any(plain.values())
+    assert told == plain
+    assert report.problems == []
+
+
+def test_what_stands_far_behind_in_a_notebook_is_found(tmp_path):
+    _, plain = found(tmp_path, NCU_CSV)
+    _, told = found(tmp_path, notebook("a line of the program\n" * 9000 + NCU_CSV, indent=None))
+    assert told == plain
+
+
+def test_the_number_of_a_line_is_that_of_the_notebooks_json(tmp_path):
+    text = notebook("==ERROR== The application returned an error code (9).\n" + NCU)
+    report, _ = found(tmp_path, text)
+    at = next(n for n, line in enumerate(text.splitlines(), 1) if "ERROR" in line)
+    assert [p.line for p in report.problems] == [at]
+
+
+@pytest.mark.parametrize("text", ['{"traceEvents": [], "cells": 1}', '{"cells": 3}', "[1]", '{"metadata": {}}'])
+def test_other_json_is_no_notebook(text, tmp_path):
+    path = tmp_path / "x"
+    path.write_text(text)
+    assert not Sample(path).is_notebook
+
+
+@pytest.mark.parametrize(
+    "lead", ["// ", "# ", "> ", " * ", "+", "+# ", "2024-05-06T07:08:09.1234567Z ", "    ", "% ", "-- "]
+)
+def test_figures_of_ncu_behind_a_mark_before_each_line_are_read(lead, tmp_path):
+    _, plain = found(tmp_path, NCU)
+    report, told = found(tmp_path, prefixed(lead)(NCU))
+    assert len(told["metrics"]) == 4
+    assert told == plain
+    assert report.problems == []
+
+
+@pytest.mark.parametrize("lead", ["// ", "# ", "> ", " * ", "+", "+# ", "! ", "-- ", "\t"])
+def test_figures_of_nvprof_behind_a_mark_before_each_line_are_read(lead, tmp_path):
+    _, plain = found(tmp_path, NVPROF)
+    report, told = found(tmp_path, prefixed(lead)(NVPROF))
+    assert told == plain
+    assert report.problems == []
+
+
+def test_messages_of_nvprof_without_a_result_are_an_error(tmp_path):
+    """The command that a message names is no result."""
+    report, _ = found(tmp_path, "==7== NVPROF is profiling process 7, command: ./a.out\nSegmentation fault\n")
+    assert [p.severity for p in report.problems] == ["error"]
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_the_tags_of_a_web_page_are_part_of_no_name(kind, tmp_path):
+    _, plain = found(tmp_path, REPORTS[kind])
+    page = (
+        f"<html><body><p>x</p><pre><code>{html.escape(REPORTS[kind], quote=False).rstrip()}</code></pre></body></html>"
+    )
+    _, told = found(tmp_path, page)
+    assert told == plain
+
+
+def test_a_launch_of_ncu_without_figures_is_an_error(tmp_path):
+    """Of a report printed with a blank line after each, the tables cannot be told."""
+    report, told = found(tmp_path, NCU.replace("\n", "\n\n"))
+    assert "metrics" not in told
+    assert [(p.severity, p.line) for p in report.problems] == [("error", 5)]
+
+
+def test_dashes_behind_other_text_are_not_those_of_the_columns(tmp_path):
+    _, plain = found(tmp_path, TORCH)
+    report, told = found(tmp_path, "test_profile (tests.Profile) ... " + TORCH)
+    assert told == plain
+    assert report.problems == []
+
+
+def test_totals_without_their_table_are_warned_of(tmp_path):
+    report, told = found(tmp_path, "it took long:\nSelf CPU time total: 4.000ms\n")
+    assert not told["operators"]
+    assert [p.severity for p in report.problems] == ["warning"]
+
+
+def test_blank_lines_between_the_rows_of_a_table_take_none_away(tmp_path):
+    _, plain = found(tmp_path, TORCH)
+    _, told = found(tmp_path, TORCH.replace("\n       aten::add", "\n\n\n       aten::add"))
+    assert told == plain
