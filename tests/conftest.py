@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,9 @@ GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
 def pytest_configure() -> None:
     """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a shell starts `make test &` so, and every program under test would inherit it: Ctrl-C would do nothing
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     nsys = os.environ.pop("NSW_NSYS", "") or shutil.which("nsys") or fetched_nsys()
     if nsys:
         os.environ["PATH"] = f"{Path(nsys).absolute().parent}{os.pathsep}{os.environ['PATH']}"

@@ -17,6 +17,7 @@ from nsw.readers.ncu_csv_scan import Scan
 from nsw.readers.ncu_csv_tables import Columns, fill
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
+from nsw.readers.ncu_unmeasured import NO_SIZE
 from nsw.readers.ncu_values import EVIDENCE_VALUES, Marks, Parser, decide_marks
 from nsw.readers.ranked_lines import as_shown
 
@@ -200,7 +201,7 @@ class Gather:
     def fill(self, options: Options) -> None:
         """The tables and problems of the whole file."""
         self.odd.finish()
-        if not self.columns.runs:
+        if not self.columns.runs or NO_SIZE in self.columns.owners["Grid Size"].known:
             raise OddFileError
         fill(self.columns, self.report, options)
         self.left.tell(self.report, empty=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.readers.ncu_unmeasured import forget_unmeasured
 from nsw.readers.ncu_values import ABSENCE, Value, in_ns
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Results:
             metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
             rules: Likewise.
         """
+        forget_unmeasured(self, report)
         name_kernels([*self.launches.values(), *self.summaries.values()])
         made: dict[str, TableData] = {}
         if self.launches:

@@ -18,6 +18,12 @@ _PROFILE_LOG = re.compile(
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 
+# the source page of ncu as text: titles that are wrapped letter by letter over columns of figures
+_SOURCE_TEXT = re.compile(
+    r"^(?:Kernel|Function|File) Name {2,}\S.*\n-+ [- ]+\n(?:Address|#|Line No) +Source\b", re.MULTILINE
+)
+_CRASHED = re.compile(r"\s*(Segmentation fault|Bus error|Killed|Aborted|Illegal instruction)(?: \(core dumped\))?\s*")
+
 # Exports of nsys that are not read: what is in their first bytes.
 _NSYS_EXPORTS = (
     (re.compile(rb'\A\{"data":\["\[Unknown\]"'), "JSON"),
@@ -65,6 +71,12 @@ def explain(sample: Sample) -> NotReport | None:
             "a log of CUDA's profiler before nvprof (COMPUTE_PROFILE=1, until CUDA 7.5), which is not read",
             "profile again with nvprof or nsys",
         )
+    if not sample.is_binary and _SOURCE_TEXT.search(sample.text):
+        return NotReport(
+            "ncu's source page as text, which is not read", "ncu --import REPORT --page source --csv > source.csv"
+        )
+    if not sample.is_binary and (found := _CRASHED.fullmatch(sample.text)) is not None:
+        return NotReport(f"no result: the program that should have written it ended with '{found[1]}'", "run it again")
     for words, what in _NSYS_EXPORTS:
         if words.search(head):
             return NotReport(

@@ -94,7 +94,8 @@ FORMATS: tuple[Format, ...] = (
         (
             "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
             "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",
-            "fixtures/h200/naive-source.csv.gz", "readers/test_ncu_csv.py",
+            "fixtures/h200/naive-source.csv.gz", "fixtures/h200/ncu-range.csv", "fixtures/h200/ncu-processes.csv.gz",
+            "fixtures/h200/ncu-unmeasured.csv", "readers/test_ncu_csv.py",
         ),
     ),
     Format(
@@ -149,8 +150,11 @@ FORMATS: tuple[Format, ...] = (
         "ncu's pages as text, also inside job output",
         "Nsight Compute 2019 to 2026",
         _COUNTERS,
-        "charts drawn in text; the source page",
-        ("fixtures/h200/naive-details.txt", "fixtures/h200/ncu-stdout.txt", "readers/test_ncu_text.py"),
+        "charts drawn in text; the source page (named, with the command that prints it as CSV)",
+        (
+            "fixtures/h200/naive-details.txt", "fixtures/h200/ncu-range.txt", "fixtures/h200/ncu-stdout.txt",
+            "readers/test_ncu_text.py",
+        ),
     ),
     Format(
         "ncu-binary",
@@ -159,7 +163,7 @@ FORMATS: tuple[Format, ...] = (
         ".ncu-rep: read where ncu_report or an ncu is found",
         "what ncu_report (pip install 'nsw[ncu]') or the ncu that is found can load; .nsight-cuprof-report likewise",
         _COUNTERS,
-        "all of it where neither is found: the command to export it is told",
+        "all of it where neither is found: the command to export it is told; by ncu_report: a launch's process",
         ("fixtures/h200/blocked.ncu-rep.gz", "readers/test_ncu_binary.py"),
     ),
     Format(

@@ -59,6 +59,39 @@ def test_nothing_of_the_machine_they_were_made_on_is_left():
 # Nsight Compute
 
 
+def test_replayed_ranges_are_launches_without_a_size(fixture, table):
+    text = fixture("ncu-range.csv").read_text()
+    printed = [int(n.replace(",", "")) for n in re.findall(r'"gpu__time_duration\.sum","ns","([\d,]+)"', text)]
+    found = table("ncu-range.csv", "launches")
+    assert [(x["launch_id"], x["kernel"], x["grid"], x["stream"]) for x in found] == [
+        (0, "range", None, None),
+        (1, "range", None, None),
+    ]
+    assert [x["duration_ns"] for x in found] == printed
+    as_text = table("ncu-range.txt", "metrics")
+    assert [(m["launch_id"], m["metric"], m["value"], m["unit"]) for m in as_text] == [
+        (0, "dram__bytes.sum", 4.2, "Mbyte"), (0, "sm__cycles_elapsed.max", 137941, "cycle"),
+        (1, "dram__bytes.sum", 4.2, "Mbyte"), (1, "sm__cycles_elapsed.max", 624373, "cycle"),
+    ]  # fmt: skip
+
+
+def test_two_processes_on_two_gpus_stay_apart(fixture, table):
+    lines = [line for line in fixture("ncu-processes.csv").read_text().splitlines() if line.startswith('"')]
+    printed = {(r["ID"], r["Process ID"], r["Device"], r["Kernel Name"]) for r in csv.DictReader(lines)}
+    found = table("ncu-processes.csv", "launches")
+    assert {(str(x["launch_id"]), str(x["pid"]), str(x["device"]), x["kernel"]) for x in found} == printed
+    assert len(found) == len(printed) == 12
+    assert {x["pid"]: x["device"] for x in found} == {2134: 0, 2135: 1}
+
+
+def test_a_launch_that_ncu_could_not_measure_has_no_figure(fixture):
+    report = read(fixture("ncu-unmeasured.csv"))
+    assert '"Maximum Sampling Interval","ns","0"' in fixture("ncu-unmeasured.csv").read_text()
+    assert {m["value"] for m in rows("metrics", report.tables["metrics"])} == {None}
+    assert [(x["grid"], x["block_size"]) for x in rows("launches", report.tables["launches"])] == [(None, None)]
+    assert "was not measured" in report.problems[0].message
+
+
 def raw_page(fixture):
     with fixture("naive-raw.csv").open(newline="") as file:
         header, units, *launches = csv.reader(file)

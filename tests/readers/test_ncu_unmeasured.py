@@ -1,0 +1,112 @@
+"""Launches that ncu lists but could not measure: its zeros are no results."""
+
+import pytest
+
+from nsw.readers import ncu_csv, read
+from nsw.tables.data import rows
+
+HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
+NOTHING, SOME = '"(0, 0, 0)","(0, 0, 0)"', '"(64, 1, 1)","(16, 1, 1)"'
+
+
+def launch(number, sizes):
+    return f'"{number}","42","app","127.0.0.1","k","1","7",{sizes},"0","9.0",'
+
+
+def details(*launches):
+    lines = [HEADER + '"Section Name","Metric Name","Metric Unit","Metric Value"']
+    for number, sizes, cycles in launches:
+        begin = launch(number, sizes) + '"S",'
+        lines += [
+            begin + '"Duration","ns","0"',
+            begin + f'"Elapsed Cycles","cycle","{cycles}"',
+            begin + '"Waves","","n/a"',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def tables(path, text):
+    path.write_text(text)
+    report = read(path)
+    return report, {name: list(rows(name, table)) for name, table in report.tables.items()}
+
+
+def test_zeros_of_a_launch_without_threads_are_absent_and_it_is_said(tmp_path):
+    report, found = tables(tmp_path / "r.csv", details((3, NOTHING, "0"), (4, SOME, "0"), (5, NOTHING, "0")))
+    assert [(x["launch_id"], x["grid"], x["duration_ns"]) for x in found["launches"]] == [
+        (3, None, None), (4, "(16, 1, 1)", 0.0), (5, None, None),
+    ]  # fmt: skip
+    assert [m["value"] for m in found["metrics"]] == [None, None, None, 0.0, 0.0, None, None, None, None]
+    (problem,) = report.problems
+    assert problem.severity == "warning"
+    assert problem.message.startswith("launch 3 (k) and 1 more were not measured")
+
+
+def test_a_figure_that_is_not_zero_stays(tmp_path):
+    _, found = tables(tmp_path / "r.csv", details((0, NOTHING, "17")))
+    assert [m["value"] for m in found["metrics"]] == [None, 17.0, None]
+
+
+def test_what_is_known_of_the_gpu_without_measuring_stays(tmp_path):
+    text = (
+        HEADER + '"device__attribute_ecc_enabled","sm__cycles_active.sum"\n'
+        + '"","","","","","","","","","","","","cycle"\n' + launch(0, NOTHING) + '"0","0"\n'
+    )  # fmt: skip
+    _, found = tables(tmp_path / "r.csv", text)
+    assert {m["metric"]: m["value"] for m in found["metrics"]} == {
+        "device__attribute_ecc_enabled": 0.0,
+        "sm__cycles_active.sum": None,
+    }
+
+
+def test_a_large_file_is_read_the_same(tmp_path, monkeypatch):
+    text = details(*((i, SOME, "12") for i in range(3000)), (3000, NOTHING, "0"))
+    exact = tables(tmp_path / "r.csv", text)[1]
+    monkeypatch.setattr(ncu_csv, "LARGE", 1)
+    report, found = tables(tmp_path / "r.csv", text)
+    assert found == exact
+    assert found["launches"][-1]["grid"] is None
+    assert [p.message[:14] for p in report.problems] == ["launch 3000 (k"]
+
+
+def test_the_pages_as_text_and_summaries_too(tmp_path):
+    head = "[42] app@127.0.0.1\n"
+    table = (
+        "    Section: S\n"
+        "    ----------- ----------- ------------\n"
+        "    Metric Name Metric Unit Metric Value\n"
+        "    ----------- ----------- ------------\n"
+        "    Duration             ns            0\n"
+        "    ----------- ----------- ------------\n"
+    )
+    one = head + "  k (0, 0, 0)x(0, 0, 0), Context 1, Stream 7, Device 0, CC 9.0\n" + table
+    report, found = tables(tmp_path / "r.txt", one)
+    assert (found["launches"][0]["duration_ns"], found["metrics"][0]["value"]) == (None, None)
+    many = (
+        "  k (0, 0, 0)x(0, 0, 0), Device 0, CC 9.0, Invocations 2\n"
+        "    Section: S\n"
+        "    ----------- ----------- ------------ ------------ ------------\n"
+        "    Metric Name Metric Unit      Minimum      Maximum      Average\n"
+        "    ----------- ----------- ------------ ------------ ------------\n"
+        "    Duration             ns            0            0            0\n"
+        "    ----------- ----------- ------------ ------------ ------------\n"
+    )
+    report, found = tables(tmp_path / "r.txt", many)
+    assert [(m["min"], m["max"], m["avg"], m["invocations"]) for m in found["metrics"]] == [(None, None, None, 2)]
+    assert report.problems[0].message.startswith("the launches of k were not measured")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Segmentation fault (core dumped)\n", "ended with 'Segmentation fault'"),
+        (
+            "----- ------ -----\nKernel Name        k(int)       \n----- ------ -----\nAddress     Source     Warp S\n",
+            "ncu's source page as text",
+        ),
+    ],
+)
+def test_what_stands_in_place_of_a_page_is_named(tmp_path, text, said):
+    report, _ = tables(tmp_path / "r.txt", text)
+    assert said in report.problems[0].message
+    assert report.problems[0].fix
