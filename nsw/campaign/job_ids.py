@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.slurm import job_of
+from nsw.schedulers.create import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
     """The scheduler's job id of each run or build that has one, by its id; on this machine none has."""
     site = json.loads(ledger.meta("site_data") or "{}")
-    if site.get("scheduler") != "slurm":
+    words = dialect_of(site.get("scheduler", "local"))
+    if words is None:
         return {}
     natives = ledger.native_ids()
-    known = ((run.id, job_of(natives.get(run.submission or ""), run.task)) for run in runs)
+    known = ((run.id, words.job_of(natives.get(run.submission or ""), run.task)) for run in runs)
     return {run: job for run, job in known if job is not None}

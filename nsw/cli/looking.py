@@ -75,13 +75,14 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
 def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     """The end of a run's output."""
     from nsw.present.terminal import console
-    from nsw.schedulers.slurm import log_name
+    from nsw.schedulers.create import dialect_of
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
         row = _one(run, ledger)
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
+        words = dialect_of(json.loads(ledger.meta("site_data") or "{}").get("scheduler", "local"))
     from pathlib import Path
 
     out = console()
@@ -97,7 +98,8 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     for name in ("stdout", "stderr"):
         _show_end(out, home / name, name, lines)
     if row.submission:
-        _show_end(out, Path(scratch) / "jobs" / log_name(row.submission, native, row.task), "job script", lines)
+        name = words.log_name(row.submission, native, row.task) if words else f"{row.submission}.log"
+        _show_end(out, Path(scratch) / "jobs" / name, "job script", lines)
     return Exit.GOOD
 
 

@@ -205,23 +205,22 @@ def _reach(place: LoadedSite) -> None:
     Raises:
         UnreachableError: It gives none; nothing was made or submitted.
     """
-    if place.site.scheduler != "slurm" or place.site.transport.kind != "local":
-        return
+    from nsw.cli.asking import runner_of, way_to
     from nsw.errors import CommandError
-    from nsw.schedulers import slurm
-    from nsw.transport.local import LocalTransport
-    from nsw.transport.runner import Retry, Runner
+    from nsw.schedulers.create import dialect_of
+    from nsw.transport.runner import Retry
 
-    runner = Runner(LocalTransport(), transient=slurm.transient, without=slurm.CLEARED, keep=slurm.KEPT)
+    words = dialect_of(place.site.scheduler)
+    if words is None:
+        return
+    runner, command = runner_of(words, way_to(place)), words.sign_of_life_command()
     try:
-        runner.need(
-            slurm.sign_of_life_command(), timeout=60, what="asking Slurm for a sign of life", retry=Retry(tries=2)
-        )
+        runner.need(command, timeout=60, what=f"asking {words.NAME} for a sign of life", retry=Retry(tries=2))
     except CommandError as fault:
         said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
         raise UnreachableError(
-            f"the Slurm of site {place.site.name} does not answer `sinfo`: {said}",
-            hint="is this its login node, with Slurm's commands on PATH?",
+            f"the {words.NAME} of site {place.site.name} does not answer `{command[0]}`: {said}",
+            hint=f"is this its login node, with {words.NAME}'s commands on PATH?",
         ) from None
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.profilers import BY_KIND, LATER
+from nsw.site.registered import SCHEDULERS, TRANSPORTS
 
 if TYPE_CHECKING:
     from nsw.errors import Diagnostic
     from nsw.plan.facts import SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
-
-SCHEDULERS = frozenset({"local", "slurm"})
-TRANSPORTS = frozenset({"local"})
 
 
 def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[Diagnostic]:
@@ -24,7 +22,7 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
         found.append(
             place.document.diagnostic(
                 ("sites", site.name, "scheduler"),
-                f"scheduler {site.scheduler}: not yet; this version knows local and slurm",
+                f"scheduler {site.scheduler}: not yet; this version knows {' and '.join(SCHEDULERS)}",
             )
         )
     if site.transport.kind not in TRANSPORTS:

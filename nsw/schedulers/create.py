@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nsw.errors import NotYetError
+from nsw.site.registered import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nsw.schedulers import slurm
+    from nsw.schedulers.dialect import Dialect
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
+
+    _slurm: Dialect = slurm  # mypy says what is missing in a module that should be one
+
+
+def dialect_of(scheduler: str) -> Dialect | None:
+    """The words of a batch system; None for this machine, which has none."""
+    if scheduler not in BATCH:
+        return None
+    found: Any = import_module(BATCH[scheduler])
+    return cast("Dialect", found)
 
 
 def create(
@@ -47,10 +61,11 @@ def create(
                 share_gpus=replayed,
                 login_shell=bool(site.get("login_shell")),
             )
-        case "slurm":
+        case name if words := dialect_of(name):
             from nsw.schedulers.batch import BatchScheduler, Limits
 
             return BatchScheduler(
+                words,
                 transport,
                 scratch,
                 campaign,

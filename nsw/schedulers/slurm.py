@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw.recipe.units import format_duration
+from nsw.schedulers.dialect import Facts, Line, Native
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.slurm_words import (
     FULL,
@@ -20,16 +20,18 @@ from nsw.schedulers.slurm_words import (
     UNUSABLE,
     reason_of,
 )
+from nsw.scripts.slurm import directives as directives  # noqa: PLC0414  one of its words, to be had from here
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.errors import CommandResult
     from nsw.schedulers.model import Submission
 
+NAME, SUBMIT, QUEUE, HISTORY = "Slurm", "sbatch", "squeue", "sacct"
 # variables that would change what the commands do or print; SLURM_CONF says which cluster and stays
-CLEARED = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
-KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
+CLEARED: tuple[str, ...] = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
+KEPT: tuple[str, ...] = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 _UNIT = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l")
@@ -41,90 +43,32 @@ _SUBMITTED = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)
 _INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
-    """A submission as Slurm knows it: its job id and, of an array, which task its index 0 is.
-
-    Written as `123` or, of an array, `123/0`.
-    """
-
-    job: int
-    offset: int | None = None
-
-    def __str__(self) -> str:
-        return str(self.job) if self.offset is None else f"{self.job}/{self.offset}"
-
-    @classmethod
-    def parse(cls, text: str | None) -> Native | None:
-        """Read it back; None when it is none (a submission that had ended before it was found)."""
-        match = re.fullmatch(r"(\d+)(?:/(\d+))?", text or "")
-        return match and cls(int(match[1]), None if match[2] is None else int(match[2]))
-
-    def tasks(self, indices: Sequence[int] | None, tasks: Sequence[int]) -> Iterable[int]:
-        """The tasks of array indices; of a single job its only one. None of them when only one of both is an array."""
-        if self.offset is None or indices is None:
-            return tasks[:1] if self.offset is None and indices is None else ()
-        return [index + self.offset for index in indices]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One job, or tasks of an array of which the same is true, in the words of squeue or sacct.
-
-    `indices` is None for a job that is no array. `vague`: of which tasks it speaks, or why each of them waits, does
-    not all stand there.
-    """
-
-    job: int
-    indices: Sequence[int] | None
-    name: str
-    answer: Answer
-    vague: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a cluster is set to."""
-
-    version: str = ""
-    max_array_size: int = 1001
-    min_job_age_s: int = 300
-    accounting: bool = True
-
-
 def submit_command(
-    submission: Submission, *, log: str, comment: str, throttle: int | None = None, after: str | None = None
+    submission: Submission,
+    *,
+    script: str,
+    log: str,
+    comment: str,
+    throttle: int | None = None,
+    after: str | None = None,
 ) -> list[str]:
-    """The sbatch of a submission: an array when it holds several tasks; what it needs stands in the script.
-
-    Args:
-        submission: What to submit.
-        log: File for what the job script prints, without its ending; `%` in it stands for itself.
-        comment: Comes back from squeue and sacct.
-        throttle: How many tasks may run at the same time.
-        after: A job that must have succeeded before; if it fails, this one ends.
-    """
+    """The sbatch of a submission: an array when it holds several tasks."""
     first = submission.tasks[0]
     base = log.replace("%", "%%")
     words = ["sbatch", "--parsable", f"--job-name={submission.name}", f"--comment={comment}", "--open-mode=append"]
     if after is not None:
         words += [f"--dependency=afterok:{after}", "--kill-on-invalid-dep=yes"]
     if len(submission.tasks) == 1:
-        return [*words, f"--output={base}.log", str(submission.script), str(submission.attempt), str(first)]
+        return [*words, f"--output={base}.log", script, str(submission.attempt), str(first)]
     limit = f"%{throttle}" if throttle is not None and throttle < len(submission.tasks) else ""
     return [
         *words,
         f"--array={ranges(t - first for t in submission.tasks)}{limit}",
         f"--output={base}.%a.log",
-        str(submission.script),
+        script,
         str(submission.attempt),
         str(first),
     ]
-
-
-def native_of(submission: Submission, job: int) -> Native:
-    """How a submission with this job id is written down."""
-    return Native(job, submission.tasks[0] if len(submission.tasks) > 1 else None)
 
 
 def job_of(native: str | None, task: int) -> str | None:
@@ -132,7 +76,7 @@ def job_of(native: str | None, task: int) -> str | None:
     known = Native.parse(native)
     if known is None:
         return None
-    return str(known.job) if known.offset is None else f"{known.job}_{task - known.offset}"
+    return known.job if known.offset is None else f"{known.job}_{task - known.offset}"
 
 
 def log_name(submission: str, native: str | None, task: int) -> str:
@@ -163,12 +107,12 @@ def parse_ranges(text: str) -> list[int]:
     return found
 
 
-def parse_submitted(stdout: str) -> int | None:
+def parse_submitted(stdout: str) -> str | None:
     """The job id that `sbatch --parsable` printed (`123` or `123;cluster`), among whatever a site's wrapper says.
 
     None where no line or several could be one: then the job is looked up by its name.
     """
-    found = {int(match[1]) for line in stdout.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))}
+    found = {match[1] for line in stdout.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))}
     return found.pop() if len(found) == 1 else None
 
 
@@ -236,6 +180,11 @@ def queue_command(names: Sequence[str] = (), *, each: bool = False) -> list[str]
     return ["squeue", "--me", "-h", *(["-r"] if each else []), "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
 
+def answered(result: CommandResult) -> bool:
+    """Slurm's commands say by their exit status whether they could ask."""
+    return result.returncode == 0 and not result.timed_out
+
+
 def parse_queue(stdout: str) -> list[Line]:
     """The lines of `queue_command`; what is no such line is left out."""
     found: list[Line] = []
@@ -246,19 +195,20 @@ def parse_queue(stdout: str) -> list[Line]:
         base, index, state, name, reason, limit = fields
         told = answer(state, reason, limit if state == "TIMEOUT" else "")
         if index == "N/A":
-            found.append(Line(int(base), None, name, told))
+            found.append(Line(base, None, name, told))
         elif index.isdigit():
-            found.append(Line(int(base), (int(index),), name, told))
+            found.append(Line(base, (int(index),), name, told))
         else:  # cut short after 64 characters; of tasks that wait for different reasons all are named
             vague = "..." in index or _SEVERAL.search(reason) is not None
-            found.append(Line(int(base), parse_ranges(index.strip("[]")), name, told, vague))
+            found.append(Line(base, parse_ranges(index.strip("[]")), name, told, vague))
     return found
 
 
-def history_commands(jobs: Sequence[int]) -> list[list[str]]:
+def history_commands(jobs: Mapping[str, str]) -> list[list[str]]:
     """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
-    some = (jobs[at : at + _LONGEST_LIST] for at in range(0, len(jobs), _LONGEST_LIST))
-    return [[*_SACCT, "-j", ",".join(map(str, ids))] for ids in some]
+    ids = list(jobs)
+    some = (ids[at : at + _LONGEST_LIST] for at in range(0, len(ids), _LONGEST_LIST))
+    return [[*_SACCT, "-j", ",".join(part)] for part in some]
 
 
 def history_by_name_command(name: str, minutes: int) -> list[str]:
@@ -281,7 +231,7 @@ def parse_history(stdout: str) -> list[Line]:
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
         told = answer(state, _exit_words(code) if state == "FAILED" else "", limit if state == "TIMEOUT" else "")
-        found.append(Line(int(match["base"]), _indices(match), name, told))
+        found.append(Line(match["base"], _indices(match), name, told))
     return found
 
 
@@ -347,7 +297,7 @@ def parse_facts(stdout: str) -> Facts:
         version=said.get("SLURM_VERSION", "").strip(),
         max_array_size=number("MaxArraySize", 1001),
         min_job_age_s=number("MinJobAge", 300),
-        accounting=storage not in {"", "(null)", "accounting_storage/none"},
+        history=storage not in {"", "(null)", "accounting_storage/none"},
     )
 
 
@@ -359,7 +309,7 @@ def cancel_command(submissions: Sequence[Submission]) -> list[str] | None:
         if native is None:
             continue
         if native.offset is None:
-            words.append(str(native.job))
+            words.append(native.job)
         else:
             offset = native.offset
             words.append(f"{native.job}_[{ranges(t - offset for t in submission.tasks)}]")

@@ -10,7 +10,7 @@ from nsw.errors import NswError, did_you_mean
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import jinja2
@@ -25,6 +25,7 @@ def render_job(
     scheduler: str,
     campaign: str,
     scratch: str,
+    directives: Sequence[str] = (),
     login_shell: bool = False,
     tools: Mapping[str, str] | None = None,
     overrides: Mapping[str, Path] | None = None,
@@ -37,6 +38,7 @@ def render_job(
         scheduler: Names the template: templates/job/SCHEDULER.sh.j2.
         campaign: The campaign's id, for the header.
         scratch: Folder of the campaign on the site, where run folders are made.
+        directives: The scheduler's own lines at the head of the script.
         login_shell: Whether bash starts as a login shell, where a site's `module` needs it.
         tools: Profilers whose version is recorded: name -> path.
         overrides: The site's own templates: name of a block -> file.
@@ -55,21 +57,12 @@ def render_job(
             scratch=scratch,
             version=__version__,
             login_shell=login_shell,
-            directives=_directives(scheduler, job, scratch),
+            directives=directives,
             tools=sorted((tools or {}).items()),
         )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
         raise NswError(f"{_whose(overrides or {})}: {fault.message or fault}") from None
     return text.rstrip("\n") + "\n"
-
-
-def _directives(scheduler: str, job: Job, scratch: str) -> list[str]:
-    """The scheduler's own lines at the head of the script."""
-    if scheduler == "slurm":
-        from nsw.scripts.slurm import directives
-
-        return directives(job, scratch)
-    return []
 
 
 @lru_cache(maxsize=8)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
+from nsw.site.registered import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +25,9 @@ def connect(site: Mapping[str, Any], mark: Path | None = None) -> Transport:
     Raises:
         NotYetError: This version does not know it.
     """
-    match (site.get("transport") or {}).get("kind", "local"):
-        case "local":
-            from nsw.transport.local import LocalTransport
-
-            return LocalTransport(mark)
-        case other:
-            raise NotYetError(f"transport {other}: not yet")
+    kind = (site.get("transport") or {}).get("kind", "local")
+    if kind not in TRANSPORTS:
+        raise NotYetError(f"transport {kind}: not yet")
+    module: Any = import_module(TRANSPORTS[kind])
+    way: Transport = module.connect(site, mark)
+    return way

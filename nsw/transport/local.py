@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class LocalTransport:
@@ -99,6 +99,10 @@ class LocalTransport:
         else:
             shutil.copy2(here, target)
 
+    def show(self, here: Path, there: str) -> str:  # noqa: ARG002  of a site elsewhere
+        """Where it is."""
+        return str(here)
+
     def get(self, there: str, here: Path) -> None:
         """Link a file where the file system can, else copy it; it appears whole or not at all."""
         here.parent.mkdir(parents=True, exist_ok=True)
@@ -135,6 +139,11 @@ class LocalTransport:
         except OSError:
             return []
         return sorted(n for n in entries if any(fnmatch.fnmatchcase(n, p) for p in patterns))
+
+
+def connect(site: Mapping[str, Any], mark: Path | None) -> LocalTransport:  # noqa: ARG001  others are told where it is
+    """This machine, whatever the site."""
+    return LocalTransport(mark)
 
 
 def _text(output: bytes | None) -> str:

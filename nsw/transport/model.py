@@ -48,6 +48,9 @@ class Transport(Protocol):
     def put(self, here: Path, there: str) -> None:
         """Copy a file or folder there, folders on the way included."""
 
+    def show(self, here: Path, there: str) -> str:
+        """Where a file of this machine can be read over there: `there`, unless that is this machine."""
+
     def get(self, there: str, here: Path) -> None:
         """Bring a file here, whole or not at all."""
 

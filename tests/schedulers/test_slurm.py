@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nsw.errors import CommandResult
 from nsw.schedulers import slurm
+from nsw.schedulers.dialect import Native
 from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.slurm import Native
 from nsw.schedulers.slurm_words import STATES
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
@@ -28,7 +28,9 @@ def units(*lines: str) -> str:
 
 
 def test_an_array_is_submitted_with_its_throttle_and_the_task_of_its_first_index():
-    argv = slurm.submit_command(submission((4, 5, 6, 9)), log="/s/jobs/nsw-abc", comment="nsw:c", throttle=2)
+    argv = slurm.submit_command(
+        submission((4, 5, 6, 9)), script=str(SCRIPT), log="/s/jobs/nsw-abc", comment="nsw:c", throttle=2
+    )
     assert argv == [
         "sbatch",
         "--parsable",
@@ -44,12 +46,12 @@ def test_an_array_is_submitted_with_its_throttle_and_the_task_of_its_first_index
 
 
 def test_a_throttle_that_changes_nothing_is_left_out():
-    argv = slurm.submit_command(submission((0, 1)), log="/s/x", comment="c", throttle=2)
+    argv = slurm.submit_command(submission((0, 1)), script=str(SCRIPT), log="/s/x", comment="c", throttle=2)
     assert "--array=0-1" in argv
 
 
 def test_a_single_task_is_submitted_without_an_array():
-    argv = slurm.submit_command(submission((7,)), log="/s/100%/x", comment="c", throttle=2)
+    argv = slurm.submit_command(submission((7,)), script=str(SCRIPT), log="/s/100%/x", comment="c", throttle=2)
     assert not any(word.startswith("--array") for word in argv)
     assert argv[-3:] == [str(SCRIPT), "2", "7"]
     assert "--output=/s/100%%/x.log" in argv
@@ -71,16 +73,16 @@ def test_ranges_as_slurm_writes_them(text, numbers):
 @pytest.mark.parametrize(
     ("stdout", "job"),
     [
-        ("123\n", 123),
-        ("123;tux\n", 123),
-        ("Submitted batch job 77\n", 77),
-        ("Submitted batch job 77 on cluster tux\n", 77),
-        ("Submitted batch job 77 on cluster tux\n77\n", 77),
+        ("123\n", "123"),
+        ("123;tux\n", "123"),
+        ("Submitted batch job 77\n", "77"),
+        ("Submitted batch job 77 on cluster tux\n", "77"),
+        ("Submitted batch job 77 on cluster tux\n77\n", "77"),
         ("123\n500\n", None),  # one is the id, the other what is left of a budget: its name tells
         ("", None),
         ("queued\n", None),
-        ("Welcome! 3 maintenances planned\n123\n", 123),
-        ("123\nYour project has 5 hours left\n", 123),
+        ("Welcome! 3 maintenances planned\n123\n", "123"),
+        ("123\nYour project has 5 hours left\n", "123"),
     ],
 )
 def test_the_job_id_is_found_among_what_a_sites_wrapper_prints(stdout, job):
@@ -180,11 +182,11 @@ def test_squeues_lines_become_answers_and_other_lines_do_not():
         )
     )
     assert [(line.job, line.indices, line.answer.phase) for line in found] == [
-        (10, (0,), Phase.RUNNING),
-        (10, (3,), Phase.QUEUED),
-        (12, None, Phase.ENDED),
-        (14, [5, 6, 7], Phase.QUEUED),
-        (15, [5, 6, 7, 9], Phase.QUEUED),
+        ("10", (0,), Phase.RUNNING),
+        ("10", (3,), Phase.QUEUED),
+        ("12", None, Phase.ENDED),
+        ("14", [5, 6, 7], Phase.QUEUED),
+        ("15", [5, 6, 7, 9], Phase.QUEUED),
     ]
     assert "campaign's limit" in (found[1].answer.reason or "")
     assert not any(line.vague for line in found)
@@ -221,13 +223,13 @@ def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
         )
     )
     assert [(line.job, line.indices) for line in found] == [
-        (10, (0,)),
-        (10, [2, 3]),
-        (11, None),
-        (13, None),
-        (14, None),
-        (16, None),
-        (17, None),
+        ("10", (0,)),
+        ("10", [2, 3]),
+        ("11", None),
+        ("13", None),
+        ("14", None),
+        ("16", None),
+        ("17", None),
     ]
     assert found[0].answer.clean
     assert found[2].answer.reason == "the job was cancelled"
@@ -354,7 +356,7 @@ def test_a_job_that_runs_on_a_sibling_cluster_has_not_ended():
 
 
 def test_history_is_asked_of_every_job_however_many_they_are():
-    asked = slurm.history_commands(range(1, 1202))
+    asked = slurm.history_commands({str(n): "/jobs/x" for n in range(1, 1202)})
     ids = [id_ for argv in asked for id_ in argv[argv.index("-j") + 1].split(",")]
     assert ids == [str(n) for n in range(1, 1202)]
     assert len(asked) == 3
@@ -382,7 +384,7 @@ MaxArraySize            = 101
 MinJobAge               = 2 sec
 SLURM_VERSION           = 22.05.8
 """
-    assert slurm.parse_facts(text) == slurm.Facts("22.05.8", 101, 2, accounting=False)
+    assert slurm.parse_facts(text) == slurm.Facts("22.05.8", 101, 2, history=False)
 
 
 def test_one_scancel_ends_jobs_and_parts_of_arrays():
@@ -393,7 +395,7 @@ def test_one_scancel_ends_jobs_and_parts_of_arrays():
 
 @given(st.integers(1, 2**32), st.none() | st.integers(0, 5000))
 def test_a_native_id_reads_back(job, offset):
-    assert Native.parse(str(Native(job, offset))) == Native(job, offset)
+    assert Native.parse(str(Native(str(job), offset))) == Native(str(job), offset)
 
 
 def test_the_start_of_a_search_by_name_is_relative_so_that_midnight_and_time_zones_do_not_matter():

@@ -10,6 +10,7 @@ import pytest
 
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
+from nsw.schedulers.create import dialect_of
 from nsw.scripts.render import render_job
 
 BASH = shutil.which("bash")
@@ -32,7 +33,10 @@ class Scripts:
     scratch: Path
 
     def render(self, plan: Plan, *, scheduler: str = "local", campaign: str = "c-1", **more) -> Path:
-        text = render_job(plan, plan.jobs[0], scheduler=scheduler, campaign=campaign, scratch=str(self.scratch), **more)
+        words, scratch = dialect_of(scheduler), str(self.scratch)
+        lines = words.directives(plan.jobs[0], scratch) if words else ()
+        text = render_job(plan, plan.jobs[0], scheduler=scheduler, campaign=campaign, scratch=scratch,
+                          directives=lines, **more)  # fmt: skip
         file = self.folder / "job.sh"
         file.write_text(text)
         return file

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.schedulers import slurm
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Submission
 from nsw.transport.local import LocalTransport
@@ -65,7 +66,7 @@ class _Place:
 
     def scheduler(self, **more: object) -> BatchScheduler:
         limits = more.pop("limits", Limits())
-        return BatchScheduler(self.transport(), str(self.work), "campaign-1", limits, **more)  # type: ignore[arg-type]
+        return BatchScheduler(slurm, self.transport(), str(self.work), "campaign-1", limits, **more)  # type: ignore[arg-type]
 
 
 class Fake(_Place):
