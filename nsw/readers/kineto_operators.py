@@ -30,7 +30,8 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     """Rows of `operators`, and the share of GPU time launched by operators that could use tensor cores.
 
     Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
-    is of the operator with the same external id; `device_ns` of an operator holds that of its children. The
+    is of the operator with the same external id; `device_ns` of an operator holds that of its children. An operator
+    that does nothing but call one of its own name (another overload) is one call with it, as in PyTorch's tables. The
     share is in per cent of the GPU time whose operator is known; None without any.
 
     The profiler's own pauses (category `overhead`) stay in the operator they fell into: PyTorch's table takes them
@@ -78,8 +79,17 @@ class _Open:
     duration: int
     own_device: int
     eligible: bool
-    children: int = 0
+    children: int = 0  # how many
+    children_time: int = 0
     device_below: int = 0
+    same: _Open | None = None  # the first child, ended, when it is an operator of the same name
+
+    def take_in(self) -> None:
+        """Be one call with the child of the same name."""
+        if (child := self.same) is not None:
+            self.children_time, self.device_below = child.children_time, child.device_below
+            self.own_device += child.own_device
+            self.same = None
 
 
 class _Walk:
@@ -107,7 +117,8 @@ class _Walk:
             self._close(host.start[i])
             if host.kind[i] == CALL:
                 if self._stack:
-                    self._stack[-1].children += host.duration[i]
+                    self._stack[-1].children += 1
+                    self._stack[-1].children_time += host.duration[i]
             else:
                 self._open(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
         self._close(None)
@@ -123,13 +134,26 @@ class _Walk:
         stack = self._stack
         while stack and (now is None or stack[-1].end <= now):
             done = stack.pop()
+            if done.children == 1:
+                done.take_in()
+            elif done.same is not None:
+                self._add(done.same)
+            waits = False
             if stack:
-                stack[-1].children += done.duration
-                stack[-1].device_below += done.own_device + done.device_below
-            if done.kind == OP:
-                total = self.sums.setdefault(done.name, [0, 0, 0, 0, 0])
-                total[0] += 1
-                total[1] += done.duration
-                total[2] += max(done.duration - done.children, 0)
-                total[3] += done.own_device + done.device_below
-                total[4] += done.own_device
+                above = stack[-1]
+                above.children += 1
+                above.children_time += done.duration
+                above.device_below += done.own_device + done.device_below
+                if waits := above.children == 1 and above.name == done.name and above.kind == done.kind == OP:
+                    above.same = done
+            if not waits:
+                self._add(done)
+
+    def _add(self, done: _Open) -> None:
+        if done.kind == OP:
+            total = self.sums.setdefault(done.name, [0, 0, 0, 0, 0])
+            total[0] += 1
+            total[1] += done.duration
+            total[2] += max(done.duration - done.children_time, 0)
+            total[3] += done.own_device + done.device_below
+            total[4] += done.own_device

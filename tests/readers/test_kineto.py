@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,31 @@ def test_operators_nest_and_gpu_work_belongs_to_who_launched_it(tmp_path):
     assert [pick(r, "name", "calls", "projected_ns") for r in table(report, "nvtx_gpu_summary")] == [
         ("ProfilerStep*", 1, 90_000)
     ]
+
+
+def test_an_operator_that_only_calls_another_of_its_name_is_one_call_with_it(tmp_path):
+    events = [
+        span("cpu_op", "aten::sum", 0, 100, **{"External id": 1}),
+        span("cpu_op", "aten::sum", 10, 80, **{"External id": 2}),
+        span("cpu_op", "aten::sum", 20, 60, **{"External id": 3}),
+        span("cuda_runtime", "cudaLaunchKernel", 30, 5),
+        span("cpu_op", "aten::empty", 40, 10, **{"External id": 4}),
+        kernel("reduce", 50, 7, **{"External id": 3}),
+        # two children of one name are calls of their own, and so is one beside a CUDA call
+        span("cpu_op", "aten::cat", 200, 50), span("cpu_op", "aten::cat", 201, 9), span("cpu_op", "aten::cat", 211, 9),
+        span("cpu_op", "aten::mul", 300, 50), span("cpu_op", "aten::mul", 301, 9), span("cuda_runtime", "x", 311, 9),
+    ]  # fmt: skip
+    report = read_text(tmp_path, document(events))
+    got = {
+        r["name"]: pick(r, "calls", "cpu_ns", "self_cpu_ns", "device_ns", "self_device_ns")
+        for r in table(report, "operators")
+    }
+    assert got == {
+        "aten::sum": (1, 100_000, 85_000, 7_000, 7_000),
+        "aten::empty": (1, 10_000, 10_000, 0, 0),
+        "aten::cat": (3, 68_000, 50_000, 0, 0),
+        "aten::mul": (2, 59_000, 41_000, 0, 0),
+    }
 
 
 def test_a_step_lasts_to_the_end_of_its_gpu_work_and_its_parts_add_up(tmp_path):
@@ -381,6 +407,30 @@ def test_hostile_nesting_and_numbers_are_damage_and_no_more(tmp_path):
         assert any(p.severity == "error" for p in report.problems)
 
 
+def calls_as_pytorch_counts(events):
+    """Calls of each operator after torch.autograd's `_remove_dup_nodes`: an only child of its parent's name is its parent."""
+    host = {"cpu_op", "user_annotation", "cuda_runtime", "cuda_driver"}
+    spans = sorted((e for e in events if e["cat"] in host), key=lambda e: (e["ts"], -e["dur"]))
+    above, below, stacks = {}, {}, {}
+    for i, event in enumerate(spans):
+        stack = stacks.setdefault((event["pid"], event["tid"]), [])
+        while stack and spans[stack[-1]]["ts"] + spans[stack[-1]]["dur"] <= event["ts"]:
+            stack.pop()
+        above[i], below[i] = stack[-1] if stack else None, []
+        if stack:
+            below[stack[-1]].append(i)
+        stack.append(i)
+    gone = set()
+    for i, event in enumerate(spans):
+        parent = above[i]
+        if parent is not None and spans[parent]["name"] == event["name"] and below[parent] == [i]:
+            gone.add(i)
+            below[parent] = below[i]
+            for child in below[i]:
+                above[child] = parent
+    return Counter(e["name"] for i, e in enumerate(spans) if e["cat"] == "cpu_op" and i not in gone)
+
+
 def test_published_traces_hold():
     folder = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "chrome-trace"
     if not folder.is_dir():
@@ -396,5 +446,5 @@ def test_published_traces_hold():
             durations = [e["dur"] for e in events if e["cat"] in categories]
             assert sum(r["calls"] for r in table(report, name)) == len(durations)
             assert sum(r["total_ns"] for r in table(report, name)) == pytest.approx(1000 * sum(durations))
-        assert sum(r["calls"] for r in table(report, "operators")) == sum(e["cat"] == "cpu_op" for e in events)
+        assert {r["name"]: r["calls"] for r in table(report, "operators")} == calls_as_pytorch_counts(events)
         assert sum(fact(report, f"step_{c}_ns") for c in CATEGORIES) == pytest.approx(fact(report, "step_time_ns"))
