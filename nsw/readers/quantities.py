@@ -138,7 +138,7 @@ def rate(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[
 def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
     """Bytes in one `unit` (B, KB, KiB, Kbyte ...), or None when it is no unit of size."""
     found = _SIZE_UNIT.match(unit.strip())
-    if found is None or not unit.strip():
+    if found is None:
         return None
     step = 1024 if found[2] else base
     return int(step ** _PREFIXES[found[1].lower()])

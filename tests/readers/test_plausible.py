@@ -27,6 +27,10 @@ SOUND = {
         ({"time_pct": 104.0}, "time_pct is 104"),
         ({"avg_ns": None, "med_ns": None, "total_ns": None}, None),
         ({"min": 2.0, "avg": 1.0, "max": 3.0}, "min 2 is above avg 1"),
+        ({"min_ns": 60.5, "min_ns_pm": 0.5, "avg_ns": None, "med_ns": None}, None),  # as printed both may be 60
+        ({"max_ns": None, "med_ns": None, "total_ns": None, "min_ns": 30.9}, None),
+        ({"min": -2.0, "avg": -2.001, "max": -1.0}, None),  # as little outside as a positive one may be
+        ({"min": -2.0, "avg": -2.1, "max": -1.0}, "min -2 is above avg -2.1"),
     ],
 )
 def test_what_cannot_be(more, said):

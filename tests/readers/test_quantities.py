@@ -24,7 +24,9 @@ def test_durations_are_in_ns_with_the_half_width_of_the_last_digit(text, unit, v
     assert duration(text, unit) == (value, pytest.approx(pm))
 
 
-@pytest.mark.parametrize("text", ["-", "", "n/a", "nan", "ms", "1.2.3ms", "1,23ms", "5 parsecs", "1" * 70, "1e99ns"])
+@pytest.mark.parametrize(
+    "text", ["-", "", "n/a", "nan", "ms", "1.2.3ms", "1,23ms", "5 parsecs", "1" * 70, "1e99ns", "1e-99ns"]
+)
 def test_what_is_no_duration_is_none(text):
     assert duration(text) is None
 
@@ -34,7 +36,7 @@ def test_sizes_and_rates_have_the_tools_kilo():
     assert size("4.0000KB") == (4000, pytest.approx(0.05))
     assert size("4KiB") == (4096, 512)
     assert size("24B") == (24, None)
-    assert rate("19.105MB/s", base=1024).value == pytest.approx(19.105 * 2**20)
+    assert rate("19.105MB/s", base=1024) == pytest.approx((19.105 * 2**20, 0.0005 * 2**20))
     assert rate("19.105MB", base=1024) is None
 
 
@@ -45,6 +47,27 @@ def test_thousands_are_separated_in_groups_of_three_only():
     assert number("84,0") is None
     assert whole("12,319,469") == 12319469
     assert whole("12.5") is None
+
+
+@pytest.mark.parametrize("text", ["1234,567", "1,2345", ",123", "12,34,567"])
+def test_marks_that_separate_no_thousands_make_no_number(text):
+    assert number(text) is None
+
+
+def test_exponents_and_blanks_are_read_as_they_are_printed():
+    assert number("1e3") == (1000, None)
+    assert number(".5e+1") == (5, None)
+    assert number(" 7.5 ") == (7.5, 0.05)
+
+
+@pytest.mark.parametrize("text", ["4 Bottles", "4 KBx", "4 K", "4"])
+def test_what_only_begins_as_a_unit_of_size_is_none(text):
+    assert size(text) is None
+
+
+@pytest.mark.parametrize("text", ["1.2.3MB/s", "MB/s", "5 MB/h", "5 cows/s"])
+def test_what_is_no_rate_is_none(text):
+    assert rate(text) is None
 
 
 def test_percentages_are_of_a_hundred():

@@ -1,0 +1,73 @@
+"""Nsight Compute's printed values: which mark is the decimal one, what is a number, what is absent."""
+
+import pytest
+
+from nsw.readers.ncu_values import Marks, Parser, Value, decide_marks, in_ns, is_misplaced, whole
+
+
+@pytest.mark.parametrize(
+    ("printed", "marks"),
+    [
+        (["7.59"], Marks(".")),
+        (["7,59"], Marks(",")),
+        (["0,123"], Marks(",")),  # no group of thousands begins with a lonely zero
+        (["1234,567"], Marks(",")),  # nor with four digits
+        (["-0,123"], Marks(",")),
+        (["1,234,567"], Marks(".")),  # what repeats separates groups
+        (["1.234.567"], Marks(",")),
+        (["1,234.5"], Marks(".")),
+        (["1.234,5"], Marks(",")),
+        (["1,234"], Marks(guessed=True)),
+        (["1,234", "7"], Marks(guessed=True)),  # a later number that tells nothing takes no doubt away
+        (["1,234", "5,67"], Marks(",")),
+        (["12", "x"], Marks()),
+        (["copy(int, int)", "2,5 mm", "v1.2"], Marks()),  # text proves nothing, whatever marks are in it
+        (["1,234 threads"], Marks()),
+    ],
+)
+def test_the_decimal_mark_is_what_the_numbers_prove(printed, marks):
+    assert decide_marks(printed) == marks
+
+
+@pytest.mark.parametrize("text", ["", "-", "n/a", "N/A", "nan", "-nan", "inf", "-inf", "no data", "(!) n/a"])
+def test_what_ncu_prints_for_no_number_is_absent(text):
+    assert Parser()(text) == Value()
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "value"),
+    [
+        ("12,319,469", ".", Value(12319469.0)),
+        ("12.319.469", ",", Value(12319469.0)),
+        ("7.59", ".", Value(7.59, 0.005)),
+        ("7,590", ",", Value(7.59, 0.0005)),
+        (" -7.5 ", ".", Value(-7.5, 0.05)),
+        ("12,34", ".", Value(text="12,34")),
+        ("45 (15; 30)", ".", Value(45.0, None, "45 (15; 30)")),
+        ("Low (2)", ".", Value(text="Low (2)")),
+    ],
+)
+def test_values_are_numbers_with_their_half_width_or_text(text, mark, value):
+    assert Parser(Marks(mark))(text) == value
+
+
+def test_a_number_is_no_name_and_no_unit_of_a_metric():
+    assert is_misplaced("12.5", "%")
+    assert is_misplaced("Duration", "12.5")
+    assert not is_misplaced("Duration", "us")
+    assert not is_misplaced("Duration", None)
+    assert not is_misplaced("2 Eligible Warps", "")
+
+
+def test_times_are_moved_to_ns_digit_by_digit():
+    assert in_ns(0.1 + 0.2, "us") == 300.00000000000004
+    assert in_ns(1e-07, "second") == 100.0
+    assert in_ns(5.0, "ns") == 5.0
+    assert in_ns(5.0, "cycle") is None
+    assert in_ns(5.0, None) is None
+
+
+def test_ids_and_counts_fit_a_column_of_64_bits():
+    assert whole(" 7 ") == 7
+    assert whole("9" * 18) == 10**18 - 1
+    assert [whole(text) for text in (None, "", "-1", "7.0", "9" * 19, "\u00b2", "\u0663")] == [None] * 7
