@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.ncu_unmeasured import forget_unmeasured
+from nsw.readers.ncu_unmeasured import forget_sizes, needs_measuring, unless_zero
 from nsw.readers.ncu_values import ABSENCE, Value, in_ns
 
 if TYPE_CHECKING:
@@ -112,8 +112,10 @@ class Results:
             metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
             rules: Likewise.
         """
-        forget_unmeasured(self, report)
-        name_kernels([*self.launches.values(), *self.summaries.values()])
+        rows = [*self.launches.values(), *self.summaries.values()]
+        if unmeasured := forget_sizes(rows, report):
+            self._forget_zeros(unmeasured)
+        name_kernels(rows)
         made: dict[str, TableData] = {}
         if self.launches:
             made["launches"] = [_less(row, "invocations") for row in self.launches.values()]
@@ -128,6 +130,16 @@ class Results:
         if self.facts:
             made["facts"] = self.facts
         report.tables |= {name: table for name, table in made.items() if options.wants(name)}
+
+    def _forget_zeros(self, unmeasured: set[int]) -> None:
+        for i, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):
+            if id(owner) not in unmeasured or not needs_measuring(names[1]):
+                continue
+            if self.numbers[i] == 0:
+                self.numbers[i] = self.halves[i] = _NAN
+            if i in self.spreads:
+                least, most, mean = self.spreads[i]
+                self.spreads[i] = (unless_zero(least), unless_zero(most), unless_zero(mean))
 
     def metric_rows(self) -> list[Row]:
         """The metrics as row dicts."""

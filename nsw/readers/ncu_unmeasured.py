@@ -8,49 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.ncu_values import ABSENCE, Value
+from nsw.readers.ncu_values import ABSENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nsw.readers.model import Report
-    from nsw.readers.ncu_results import Results
+    from nsw.readers.ncu_values import Value
     from nsw.tables.data import Row
 
 NO_SIZE: Final = "(0, 0, 0)"
 _SIZES: Final = ("grid", "block_size")
 _OF_THE_GPU: Final = "device__attribute_"  # known without any measurement, so a zero is one
-_NAN: Final = float("nan")
 
 
-def forget_unmeasured(results: Results, report: Report) -> None:
-    """Make the zeros of launches that never ran absent, and say so once.
+def forget_sizes(rows: Iterable[Row], report: Report) -> set[int]:
+    """Make the sizes and durations of launches that never ran absent, and say so once.
 
     A launch without threads does not exist: CUDA refuses it, so these sizes are ncu's way to say nothing.
+
+    Returns:
+        The `id` of each such row, whose figures are to be forgotten too.
     """
-    rows = [*results.launches.values(), *results.summaries.values()]
     unmeasured = [row for row in rows if all(row.get(size) == NO_SIZE for size in _SIZES)]
-    if not unmeasured:
-        return
     for row in unmeasured:
         row.update(dict.fromkeys((*_SIZES, "duration_ns", "duration_ns_pm")))
-    _forget_figures(results, {id(row) for row in unmeasured})
-    report.warn(
-        f"{_named(unmeasured)}: ncu wrote only zeros for the size and the figures; they are absent here",
-        fix="see what ncu and the program printed (==ERROR== lines), and profile again",
-    )
+    if unmeasured:
+        report.warn(
+            f"{_named(unmeasured)}: ncu wrote only zeros for the size and the figures; they are absent here",
+            fix="see what ncu and the program printed (==ERROR== lines), and profile again",
+        )
+    return {id(row) for row in unmeasured}
 
 
-def _forget_figures(results: Results, unmeasured: set[int]) -> None:
-    for i, (owner, names) in enumerate(zip(results.owners, results.names, strict=True)):
-        if id(owner) not in unmeasured or names[1].startswith(_OF_THE_GPU):
-            continue
-        if results.numbers[i] == 0:
-            results.numbers[i] = results.halves[i] = _NAN
-        if i in results.spreads:
-            least, most, mean = (_unless_zero(value) for value in results.spreads[i])
-            results.spreads[i] = (least, most, mean)
+def needs_measuring(metric: str) -> bool:
+    """Whether a zero of this metric says nothing of a launch that never ran; of the GPU itself it does."""
+    return not metric.startswith(_OF_THE_GPU)
 
 
-def _unless_zero(value: Value) -> Value:
+def unless_zero(value: Value) -> Value:
+    """A value that is not zero."""
     return ABSENCE if value.number == 0 else value
 
 

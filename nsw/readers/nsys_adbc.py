@@ -12,7 +12,6 @@ from nsw.readers.nsys_source import NULL, TableFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pyarrow as pa
 
@@ -26,8 +25,8 @@ class AdbcUnavailable(TableFault):
     """The driver is not installed or cannot be loaded; nothing is said of the file."""
 
 
-def batches(path: Path, table: str, select: str, *, rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows that `select` gives, in Arrow batches of at most `rows`.
+def batches(uri: str, table: str, select: str, *, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows that `select` gives of the database at `uri`, in Arrow batches of at most `rows`.
 
     Raises:
         AdbcUnavailable: There is no driver.
@@ -39,11 +38,10 @@ def batches(path: Path, table: str, select: str, *, rows: int) -> Iterator[pa.Re
         import pyarrow as pa
     except ImportError as fault:
         raise AdbcUnavailable(table, str(fault)) from fault
-    from nsw.readers.nsys_connection import read_only_uri
 
     try:
         with (
-            manager.AdbcDatabase(driver=driver._driver_path(), uri=read_only_uri(path)) as database,  # noqa: SLF001
+            manager.AdbcDatabase(driver=driver._driver_path(), uri=uri) as database,  # noqa: SLF001
             manager.AdbcConnection(database) as connection,
             manager.AdbcStatement(connection) as statement,
         ):

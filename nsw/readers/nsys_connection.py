@@ -117,7 +117,7 @@ class SqliteSource:
 
         from nsw.readers.nsys_adbc import batches, coded, integers
 
-        for batch in batches(self.path, table, select, rows=_BATCH):
+        for batch in batches(read_only_uri(self.path), table, select, rows=_BATCH):
             if batch.num_rows == 0:
                 continue
             out: Batch = {}
