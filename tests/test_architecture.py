@@ -19,8 +19,8 @@ def room(module: str) -> str:
     return module.split(".")[1] if "." in module else "nsw"
 
 
-def imports(path: Path) -> set[str]:
-    """Modules of nsw that a file imports when it runs; those for type checking alone are no dependency."""
+def imports(path: Path, *, types: bool = False) -> set[str]:
+    """Modules of nsw that a file imports when it runs; those for type checking are no dependency unless asked for."""
     tree = ast.parse(path.read_text())
     typing_only = {
         id(node)
@@ -30,7 +30,7 @@ def imports(path: Path) -> set[str]:
     }
     found = set()
     for node in ast.walk(tree):
-        if id(node) in typing_only:
+        if id(node) in typing_only and not types:
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -60,3 +60,11 @@ def test_every_room_is_on_the_architecture_page():
     page = (ROOT / "docs" / "architecture.md").read_text()
     rooms = {p.parent.name for p in (ROOT / "nsw").glob("*/__init__.py")}
     assert not {name for name in rooms if f"nsw/{name}" not in page}
+
+
+def test_no_files_import_each_other_in_a_circle_not_even_for_types():
+    names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in FILES if p.name != "__init__.py"}
+    needs = {name: imports(path, types=True) & set(names) for name, path in names.items()}
+    while free := {name for name, needed in needs.items() if not needed & set(needs)}:
+        needs = {name: needed for name, needed in needs.items() if name not in free}
+    assert needs == {}
