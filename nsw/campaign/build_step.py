@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import run_folder
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import BuildRow, State
 from nsw.campaign.submissions import NO_ID
@@ -20,12 +19,9 @@ from nsw.plan.builds import APP, command_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.driven import Driven
     from nsw.campaign.submissions import Pending
     from nsw.plan.model import Plan
-    from nsw.schedulers.model import Scheduler
-    from nsw.transport.model import Transport
 
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
@@ -50,23 +46,13 @@ class Builds:
     """The builds of one campaign; the caller holds its lock.
 
     Args:
-        folder: The campaign's folder.
-        ledger: Its open ledger.
-        scheduler: Where runs go.
-        transport: The way to the site's files.
-        scratch: The campaign's folder on the site.
+        it: The campaign.
     """
 
-    def __init__(
-        self, folder: CampaignFolder, ledger: Ledger, scheduler: Scheduler, transport: Transport, scratch: str
-    ) -> None:
-        self._folder = folder
-        self._ledger = ledger
-        self._scheduler = scheduler
-        self._transport = transport
-        self._scratch = scratch
-        self._none = not ledger.builds()
-        scheduler.after = self.after
+    def __init__(self, it: Driven) -> None:
+        self._it = it
+        self._none = not it.ledger.builds()
+        it.scheduler.after = self.after
 
     def prepare(self) -> None:
         """Put the application's files on the site, and build here what is built here and not done yet.
@@ -74,20 +60,20 @@ class Builds:
         Raises:
             CampaignError: A build here failed; it holds the end of what it printed.
         """
-        known = self._ledger.builds()
-        if not self._ledger.meta("prepared"):
-            if any(self._folder.app.iterdir()):
+        known = self._it.ledger.builds()
+        if not self._it.ledger.meta("prepared"):
+            if any(self._it.folder.app.iterdir()):
                 for app in {build.app for build in known} or {APP}:
-                    self._transport.put(self._folder.app, f"{self._scratch}/{app}")
-            self._transport.make_folders([f"{self._scratch}/{build.app}" for build in known])
-            self._ledger.set_meta("prepared", "yes")
+                    self._it.transport.put(self._it.folder.app, f"{self._it.scratch}/{app}")
+            self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
+            self._it.ledger.set_meta("prepared", "yes")
         for build in self._needed(State.PLANNED):
             if self._is_done(build):
                 continue
             if not self._in_job(build):
                 self._build_here(build)
             elif build.state in _AGAIN:
-                self._ledger.update_builds([build.id], state=State.PLANNED, reason=None, exit_code=None,
+                self._it.ledger.update_builds([build.id], state=State.PLANNED, reason=None, exit_code=None,
                                            host=None, started=None, ended=None, submission=None)  # fmt: skip
 
     # --- those in jobs, for the loop ----------------------------------------------------------------------
@@ -103,7 +89,7 @@ class Builds:
         """Of the tasks that wait those whose build is done, or has a job that theirs can wait for."""
         if self._none:
             return pending
-        held = {job for b in self._ledger.builds() for job in b.needed_by
+        held = {job for b in self._it.ledger.builds() for job in b.needed_by
                 if b.state is not State.DONE and self._native(b) is None}  # fmt: skip
         return [one for one in pending if one[0] not in held]
 
@@ -116,7 +102,7 @@ class Builds:
         """The jobs whose runs can not begin, since their build went wrong, with the reason."""
         if self._none:
             return {}
-        bad = [b for b in self._ledger.builds() if b.state in _BAD and self._in_job(b)]
+        bad = [b for b in self._it.ledger.builds() if b.state in _BAD and self._in_job(b)]
         return {job: _blame(build) for build in bad for job in build.needed_by}
 
     def unneeded(self) -> set[str]:
@@ -124,7 +110,7 @@ class Builds:
         if self._none:
             return set()
         needed = {b.id for b in self._needed(State.PLANNED, State.INTENT, State.SUBMITTED, State.QUEUED)}
-        return {b.id for b in self._ledger.builds() if b.id not in needed and self._native(b) is not None}
+        return {b.id for b in self._it.ledger.builds() if b.id not in needed and self._native(b) is not None}
 
     def conclude(self) -> list[str]:
         """Once no run is planned or in flight: the builds that went wrong.
@@ -135,9 +121,9 @@ class Builds:
         Raises:
             CampaignError: No run of the campaign is done, for want of a build.
         """
-        bad = [b for b in self._ledger.builds() if b.state in _BAD]
+        bad = [b for b in self._it.ledger.builds() if b.state in _BAD]
         told = [self._failure(b) for b in bad]
-        if told and not self._ledger.counts().get("done"):
+        if told and not self._it.ledger.counts().get("done"):
             raise CampaignError("\n".join(told), hint=self._hint(bad[0]))
         return told
 
@@ -145,44 +131,45 @@ class Builds:
 
     def _build_here(self, build: BuildRow) -> None:
         attempt = build.attempt + 1
-        self._ledger.update_builds([build.id], state=State.RUNNING, attempt=attempt, reason=None)
-        script = self._folder.script(build.job).absolute()
+        self._it.ledger.update_builds([build.id], state=State.RUNNING, attempt=attempt, reason=None)
+        script = self._it.script(build.job)
         # the script's own first line, which says whether bash is a login shell
         shell = script.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
-        words = [*shell, str(script), str(attempt), "0"]
-        self._transport.run(words, timeout=build.seconds_limit + _AROUND_S, cwd=self._scratch)
+        there = self._it.transport.show(script, f"{self._it.scratch}/scripts/{script.name}")
+        words = [*shell, there, str(attempt), "0"]
+        self._it.transport.run(words, timeout=build.seconds_limit + _AROUND_S, cwd=self._it.scratch)
         build = self._row(build.id)
         if self._is_done(build):
             return
         status = self._status(build, attempt)
         how = (status.reason if status else None) or "it was ended before it was done"
-        login_shell = self._ledger.has_login_shell()
+        login_shell = self._it.ledger.has_login_shell()
         reason = reason_with(how, self._output(build).encode(), login_shell=login_shell)
-        self._ledger.update_builds([build.id], state=State.FAILED, reason=reason)
+        self._it.ledger.update_builds([build.id], state=State.FAILED, reason=reason)
         raise CampaignError(self._failure(build), hint=self._hint(build))
 
     # --- what is known of a build -----------------------------------------------------------------------
 
     def _in_job(self, build: BuildRow) -> bool:
-        return build.place == "job" and self._scheduler.batches
+        return build.place == "job" and self._it.scheduler.batches
 
     def _needed(self, *states: State) -> Iterator[BuildRow]:
         """Those that runs in one of these states need."""
-        known = self._ledger.builds()
-        jobs = self._ledger.jobs_in(*states) if known else set()
+        known = self._it.ledger.builds()
+        jobs = self._it.ledger.jobs_in(*states) if known else set()
         return (b for b in known if not jobs.isdisjoint(b.needed_by))
 
     def _row(self, build: str) -> BuildRow:
-        return next(b for b in self._ledger.builds() if b.id == build)
+        return next(b for b in self._it.ledger.builds() if b.id == build)
 
     def _build_of(self, job: str) -> BuildRow | None:
-        return next((b for b in self._ledger.builds() if job in b.needed_by and self._in_job(b)), None)
+        return next((b for b in self._it.ledger.builds() if job in b.needed_by and self._in_job(b)), None)
 
     def _native(self, build: BuildRow) -> str | None:
         """The id of its job while that is in flight."""
         if build.submission is None or build.state not in {State.SUBMITTED, State.QUEUED, State.RUNNING}:
             return None
-        native = self._ledger.native_id(build.submission)
+        native = self._it.ledger.native_id(build.submission)
         return None if native == NO_ID else native
 
     def _is_done(self, build: BuildRow) -> bool:
@@ -192,23 +179,23 @@ class Builds:
         for attempt in range(build.attempt, 0, -1):
             status = self._status(build, attempt)
             if status is not None and status.state == "done":
-                self._ledger.update_builds([build.id], state=State.DONE, reason=None, host=status.host,
+                self._it.ledger.update_builds([build.id], state=State.DONE, reason=None, host=status.host,
                                            started=status.started, ended=status.ended, exit_code=0)  # fmt: skip
                 return True
         return False
 
     def _status(self, build: BuildRow, attempt: int) -> Status | None:
-        home = run_folder(self._scratch, build.id, attempt)
-        return parse_status(self._transport.read(f"{home}/status") or self._transport.read(f"{home}/claim"))
+        home = self._it.home(build.id, attempt)
+        return parse_status(self._it.transport.read(f"{home}/status") or self._it.transport.read(f"{home}/claim"))
 
     def _output(self, build: BuildRow) -> str:
-        home = run_folder(self._scratch, build.id, build.attempt)
-        found = [self._transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
+        home = self._it.home(build.id, build.attempt)
+        found = [self._it.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
         return b"".join(text for text in found if text).decode(errors="replace")
 
     def _failure(self, build: BuildRow) -> str:
         status, output = self._status(build, build.attempt), self._output(build)
-        (self._folder.path / "build.txt").write_text(output, encoding="utf-8")
+        (self._it.folder.path / "build.txt").write_text(output, encoding="utf-8")
         how = "was not done"
         if status is None:
             how += f": {build.reason}" if build.reason else ""
@@ -224,7 +211,7 @@ class Builds:
     def _hint(self, build: BuildRow) -> str:
         return (
             f"mend it and start again; `nsw logs {build.id}` shows what it printed, and all of that is in"
-            f" {self._folder.path / 'build.txt'}"
+            f" {self._it.folder.path / 'build.txt'}"
         )
 
 

@@ -15,17 +15,15 @@ from nsw.campaign.ledger import AT_A_TIME
 from nsw.campaign.rows import State
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.watching import Watching
-from nsw.campaign.withdrawing import Withdrawing
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
     from nsw.campaign.rows import Flying
-    from nsw.schedulers.model import Scheduler, Submission
-    from nsw.transport.model import Transport
+    from nsw.schedulers.model import Submission
 
 _CANCEL = "cancel"
 
@@ -34,39 +32,19 @@ class Driver:
     """Drives one campaign; the caller holds its lock.
 
     Args:
-        folder: The campaign's folder.
-        ledger: Its open ledger.
-        scheduler: Where runs go.
-        transport: The way to the site's files.
-        scratch: The campaign's folder on the site.
-        changed: Called with the ids of runs and builds that changed their state, once that is written down.
+        it: The campaign.
         canary: What decides when the first run must go ahead alone.
         builds: The builds that the runs' jobs wait for.
     """
 
-    def __init__(
-        self,
-        folder: CampaignFolder,
-        ledger: Ledger,
-        scheduler: Scheduler,
-        transport: Transport,
-        scratch: str,
-        changed: Callable[[list[str]], None] = lambda _ids: None,
-        canary: Canary | None = None,
-        builds: Builds | None = None,
-    ) -> None:
-        self._folder = folder
-        self._ledger = ledger
-        self._scheduler = scheduler
-        self._changed = changed
-        self._canary = canary or Canary(ledger)
-        self._builds = builds or Builds(folder, ledger, scheduler, transport, scratch)
-        self._flight = InFlight(ledger)
-        ending = Ending(folder, ledger, transport, scratch)
-        self._submitting = Submitting(folder, ledger, scheduler, transport, scratch, self._flight, ending,
-                                      self._builds, self._canary, changed)  # fmt: skip
-        withdrawing = Withdrawing(ledger, transport, scratch)
-        self._watching = Watching(ledger, scheduler, self._flight, ending, self._builds, withdrawing, changed)
+    def __init__(self, it: Driven, canary: Canary | None = None, builds: Builds | None = None) -> None:
+        self._it = it
+        self._canary = canary or Canary(it.ledger)
+        self._builds = builds or Builds(it)
+        self._flight = InFlight(it.ledger)
+        ending = Ending(it)
+        self._submitting = Submitting(it, self._flight, ending, self._builds, self._canary)
+        self._watching = Watching(it, self._flight, ending, self._builds)
 
     def recover(self) -> int:
         """Adopt what an earlier nsw left: submissions with an id, and those in doubt that the scheduler knows.
@@ -83,19 +61,19 @@ class Driver:
         """Until no run is planned or in flight."""
         try:
             while self.step():
-                self._scheduler.wait(wait_s)
+                self._it.scheduler.wait(wait_s)
         finally:
-            with self._ledger.transaction():
+            with self._it.ledger.transaction():
                 self._submitting.write_late()
                 self._watching.save_calls()
 
     def step(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
-        if limit := self._ledger.meta(AT_A_TIME):
-            self._scheduler.limit(int(limit))
+        if limit := self._it.ledger.meta(AT_A_TIME):
+            self._it.scheduler.limit(int(limit))
         self._submitting.settle_doubts()
         self._canary.check()
-        if self._scheduler.shares_machine:
+        if self._it.scheduler.shares_machine:
             chosen = self._poll_and_intend()
         else:
             self._watching.poll()
@@ -105,7 +83,7 @@ class Driver:
         self._submitting.hand_over(chosen)
         if self._cancel_asked():
             self.cancel()
-        return bool(self._flight) or self._submitting.in_doubt or self._ledger.has_planned()
+        return bool(self._flight) or self._submitting.in_doubt or self._it.ledger.has_planned()
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs and builds: all that are not over, or those named. What a cancelled task had finished stays."""
@@ -116,21 +94,21 @@ class Driver:
             return chosen is None or one.id in chosen
 
         flying = [one for one in self._flight if wanted(one)]
-        waiting = self._ledger.waiting() if chosen is None else chosen.intersection(self._ledger.waiting())
-        self._scheduler.cancel(self._flight.holding(wanted))
+        waiting = self._it.ledger.waiting() if chosen is None else chosen.intersection(self._it.ledger.waiting())
+        self._it.scheduler.cancel(self._flight.holding(wanted))
         self._watching.poll(at_once=True)
         self._flight.drop(wanted)
         cancelled = {"state": State.CANCELLED, "reason": "cancelled by nsw cancel"}
         ended = [one for one in flying if one.state is not State.DONE]
-        with self._ledger.transaction():
-            self._ledger.update_runs([*waiting, *(one.id for one in ended if not one.build)], **cancelled)
-            self._ledger.update_builds([one.id for one in ended if one.build], **cancelled)
+        with self._it.ledger.transaction():
+            self._it.ledger.update_runs([*waiting, *(one.id for one in ended if not one.build)], **cancelled)
+            self._it.ledger.update_builds([one.id for one in ended if one.build], **cancelled)
             self._flight.close()
-        (self._folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
-        self._changed([*waiting, *(one.id for one in flying)])
+        (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
+        self._it.changed([*waiting, *(one.id for one in flying)])
 
     def _cancel_asked(self) -> bool:
-        return (self._folder.path / _CANCEL).exists()
+        return (self._it.folder.path / _CANCEL).exists()
 
     def _spare_builds(self) -> None:
         """A build that no run waits for any more need not go on."""
@@ -138,17 +116,17 @@ class Driver:
         if not spare:
             return
         try:
-            self._scheduler.cancel(self._flight.holding(lambda one: one.id in spare))
+            self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in spare))
         except NswError:  # it is tried again in the next round
             return
         self._flight.drop(lambda one: one.id in spare)
-        self._ledger.update_builds(spare, state=State.CANCELLED, reason="no run waits for it any more")
+        self._it.ledger.update_builds(spare, state=State.CANCELLED, reason="no run waits for it any more")
         self._flight.close()
-        self._changed(list(spare))
+        self._it.changed(list(spare))
 
     def _poll_and_intend(self) -> list[Submission]:
         """Judge what ended and write down what comes next, synced to disk once: that is most of a run's cost here."""
-        with self._ledger.transaction():
+        with self._it.ledger.transaction():
             self._submitting.write_late()
             self._watching.poll()
             chosen = self._submitting.next()

@@ -6,18 +6,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import collect, read_tail, run_folder
+from nsw.campaign.collect import collect, read_tail
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import Reading, State
 from nsw.campaign.witness import Verdict, judge, parse_status
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.driven import Driven
     from nsw.campaign.rows import Flying, RunRow
     from nsw.campaign.witness import Status
-    from nsw.transport.model import Transport
 
 _STATUS_BYTES = 65536
 _LAST_BYTES = 4096
@@ -27,23 +25,17 @@ class Ending:
     """The files that runs leave on the site, and the ends that they tell of.
 
     Args:
-        folder: The campaign's folder.
-        ledger: Its open ledger.
-        transport: The way to the site's files.
-        scratch: The campaign's folder on the site.
+        it: The campaign.
     """
 
-    def __init__(self, folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
-        self._folder = folder
-        self._ledger = ledger
-        self._transport = transport
-        self._scratch = scratch
+    def __init__(self, it: Driven) -> None:
+        self._it = it
 
     def status(self, run: str, attempt: int) -> Status | None:
         """What an attempt wrote of itself; None before it began."""
-        home = run_folder(self._scratch, run, attempt)
-        ended = self._transport.read(f"{home}/status", _STATUS_BYTES)
-        return parse_status(ended or self._transport.read(f"{home}/claim", _STATUS_BYTES))
+        home = self._it.home(run, attempt)
+        ended = self._it.transport.read(f"{home}/status", _STATUS_BYTES)
+        return parse_status(ended or self._it.transport.read(f"{home}/claim", _STATUS_BYTES))
 
     def left_a_mark(self, one: Flying) -> bool:
         """Whether it began, or an earlier attempt of it was done."""
@@ -68,21 +60,23 @@ class Ending:
             verdict = judge(Answer(Phase.ENDED, clean=True), status)
             one.attempt = attempt
         if one.build:
-            verdict = self._with_last_words(verdict, self._transport.tail(f"{self._home(one)}/stderr", _LAST_BYTES))
+            verdict = self._with_last_words(verdict, self._it.transport.tail(f"{self._home(one)}/stderr", _LAST_BYTES))
             self._write([one.id], verdict, status, build=True, attempt=one.attempt)
         else:
-            (run,) = self._ledger.runs_named([one.id])
+            (run,) = self._it.ledger.runs_named([one.id])
             self._bring(replace(run, attempt=one.attempt))
-            verdict = self._with_last_words(verdict, read_tail(self._folder.reports / one.id / "stderr", _LAST_BYTES))
+            verdict = self._with_last_words(
+                verdict, read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
+            )
             self._write([one.id], verdict, status, build=False, attempt=one.attempt, reading=Reading.COLLECTED)
         one.state, one.reason = verdict.state, verdict.reason
         return verdict.state
 
     def _bring(self, run: RunRow) -> None:
-        collect(self._folder, self._transport, self._scratch, run)
+        collect(self._it.folder, self._it.transport, self._it.scratch, run)
 
     def _home(self, one: Flying) -> str:
-        return run_folder(self._scratch, one.id, one.attempt)
+        return self._it.home(one.id, one.attempt)
 
     def _earlier(self, one: Flying) -> tuple[int, Status] | None:
         """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
@@ -100,10 +94,10 @@ class Ending:
 
     @cached_property
     def _login_shell(self) -> bool:
-        return self._ledger.has_login_shell()
+        return self._it.ledger.has_login_shell()
 
     def _write(self, ids: list[str], verdict: Verdict, status: Status | None, *, build: bool, **more: object) -> None:
-        update = self._ledger.update_builds if build else self._ledger.update_runs
+        update = self._it.ledger.update_builds if build else self._it.ledger.update_runs
         update(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
 
 

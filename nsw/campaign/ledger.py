@@ -29,14 +29,6 @@ _SOME = 500  # values in one statement; SQLite's own limit was once 999
 _VERSION = "PRAGMA user_version"
 
 _TABLES = ("runs", "builds")  # whose rows live through the same states
-_BUILD_COLUMNS = (
-    "id, job, app, place, command, seconds_limit, gpus, needed_by, state, attempt, reason, exit_code, host, started, "
-    "ended, submission"
-)
-_COLUMNS = (
-    "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
-    "exit_code, host, started, ended, reading, submission"
-)
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -141,8 +133,8 @@ class Ledger:
 
     def runs(self, where: str = "1", parameters: Sequence[Any] = ()) -> list[RunRow]:
         """Runs in the plan's order; `where` is SQL of nsw's own, never of a user's."""
-        query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
-        return [_run(row) for row in self._db.execute(query, parameters)]
+        query = f"SELECT {RunRow.COLUMNS} FROM runs WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
+        return [RunRow.of(row) for row in self._db.execute(query, parameters)]
 
     def runs_named(self, ids: Sequence[str]) -> list[RunRow]:
         """The runs of these ids, in the plan's order."""
@@ -277,8 +269,8 @@ class Ledger:
 
     def builds(self) -> list[BuildRow]:
         """All builds, in the plan's order."""
-        found = self._db.execute(f"SELECT {_BUILD_COLUMNS} FROM builds ORDER BY seq")  # noqa: S608  no outside text
-        return [_build(row) for row in found]
+        found = self._db.execute(f"SELECT {BuildRow.COLUMNS} FROM builds ORDER BY seq")  # noqa: S608  no outside text
+        return [BuildRow.of(row) for row in found]
 
     def update_builds(self, ids: Iterable[str], **values: Any) -> None:
         """Set columns of builds."""
@@ -389,21 +381,3 @@ class _Transaction:
     def __exit__(self, kind: object, *_: object) -> None:
         if self._outer:
             self._db.execute("COMMIT" if kind is None else "ROLLBACK")
-
-
-def _run(row: tuple[Any, ...]) -> RunRow:
-    (id_, case_id, params, pass_name, kind, tool, repeat, job, task, gpus, reports, state, *rest) = row
-    attempt, reason, exit_code, host, started, ended, reading, submission = rest
-    return RunRow(
-        id_, case_id, json.loads(params), pass_name, kind, tool, repeat, job, task, gpus, tuple(json.loads(reports)),
-        State(state), attempt, reason, exit_code, host, started, ended, Reading(reading), submission,
-    )  # fmt: skip
-
-
-def _build(row: tuple[Any, ...]) -> BuildRow:
-    (id_, job, app, place, command, limit, gpus, needed_by, state, *rest) = row
-    attempt, reason, exit_code, host, started, ended, submission = rest
-    return BuildRow(
-        id_, job, app, place, command, limit, gpus, tuple(json.loads(needed_by)),
-        State(state), attempt, reason, exit_code, host, started, ended, submission,
-    )  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, Self
 
 
 class State(StrEnum):
@@ -38,6 +39,11 @@ class Reading(StrEnum):
 class RunRow:
     """One run as the ledger knows it; times are Unix seconds."""
 
+    COLUMNS: ClassVar = (
+        "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
+        "exit_code, host, started, ended, reading, submission"
+    )
+
     id: str
     case_id: str
     params: dict[str, Any]
@@ -59,6 +65,17 @@ class RunRow:
     reading: Reading
     submission: str | None
 
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        """From its columns."""
+        (id_, case_id, params, pass_name, kind, tool, repeat, job, task, gpus, reports, state, *rest) = row
+        attempt, reason, exit_code, host, started, ended, reading, submission = rest
+        return cls(
+            id_, case_id, json.loads(params), pass_name, kind, tool, repeat, job, task, gpus,
+            tuple(json.loads(reports)), State(state), attempt, reason, exit_code, host, started, ended,
+            Reading(reading), submission,
+        )  # fmt: skip
+
     @property
     def seconds(self) -> float | None:
         """How long the last attempt took."""
@@ -72,6 +89,11 @@ class BuildRow:
     `id` names its folder beside those of the runs, `app` the folder that it builds in; `place` is login or job;
     `seconds_limit` is how long it may take.
     """
+
+    COLUMNS: ClassVar = (
+        "id, job, app, place, command, seconds_limit, gpus, needed_by, state, attempt, reason, exit_code, host, "
+        "started, ended, submission"
+    )
 
     id: str
     job: str
@@ -89,6 +111,12 @@ class BuildRow:
     started: float | None = None
     ended: float | None = None
     submission: str | None = None
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Self:
+        """From its columns."""
+        (id_, job, app, place, command, limit, gpus, needed_by, state, *rest) = row
+        return cls(id_, job, app, place, command, limit, gpus, tuple(json.loads(needed_by)), State(state), *rest)
 
     @property
     def task(self) -> int:

@@ -6,21 +6,20 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nsw.campaign.rows import State
+from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from nsw.campaign.build_step import Builds
+    from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
-    from nsw.campaign.ledger import Ledger
     from nsw.campaign.rows import Flying
-    from nsw.campaign.withdrawing import Withdrawing
     from nsw.campaign.witness import Status
-    from nsw.schedulers.model import Scheduler
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER = 2  # polls in a row that say so
@@ -35,47 +34,33 @@ class Watching:
     What waits, and waits for the same as at the last poll, is passed over: ten thousand such tasks cost nothing.
 
     Args:
-        ledger: The campaign's open ledger.
-        scheduler: Where runs go.
+        it: The campaign.
         flight: What the scheduler has.
         ending: Writes down how things go and end.
         builds: What the runs' jobs wait for.
-        withdrawing: Takes back what a scheduler forgot.
-        changed: Called with the ids of runs and builds that changed, once that is written down.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        scheduler: Scheduler,
-        flight: InFlight,
-        ending: Ending,
-        builds: Builds,
-        withdrawing: Withdrawing,
-        changed: Callable[[list[str]], None],
-    ) -> None:
-        self._ledger = ledger
-        self._scheduler = scheduler
+    def __init__(self, it: Driven, flight: InFlight, ending: Ending, builds: Builds) -> None:
+        self._it = it
         self._flight = flight
         self._ending = ending
         self._builds = builds
-        self._withdrawing = withdrawing
-        self._changed = changed
+        self._withdrawing = Withdrawing(it)
         self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
         self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
-        self._calls_before = Counter(ledger.calls())
+        self._calls_before = Counter(it.ledger.calls())
 
     def poll(self, *, at_once: bool = False) -> None:
         """Ask when it is time to, or at once, and judge."""
         self._flight.close()
-        if not self._flight or not (at_once or self._scheduler.due()):
+        if not self._flight or not (at_once or self._it.scheduler.due()):
             return
-        answers = self._scheduler.poll(self._flight.submissions())
+        answers = self._it.scheduler.poll(self._flight.submissions())
         changed: list[str] = []
         waiting: dict[tuple[str, Verdict], list[Flying]] = {}
         never: list[tuple[str, Flying, Answer]] = []
         lost: list[tuple[str, Flying, Answer]] = []
-        with self._ledger.transaction():
+        with self._it.ledger.transaction():
             for name, one, answer in self._news(answers):
                 if answer.never:
                     never.append((name, one, answer))
@@ -95,37 +80,37 @@ class Watching:
         changed += self._settle_lost(lost)
         changed += self._give_up(never)
         if changed:
-            self._changed(changed)
+            self._it.changed(changed)
 
     def fail_dependents(self) -> None:
         """Runs whose build went wrong have failed, whether or not their jobs are submitted."""
         doomed = self._builds.doomed()
         if not doomed:
             return
-        waiting = self._ledger.planned_in(doomed)
+        waiting = self._it.ledger.planned_in(doomed)
         gone: list[Flying] = []
         if held := self._flight.holding(lambda one: one.job in doomed):
             try:
-                self._scheduler.cancel(held)
+                self._it.scheduler.cancel(held)
             except NswError:  # the scheduler ends them by itself, since what they depend on failed
                 pass
             else:
                 gone = self._flight.drop(lambda one: one.job in doomed)
         if not waiting and not gone:
             return
-        with self._ledger.transaction():
+        with self._it.ledger.transaction():
             for id_, job in waiting:
-                self._ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
+                self._it.ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
             for one in gone:
                 self._ending.end(one, Verdict(State.FAILED, doomed[one.job]), None)
             self._flight.close()
-        self._changed([id_ for id_, _ in waiting] + [one.id for one in gone])
+        self._it.changed([id_ for id_, _ in waiting] + [one.id for one in gone])
 
     def save_calls(self) -> None:
         """Write down how often each command was run."""
-        calls = self._scheduler.calls()
+        calls = self._it.scheduler.calls()
         if calls:
-            self._ledger.set_calls(self._calls_before + Counter(calls))
+            self._it.ledger.set_calls(self._calls_before + Counter(calls))
 
     def _news(self, answers: Mapping[str, Mapping[int, Answer]]) -> list[tuple[str, Flying, Answer]]:
         """All but what waits as it did at the last poll."""
@@ -175,7 +160,7 @@ class Watching:
 
     def _is_early(self, one: Flying, answer: Answer, status: Status | None) -> bool:
         """Whether to look once more before believing that a run of a batch job is over."""
-        if not self._scheduler.batches:
+        if not self._it.scheduler.batches:
             return False
         if answer.phase is Phase.ENDED:
             if not answer.clean or (status is not None and status.state in {"done", "failed"}):
@@ -194,7 +179,7 @@ class Watching:
             again = self._withdrawn(one for _, one, _ in lost)
         except UnreachableError:  # all of them are looked at again after the next poll
             return []
-        with self._ledger.transaction():
+        with self._it.ledger.transaction():
             for name, one, answer in lost:
                 if one.id in again:
                     self._plan_again(name, one, answer)
@@ -237,10 +222,10 @@ class Watching:
             again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
             for one in [one for one, _ in unbegun if self._status(one)]:
                 del sure[one.id]  # it began a moment ago
-            self._scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
+            self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
         except NswError:  # it is tried again after the next poll
             return []
-        with self._ledger.transaction():
+        with self._it.ledger.transaction():
             for name, one, answer, status in sure.values():
                 if one.id in again:
                     self._plan_again(name, one, answer)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import run_folder
 from nsw.errors import CommandError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.driven import Driven
     from nsw.campaign.rows import Flying
-    from nsw.transport.model import Transport
 
 _MOST = 3  # times that a run is submitted again by itself
 _SOME = 200  # folders of one command line
@@ -33,15 +31,11 @@ class Withdrawing:
     """Takes back attempts that a scheduler forgot or could not launch.
 
     Args:
-        ledger: Where it is written how often that was done for a run.
-        transport: The way to the runs' folders.
-        scratch: The campaign's folder on the site.
+        it: The campaign, whose ledger says how often that was done for a run.
     """
 
-    def __init__(self, ledger: Ledger, transport: Transport, scratch: str) -> None:
-        self._ledger = ledger
-        self._transport = transport
-        self._scratch = scratch
+    def __init__(self, it: Driven) -> None:
+        self._it = it
 
     def may(self, run: Flying) -> bool:
         """Whether a run may be submitted again by itself: a fault that stays is not tried for ever.
@@ -63,16 +57,16 @@ class Withdrawing:
 
     def plan_again(self, run: Flying, reason: str | None) -> None:
         """Plan a withdrawn run anew, under its next attempt."""
-        self._ledger.set_meta(_key(run), str(self._times(run) + 1))
-        self._ledger.release([run.id])
-        self._ledger.update_runs([run.id], reason=f"{reason}; it had not begun, and is submitted again")
+        self._it.ledger.set_meta(_key(run), str(self._times(run) + 1))
+        self._it.ledger.release([run.id])
+        self._it.ledger.update_runs([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
     def _times(self, run: Flying) -> int:
-        return int(self._ledger.meta(_key(run)) or 0)
+        return int(self._it.ledger.meta(_key(run)) or 0)
 
     def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
-        folders = [run_folder(self._scratch, run.id, run.attempt) for run in runs]
-        done = self._transport.run(["bash", "-c", _CLAIM, "nsw", *folders], timeout=120)
+        folders = [self._it.home(run.id, run.attempt) for run in runs]
+        done = self._it.transport.run(["bash", "-c", _CLAIM, "nsw", *folders], timeout=120)
         if done.returncode != 0:
             raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in done.stdout.split()]

@@ -276,6 +276,7 @@ def _opened(
     from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
+    from nsw.campaign.driven import Driven
     from nsw.campaign.left_behind import wait_for_commands
     from nsw.campaign.log import Log
     from nsw.present.live import Watch
@@ -307,8 +308,9 @@ def _opened(
         if only is not None:
             ledger.choose(only)
         ahead = Canary(ledger, lambda run: answering.fault_of(folder, ledger, run), wanted=canary)
-        builds = Builds(folder, ledger, scheduler, transport, scratch)
-        driver = Driver(folder, ledger, scheduler, transport, scratch, changed, ahead, builds)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed)
+        builds = Builds(driven)
+        driver = Driver(driven, ahead, builds)
         yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch)
 
 

@@ -11,6 +11,7 @@ import pytest
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
+from nsw.campaign.driven import Driven
 from nsw.campaign.ending import Ending
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import AT_A_TIME, Ledger, State
@@ -54,9 +55,10 @@ class Campaign:
         clock = self.clock
         self.scheduler = BatchScheduler(slurm, LocalTransport(), self.scratch, self.folder.id, self.limits,
                                         clock=clock, sleep=clock.sleep, draw=lambda: 0.5)  # fmt: skip
-        place = (self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch)
-        self.told, self.builds = [], Builds(*place)
-        self.driver = Driver(*place, self.told.extend, Canary(self.ledger, self.fault), self.builds)
+        self.told = []
+        it = Driven(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)
+        self.builds = Builds(it)
+        self.driver = Driver(it, Canary(self.ledger, self.fault), self.builds)
         self.builds.prepare()
         self.driver.recover()
 
