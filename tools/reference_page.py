@@ -27,6 +27,10 @@ JSON Schema: with the line `# yaml-language-server: $schema=recipe.schema.json` 
 
 Wherever text is taken, `{{ }}` may stand: Jinja over the matrix's parameters, `case` (the case's id) and `site`
 (`name`, `python`: the interpreter, `account`). Every value filled into a command stays one argument whatever it holds.
+
+A value reaches the program as it is written: `1e3`, `0x10` and `1.10` do too, though they compare and compute as the
+numbers that they are. `010`, `1_000`, `1:30`, `yes` and `off` are texts (YAML 1.2). `true` and `false` are truth values
+and reach it in lower case; 'True' in quotes is a text. What is computed (`{{ n * 2 }}`) is written as Python does it.
 """
 NOT_YET = " (not yet)"
 # keys whose choices the plan may refuse -> those it takes

@@ -16,6 +16,7 @@ from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import ORIGINS, origins
 from nsw.errors import CampaignError
+from nsw.recipe.dump import as_yaml
 from nsw.recipe.units import parse_canary
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _lock_text(recipe: dict[str, Any], plan: Plan) -> str:
-    import yaml
-
     head = f"# The recipe of this campaign as it was resolved on site {plan.site} by nsw {__version__}.\n"
     note = f"# {plan.note}\n" if plan.note else ""
-    return head + note + yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True)
+    return head + note + as_yaml(recipe)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw import __version__
+from nsw.recipe.document import parse
+from nsw.recipe.dump import as_yaml
 from nsw.recipe.lock import Lock, LockedGit
 
 if TYPE_CHECKING:
@@ -107,8 +109,6 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[s
 
 def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[str]:
     """Write down which profilers and driver the jobs met; what differs from the recipe's own lock is returned."""
-    import yaml
-
     head, recipe = _read_recipe(folder)
     lock = recipe.get("lock")
     said = transport.run([*_READ, scratch], timeout=60)
@@ -124,19 +124,17 @@ def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[s
     if before != tools:
         lock["tools"] = tools
         part = folder.recipe.with_suffix(".part")
-        part.write_text(head + yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        part.write_text(head + as_yaml(recipe), encoding="utf-8")
         part.replace(folder.recipe)
     return told
 
 
 def _read_recipe(folder: CampaignFolder) -> tuple[str, dict[str, object]]:
     """The comments at its head, and the recipe."""
-    import yaml
-
     text = folder.recipe.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     head = "".join(lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)])
-    recipe: dict[str, object] = yaml.safe_load(text)
+    recipe: dict[str, object] = parse(text, str(folder.recipe)).data
     return head, recipe
 
 

@@ -64,6 +64,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     _confirm(made, place, yes)
     # with every default written out: another version of nsw may have others
     data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data["matrix"] = loaded.recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written
     data["app"]["files"] = [f"app/{name}" for _, name in made.files]
     data.pop("sites", None)
     data["lock"] = lock.model_dump(mode="json", exclude_none=True) | {"tools": before.tools if before else {}}

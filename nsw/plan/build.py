@@ -18,6 +18,7 @@ from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
 from nsw.recipe.units import clock
+from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,13 +139,13 @@ class _Builder:
         with standing_at("app", "command"):
             if isinstance(command, str):
                 return words(self._resolver.parse(command), values)
-            return tuple(str(self._resolver.value(word, values)) for word in command)
+            return tuple(as_text(self._resolver.value(word, values)) for word in command)
 
     def _env(self, values: Mapping[str, Any]) -> dict[str, str]:
         found = {}
         for name, value in self._loaded.recipe.app.env.items():
             with standing_at("app", "env", name):
-                found[name] = str(self._resolver.value(value, values))
+                found[name] = as_text(self._resolver.value(value, values))
         return found
 
     def _launch(self, values: Mapping[str, Any]) -> Launch:
@@ -154,7 +155,7 @@ class _Builder:
         with standing_at("app", "launcher"):
             given = self._resolver.value(launcher.processes, values)
             prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
-            options = tuple(str(self._resolver.value(option, values)) for option in launcher.options)
+            options = tuple(as_text(self._resolver.value(option, values)) for option in launcher.options)
             count = None if given is None else whole(given, 1)
             return Launch(launcher.kind, count or 1, options, prefix, ranks=ranks_of(launcher.kind, count, options))
 
@@ -173,9 +174,9 @@ class _Builder:
         if given is None:
             return None
         with standing_at("app", "container", "image"):
-            image = str(self._resolver.value(given.image, values))
+            image = as_text(self._resolver.value(given.image, values))
         with standing_at("app", "container", "options"):
-            options = tuple(str(self._resolver.value(option, values)) for option in given.options)
+            options = tuple(as_text(self._resolver.value(option, values)) for option in given.options)
         recipe = self._loaded.recipe.app
         return Box(
             given.runtime, image, options, given.profiler == "inside", app if recipe.files or recipe.build else None

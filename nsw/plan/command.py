@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError
+from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,7 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     kept: list[str] = []
 
     def keep(value: object) -> str:
-        kept.append(str(value))
+        kept.append(as_text(value))
         return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
 
     text = expression.render(values, wrap=keep)

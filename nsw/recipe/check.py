@@ -14,6 +14,7 @@ from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.idle import repeated, unused
 from nsw.recipe.matrix import MatrixFault, expansion
+from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +83,7 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         document.diagnostic(("matrix", "include", index), "this case is there already") for index in found.idle_includes
     ]
     warnings += _lists_in_quotes(document)
+    warnings += _python_words(document)
     warnings += repeated(document, recipe.matrix)
     warnings += unused(document, found.cases, _names_in_texts(document))
     faults = (
@@ -237,3 +239,13 @@ def _lists_in_quotes(document: Document) -> Iterator[Diagnostic]:
         if isinstance(value, str) and "," in value and not is_template(value):
             message = f"this is one value, {shown(value)}"
             yield document.diagnostic(("matrix", name), message, hint=f"for several write [{value}]")
+
+
+def _python_words(document: Document) -> Iterator[Diagnostic]:
+    """`True` is the same to YAML as `true`, and reaches the program so."""
+    for name in parameters(document):
+        for path in [("matrix", name), *(path for path, _ in document.find("matrix", name, "*"))]:
+            node = document.node(path)
+            if node is not None and isinstance(node.value, bool) and node.text != as_text(node.value):
+                hint = f"quote it, '{node.text}', if the program needs it so"
+                yield document.diagnostic(path, f"{node.text} reaches the program as {as_text(node.value)}", hint=hint)

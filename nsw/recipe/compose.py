@@ -16,6 +16,7 @@ import yaml
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
 from nsw.recipe.nodes import Node, Scalar
+from nsw.recipe.written import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ class _Composer:
         except ValueError as fault:
             self._fault(mark, str(fault))
             value = event.value
-        return Node(value, mark, style=style)
+        return Node(value, mark, style=style, text=event.value)
 
     def _list(self, event: Any, depth: int) -> Node:
         self._collection_tag(event, "seq")
@@ -201,11 +202,11 @@ def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
     value = _resolved(text)
     if not isinstance(value, types[kind]) or (kind == "int" and isinstance(value, bool)):
         raise ValueError(f"the tag !!{kind} does not fit {shown(text)}")
-    return float(value) if kind == "float" and isinstance(value, int) else value
+    return written(float(value), text) if kind == "float" and isinstance(value, int) else value
 
 
 def _resolved(text: str) -> Scalar:
-    """The value of a plain scalar without a tag (YAML 1.2 core schema, less leading zeros)."""
+    """The value of a plain scalar without a tag (YAML 1.2 core schema, less leading zeros); numbers keep their text."""
     if text in _NULLS:
         return None
     if text in _BOOLS:
@@ -217,15 +218,15 @@ def _resolved(text: str) -> Scalar:
     if _INT_BASE.fullmatch(text):
         return _whole(text, 0)
     if _FLOAT.fullmatch(text):
-        return float(text)
+        return written(float(text), text)
     special = _SPECIAL.fullmatch(text)
     if special:
         return math.nan if special[1] is None else float(special[1] + "inf")
     return text
 
 
-def _whole(text: str, base: int) -> int:
+def _whole(text: str, base: int) -> int | float:
     number = int(text, base) if len(text) <= 24 else 1 << 64
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError(f"the number {shown(text)} does not fit into 64 bits; quote it if it is meant as text")
-    return number
+    return written(number, text)

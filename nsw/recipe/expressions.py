@@ -12,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, plain, shown
+from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,7 +151,7 @@ def _finalize(context: Context, value: Any) -> Any:
     if isinstance(value, Undefined):
         str(value)  # raises
     wrap = context.resolve_or_missing(_WRAP)
-    return wrap(value) if callable(wrap) else value
+    return wrap(value) if callable(wrap) else as_text(value)
 
 
 @lru_cache(1)
@@ -272,7 +273,7 @@ class Expression:
         """
         if self._template is not None:
             return self._rendered(self._template, values, wrap)
-        to_text = wrap or str
+        to_text = wrap or as_text
         return "".join(part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
 
     def _rendered(self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None) -> str:

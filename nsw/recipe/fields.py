@@ -24,15 +24,15 @@ _TEMPLATE_PATTERN = r"\{[{%]"
 
 
 def text(value: object) -> str:
-    """Text; a whole number does as well, as it was written.
+    """Text; a number does as well, as it was written.
 
     Raises:
         Fault: It is something else, or holds a control character.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, bool | float):
+    if isinstance(value, bool):
         raise Fault(f"expected text, found {shown(value)}", hint="quote it to keep it as it is written")
+    if isinstance(value, int | float):
+        return str(value)
     if not isinstance(value, str):
         hint = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
         raise Fault(f"expected text, found {shown(value)}", hint=hint)
@@ -87,7 +87,7 @@ def command(value: object) -> str | list[str]:
 
 def name(value: object) -> str:
     """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
         raise Fault(f"expected a name, found {shown(value)}")
@@ -110,7 +110,7 @@ def whole(value: object, least: int = 0) -> int:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise Fault(f"expected a whole number of at least {least}, found {shown(value)}")
-    return value
+    return int(value)
 
 
 def flag(value: object) -> bool:
@@ -181,7 +181,7 @@ def _back(write: Callable[[Any], str]) -> PlainSerializer:
     return PlainSerializer(lambda v: v if v is None or isinstance(v, str) else write(v), when_used="json")
 
 
-_TEXT = {"type": ["string", "integer"]}
+_TEXT = {"type": ["string", "number"]}
 _DURATION = {"type": "string", "examples": ["10m", "1h30m", "90s", "01:30:00"]}
 _SIZE = {"type": "string", "examples": ["32G", "512M"]}
 _PERCENT = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["90%"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.recipe.written import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
@@ -47,7 +49,7 @@ def repeated(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
             continue
         seen = set()
         for index, value in enumerate(values):
-            if repr(value) in seen:
+            if repr(plain(value)) in seen:
                 message = f"{value!r} stands here a second time; it is one case"
                 yield document.diagnostic(("matrix", name, index), message, hint="repeats: N runs every case N times")
-            seen.add(repr(value))
+            seen.add(repr(plain(value)))

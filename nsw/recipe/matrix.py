@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.parameters import Matrix, Range, Scalar
+from nsw.recipe.written import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ LONGEST_ID = 80
 _SAFE = re.compile(
     r"[A-Za-z0-9.-]+|[A-Za-z0-9._]+"
 )  # with '-' or with '_', never both: names end at '-', values at '_'
-_NUMBER_LIKE = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?|true|false", re.IGNORECASE)
+_NUMBER_LIKE = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?|0x[0-9a-f]+|0o[0-7]+|true|false", re.IGNORECASE)
 
 Params: TypeAlias = "dict[str, Scalar]"
 
@@ -246,15 +247,21 @@ def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Para
     return cases
 
 
+def _plain(row: Params) -> Params:
+    """The values themselves: 1e3 and 1000.0 are one."""
+    return {name: plain(value) for name, value in row.items()}
+
+
 def _named(rows: list[Params], from_product: int) -> tuple[list[Case], list[int]]:
     """The cases, each once; and which of the rows behind `from_product` were there already."""
     cases: dict[str, Case] = {}
     idle = []
     for number, row in enumerate(rows):
         name = case_id(row)
-        if name in cases:
+        same = name if all(plain(value) is value for value in row.values()) else case_id(_plain(row))
+        if same in cases:
             if number >= from_product:
                 idle.append(number - from_product)
             continue
-        cases[name] = Case(row, name)
+        cases[same] = Case(row, name)
     return list(cases.values()), idle

@@ -21,6 +21,7 @@ class Node:
         span: The place of the value.
         keys: Of a map: the place of each key.
         style: Of a scalar: `'`, `"`, `|`, `>`, or empty for a plain one.
+        text: Of a scalar: what stands in the file, without quotes.
         size: How many nodes this one stands for, aliases counted each time.
     """
 
@@ -28,6 +29,7 @@ class Node:
     span: Mark
     keys: dict[str, Mark] = field(default_factory=dict)
     style: str = ""
+    text: str = ""
     size: int = 1
 
     def child(self, part: str | int) -> Node | None:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJso
 from nsw.recipe.faults import Fault, each, shown, within
 from nsw.recipe.fields import template
 from nsw.recipe.passes import Model
+from nsw.recipe.written import plain
 
 Scalar: TypeAlias = str | int | float | bool
 
@@ -65,7 +66,7 @@ def _range(value: dict[str, Any]) -> Range:
             "expected a list of values or {range: [start, stop, step]}",
             hint='quote an expression: "{{ ... }}"',
         )
-    start, stop, step = (*numbers, 1)[:3]
+    start, stop, step = (plain(number) for number in (*numbers, 1)[:3])
     if step == 0 or (stop - start) / step < 0:
         raise Fault(f"the range from {start} to {stop} in steps of {step} holds no value", hint="give it another step")
     if (stop - start) / step > 100_000:
@@ -128,6 +129,8 @@ def _groups(value: object) -> list[list[str]]:
     return [[str(word) for word in group] for group in groups]
 
 
+# a number that remembers its text is no plain number to pydantic's own serializers
+_AS_IT_IS = PlainSerializer(lambda value: value)
 _POINT = {"type": "object", "minProperties": 1}
 
 
@@ -141,6 +144,7 @@ class Matrix(Model):
         Annotated[
             dict[str, list[Scalar]] | str,
             PlainValidator(_match),
+            _AS_IT_IS,
             WithJsonSchema(
                 {
                     "anyOf": [
@@ -161,6 +165,7 @@ class Matrix(Model):
         Annotated[
             dict[str, Scalar],
             PlainValidator(_point),
+            _AS_IT_IS,
             WithJsonSchema({**_POINT, "additionalProperties": _SCALAR}),
         ]
     ] = Field(default=[], description="Cases added, each with a value for every parameter.")
