@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from nsw.readers.nsys_stats_reports import REPORTS, TABLES, why_not
 from nsw.readers.registry import FORMATS, Format
 
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
@@ -35,7 +36,17 @@ def _section(format_: Format) -> str:
 - Read: {", ".join(format_.tables)}
 - Not read: {format_.unread}
 - Proof: {proofs}
-"""
+{_nsys_reports() if format_.id == "nsys-stats" else ""}"""
+
+
+def _nsys_reports() -> str:
+    """What becomes of each report of `nsys stats`, by its names until 2022 and since."""
+    groups: dict[str, list[str]] = {}
+    for name, kind in REPORTS.items():
+        meaning = TABLES.get(kind) or f"not read: {why_not(name).reason}"
+        groups.setdefault(meaning, []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {meaning} |" for meaning, names in groups.items()]
+    return "\n" + "\n".join(["| report of nsys stats | becomes |", "|---|---|", *rows]) + "\n"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Which kernels are communication: those of NCCL, by their names."""
+"""What is communication, by its name: kernels of NCCL, MPI calls that send."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def nccl_operation(kernel: str) -> str | None:
         return None
     match = _NCCL.search(head)
     return match[1] if match else "other"
+
+
+def bytes_are_sent(call: str) -> bool:
+    """Whether the size that an MPI call was recorded with is of what it sends; of MPI_Sendrecv that is not told."""
+    return "recv" not in call.lower()

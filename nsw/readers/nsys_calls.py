@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.communication import bytes_are_sent
 from nsw.readers.nsys_collect import Collected, collect
 from nsw.readers.nsys_source import (
     DURATION,
@@ -80,7 +81,7 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
         _gather(values, found, names)
         for key in found.grouped.keys:
             name = names.get(key, f"string {key}")
-            if key in sent and "recv" not in name.lower():
+            if key in sent and bytes_are_sent(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
         {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}

@@ -11,9 +11,10 @@ from nsw.readers import nsys_stats_traces as traces
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys_stats_collect import Collected
-from nsw.readers.nsys_stats_columns import Marks, decide_marks, have_units, is_clipped
+from nsw.readers.nsys_stats_columns import Marks, column, decide_marks, have_units, is_clipped
 from nsw.readers.nsys_stats_grids import find_grids
-from nsw.readers.nsys_stats_kinds import Kind, kind_of, report_name
+from nsw.readers.nsys_stats_kinds import kind_of, table_name
+from nsw.readers.nsys_stats_reports import Kind, announced, name_of_file, names_ranges
 from nsw.readers.pasted_lines import pasted_lines
 from nsw.readers.ranked_lines import by_rank
 
@@ -36,10 +37,22 @@ _UNITLESS = re.compile(
     re.MULTILINE,
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
+# titles that no other tool gives a column
+_OWN_TITLES = (
+    "Projected Start (",
+    "DurNonChild (",
+    "CollSendSize (",
+    "Kernel Dur (",
+    "CPU Instruction Address",
+    "DtoH Migration Size (",
+    "DtoH Migration size (",
+    "Total Message Volume",
+)
 # nsys stats refused, and said nothing else
 _ONLY_SAID = re.compile(
     r"\s*(?:WARNING: Existing SQLite export found|ERROR: Report '|SKIPPED: .* does not contain"
-    r"|Generating SQLite file |usage: nsys |Exportation error: )"
+    r"|Generating SQLite file |usage: nsys |Exportation error: "
+    r"|\*\* [^\n]{1,200}\s+Report was successfully run, but no data)"
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
 _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
@@ -47,6 +60,7 @@ _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(
     r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
+    r"|Report was successfully run, but no data"
 )
 
 
@@ -56,6 +70,8 @@ def sniff(sample: Sample) -> int:
         return 0
     if _HEADER.search(sample.text):
         return 90
+    if any(title in sample.text for title in _OWN_TITLES):
+        return 80
     if _PROCESSING.search(sample.text) or _UNITLESS.search(sample.text):
         return 75
     if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
@@ -68,6 +84,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="nsys", format="nsys-stats")
     collected = Collected(report, options)
     marks: Marks | None = None
+    of_file = name_of_file(path.stem)
     for rank, lines in by_rank(pasted_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
@@ -89,8 +106,10 @@ def read(path: Path, options: Options) -> Report:
                 report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
                 continue
             marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
+            found.report = announced(found.titles) or of_file
             if found.part == 0:
-                kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows])
+                kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
+                _note_doubts(report, kind, found)
             _note_faults(report, found)
             _put(collected, kind, found, marks or Marks())
     collected.finish()
@@ -166,8 +185,12 @@ def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
         case "launch_trace":
             collected.trace("gpu_trace", lambda *table: traces.launch_trace(*table)[0], grid, marks)
             collected.trace("api_trace", lambda *table: traces.launch_trace(*table)[1], grid, marks)
+        case "nvtx_trace" | "nvtx_gpu_trace" | "mpi_trace" | "cpu_faults":
+            collected.events(kind, grid, marks)
+        case "mpi_sizes":
+            collected.messages(make.messages(grid, marks), grid)
         case "other":
-            collected.unread(report_name(grid.titles, grid.headers), grid)
+            collected.unread(grid.report or table_name(grid.titles, grid.headers), grid)
 
 
 def _note(report: Report, number: int, text: str) -> None:
@@ -177,6 +200,28 @@ def _note(report: Report, number: int, text: str) -> None:
     said = text.strip()
     if _COMPLAINT.match(said) and (problem := known_message("nsys", said, line=number, severity="warning")):
         report.problems.append(problem)
+
+
+def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
+    """What a table does not say of itself, and what was asked for that changes its names."""
+    names = {column(header).name for header in grid.headers}
+    if (
+        kind == "nvtx"
+        and grid.report is None
+        and "style" not in names
+        and not any("nvtx" in t.lower() for t in grid.titles)
+    ):
+        report.warn(
+            "a table of ranges does not say whose they are: taken for NVTX (graphics have the same columns)",
+            line=grid.line,
+            fix="leave the name of the file as nsys made it (..._nvtx_pushpop_sum.csv), or the lines before the table",
+        )
+    if names_ranges(grid.titles):
+        report.warn(
+            "the names of kernels begin with those of the NVTX ranges around them (option nvtx-name)",
+            line=grid.line,
+            fix="print the report without :nvtx-name to have one row a kernel",
+        )
 
 
 def _note_faults(report: Report, grid: Grid) -> None:

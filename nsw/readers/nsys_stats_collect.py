@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nsw.readers.nsys_stats_kinds import report_name
+from nsw.readers.nsys_stats_kinds import table_name
+from nsw.readers.nsys_stats_reports import why_not
+from nsw.readers.nsys_stats_tallies import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
     from nsw.readers.nsys_stats_columns import Marks
     from nsw.readers.nsys_stats_grid import Grid
+    from nsw.readers.nsys_stats_reports import Kind
     from nsw.tables import Row
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
@@ -34,6 +37,8 @@ class Collected:
         self._seen: dict[tuple[str, int, float], Origin] = {}
         self._halves: dict[tuple[str, frozenset[tuple[str, Any]]], list[list[Row]]] = {}
         self._unread: dict[str, int] = {}
+        self._tallies: list[Tally] = []
+        self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
     def kernels(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of kernels, or of kernels and copies."""
@@ -82,19 +87,66 @@ class Collected:
             made = made.set_column(place, made.schema.field(place), pa.repeat(pa.scalar(value, pa.int64()), len(made)))
         self._chunks.setdefault(table, []).append(made)
 
+    def events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
+        """Rows of a trace that is added up."""
+        if not grid.part or not self._tallies:
+            self._tallies.append(Tally(kind, grid, self.rank))
+        self._tallies[-1].add(grid, marks)
+
+    def messages(self, rows: list[Row], grid: Grid) -> None:
+        """Bytes that MPI calls sent; their times come in another table."""
+        self._messages.append((grid, self.rank, rows))
+
     def unread(self, what: str, grid: Grid) -> None:
         """A table that nsw has no place for."""
         self._unread.setdefault(what, grid.line)
 
     def finish(self) -> None:
         """Hand the tables to the report."""
+        for tally in self._tallies:
+            self._finish(tally)
+        for grid, rank, rows in self._messages:
+            self.rank = rank
+            self._finish_messages(grid, rows)
         for what, line in self._unread.items():
-            self._report.warn(f"not read: {what}; nsw has no table for it", line=line)
+            reason, fix = why_not(what)
+            self._report.warn(f"not read: {what}; {reason}", line=line, fix=fix)
         self._report.tables.update({table: rows for table, rows in self._rows.items() if rows})
         for table, chunks in self._chunks.items():
             import pyarrow as pa
 
             self._report.tables[table] = pa.concat_tables(chunks)
+
+    def _finish(self, tally: Tally) -> None:
+        name = _name(tally.first)
+        if tally.contradictions:
+            self._report.error(
+                f"{len(tally.contradictions)} rows of {name} contradict themselves (start and duration make another"
+                " end) and are left out",
+                line=tally.contradictions[0],
+                fix="copy or print the report again",
+            )
+        if tally.unended:
+            self._report.warn(f"{tally.unended} events of {name} were under way when the trace ended: left out")
+        self.rank = tally.rank
+        self.simple(tally.table, tally.rows(), tally.first)
+
+    def _finish_messages(self, grid: Grid, rows: list[Row]) -> None:
+        """Put bytes beside the times of the same calls, where those are here too."""
+        timed = {
+            (row.get("rank"), row["name"], row["calls"]): row
+            for row in self._rows.get("communication", ())
+            if row["library"] == "mpi" and row.get("total_ns") is not None
+        }
+        alone = []
+        for row in rows:
+            other = timed.get((self.rank, row["name"], row["calls"]))
+            if other is None:
+                alone.append(row)
+            else:
+                other["total_bytes"] = row["total_bytes"]  # exact, where a trace has rounded sizes
+                other.pop("total_bytes_pm", None)
+        self.simple("communication", alone, grid)
 
     def _add(self, table: str, rows: list[Row], block: int) -> None:
         if not self._options.wants(table):
@@ -117,18 +169,31 @@ class Collected:
         """Whether another report of nsys, or another format of it, gave the same calls and the same time."""
         if grid.part or not rows:
             return False
-        calls, total = (sum(row.get(key) or 0 for row in rows) for key in ("calls", "total_ns"))
+        calls = sum(row.get("calls") or 0 for row in rows)
+        total = sum(row.get("total_ns") or row.get("projected_ns") or 0 for row in rows)
         origin = (grid.style, *grid.headers)
         before = self._seen.setdefault((table, calls, float(total)), origin)
-        if before == origin or not total:
+        if table == "um_summary":
+            if not self._has_faults(rows):
+                return False
+        elif before == origin or not total:
             return False
-        name = report_name(grid.titles, grid.headers)
+        name = _name(grid)
         self._report.warn(f"{name} repeats rows of a table before it and was left out", line=grid.line)
         return True
+
+    def _has_faults(self, rows: list[Row]) -> bool:
+        """Whether these are the CPU page faults, by instruction, that the totals have too."""
+        before = [(r["name"], r.get("calls")) for r in self._rows.get("um_summary", ())]
+        return len(rows) == 1 and (rows[0]["name"], rows[0]["calls"]) in before
 
     def _other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
         waiting = self._halves.get((which, _counts(rows)))
         return waiting.pop(0) if waiting else None
+
+
+def _name(grid: Grid) -> str:
+    return grid.report or table_name(grid.titles, grid.headers)
 
 
 def _counts(rows: list[Row]) -> frozenset[tuple[str, Any]]:

@@ -65,7 +65,13 @@ _UNIFIED = frozenset(
         "total gpu pagefaults",
     }
 )
-_NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | {"time"}
+# of reports whose events nsw adds up
+_EVENTS = frozenset(
+    {"end", "durchild", "durnonchild", "projected start", "projected duration", "orig start", "orig duration"}
+    | {"numgpuops", "peerrank", "rootrank", "rank", "tag", "size", "collsendsize", "collrecvsize", "lvl", "numchild"}
+    | {"rangeid", "parentid", "total message volume", "cpu page faults", "utilization"}
+)
+_NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | _EVENTS | {"time"}
 _ALWAYS = (
     frozenset({"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"})
     | _COUNTS
@@ -86,51 +92,49 @@ _TEXTS = frozenset(
     }
     | {"thread name", "api name", "kernel name", "api function", "event type", "nvtx range", "t-pri"}
 )
-# Of reports that nsw has no table for: known, so that they can be named.
+# Of reports that nsw has no table for, and what else it does not read: known, so that they can be named.
 _UNREAD = frozenset(
     {
-        "end",
         "event",
-        "tag",
-        "rank",
-        "peerrank",
-        "rootrank",
-        "size",
-        "collsendsize",
-        "collrecvsize",
-        "lvl",
-        "numchild",
-    }
-    | {
-        "durchild",
-        "durnonchild",
-        "rangeid",
-        "parentid",
         "rangestack",
         "nametree",
-        "projected start",
-        "numgpuops",
-    }
-    | {
-        "projected duration",
-        "orig start",
-        "orig duration",
         "nvtx inst",
         "kern inst",
         "virtual address",
         "minimum virtual address",
         "maximum virtual address",
-        "utilization",
-    }
-    | {
         "htod migration size",
         "dtoh migration size",
-        "cpu page faults",
         "gpu page faults",
         "migration throughput",
+        "cpu instruction address",
+        "source file",
+        "source line",
+        "send wait rate",
+        "guid",
+        "device name",
+        "event class",
+        "context",
+        "q type",
+        "q name",
+        "gpu id",
+        "engine",
+        "node ord",
     }
 )
-_MEASURED = _ALWAYS | _UNIFIED | {"projected start", "kern inst", "virtual address", "utilization"}
+_MEASURED = (
+    _ALWAYS
+    | _UNIFIED
+    | {"projected start", "kern inst", "virtual address", "utilization", "total message volume", "cpu page faults"}
+)
+_FEW = 4  # columns; of the tables with fewer these are nsys's
+_SHORT = (frozenset({"cpu page faults", "cpu instruction address"}),)
+_UNITLESS = (
+    frozenset({"Time", "Total Time"}),
+    frozenset({"Start", "Duration"}),
+    frozenset({"Projected Start", "Projected Duration"}),
+    frozenset({"Total HtoD Migration Size", "Total DtoH Migration Size"}),
+)
 _KNOWN = _NUMBERS | _TEXTS | _UNREAD
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
@@ -159,8 +163,10 @@ def column(header: str) -> Column:
 def is_header(headers: list[str]) -> bool:
     """Whether these are column names that nsys gives."""
     names = [column(h).name for h in headers]
+    if len(names) < _FEW:
+        return frozenset(names) in _SHORT
     known = sum(name in _KNOWN for name in names)
-    return known >= max(4, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
+    return known >= max(_FEW, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
 
 
 def is_known(header: str) -> bool:
@@ -176,7 +182,7 @@ def are_numbers(headers: list[str]) -> bool:
 def have_units(headers: list[str]) -> bool:
     """Whether the titles say what their numbers count; every version's do unless it is told to leave them out."""
     plain = {" ".join(header.split()) for header in headers}
-    return not ({"Time", "Total Time"} <= plain or {"Start", "Duration"} <= plain)
+    return not any(names <= plain for names in _UNITLESS)
 
 
 def are_damaged(headers: list[str]) -> bool:
@@ -194,6 +200,8 @@ def lacks_its_first(headers: list[str]) -> bool:
 
 def is_row(headers: list[str], cells: list[str]) -> bool:
     """Whether there are numbers where this table has numbers."""
+    if not any(cells):
+        return False
     for place, never_empty in _number_places(tuple(headers)):
         cell = cells[place]
         if not cell:
@@ -227,7 +235,8 @@ def _is_number_or_empty(cell: str) -> bool:
 def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
     """Where numbers stand, and whether one must."""
     names = [column(header).name for header in headers]
-    return tuple((place, name in _ALWAYS) for place, name in enumerate(names) if name in _NUMBERS)
+    always = _ALWAYS | ({"cpu page faults"} if "cpu instruction address" in names else frozenset())
+    return tuple((place, name in always) for place, name in enumerate(names) if name in _NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_row, lacks_its_first
+from nsw.readers.nsys_stats_columns import are_damaged, are_rows, is_header, is_known, is_row, lacks_its_first
 from nsw.readers.nsys_stats_grid import Grid, filled, first_cell, is_between
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
 _MANY = 500  # rows looked at together
 _STRAY = 2  # lines of other programs that may stand between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
+_SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _SECOND_TITLES = ("Total Time (", "Duration (")
 
 
@@ -37,10 +38,17 @@ def delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gri
         if (headers := _beheaded(text)) is not None:
             yield Grid(number, headers, titles, "csv", is_damaged=True)
         return
-    headers = _cells(text[first.start() :], delimiter)
+    start = _beginning(text, first.start(), delimiter)
+    headers = _cells(text[start:], delimiter)
     if headers is not None and is_header(headers):
         grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
-        yield from filled(grid, _csv_rows(lines, grid, first.start(), delimiter))
+        yield from filled(grid, _csv_rows(lines, grid, start, delimiter))
+
+
+def _beginning(text: str, found: int, delimiter: str) -> int:
+    """Where the titles begin: at the first known one, or what stands before it is another column."""
+    whole = _cells(text, delimiter) if found else None
+    return 0 if whole and is_known(whole[0]) else found
 
 
 def _beheaded(text: str) -> list[str] | None:
@@ -54,7 +62,8 @@ def _beheaded(text: str) -> list[str] | None:
 def _delimiter(text: str, start: int) -> str | None:
     rest = text[start:]
     found = max(",;\t", key=rest.count)
-    return found if rest.count(found) >= 3 else None
+    least = 1 if _SHORT_TITLES.match(rest) else 3
+    return found if rest.count(found) >= least else None
 
 
 def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -26,7 +26,10 @@ _TITLES = 5  # lines before a table that may say what it is
 _LONGEST_RULE = 16_384  # characters of a line of dashes: to look for one costs the square of its parts
 _PIPE_RULE = re.compile(r".{0,40}?\|?(?:\s*:?-{2,}:?\s*\|){3,}(?:\s*:?-{2,}:?\s*)?")
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins
-_OPENS = re.compile(r'\s*(?:(<table\b)|\[\s*(?:$|\{\s*"(?:Time|Total|Start|Range|API Start|PID)\b))', re.IGNORECASE)
+_OPENS = re.compile(
+    r'\s*(?:(<table\b)|\[\s*(?:$|\{\s*"(?:Time|Total|Start|Range|API Start|PID|Name|NVTX Range|Virtual|CPU|Util)))',
+    re.IGNORECASE,
+)
 
 
 def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:

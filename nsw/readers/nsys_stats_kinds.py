@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_stats_columns import Column, column
+from nsw.readers.nsys_stats_reports import REPORTS, Kind
 from nsw.readers.quantities import size_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-Kind: TypeAlias = Literal[
-    "kernels", "copies", "sizes", "gpu", "api", "osrt", "openacc", "openmp", "nvtx", "nvtx_gpu", "mpi", "um",
-    "gpu_trace", "api_trace", "launches", "launch_trace", "other",
-]  # fmt: skip
 
 _CUDA = re.compile(r"cu(?:da)?[A-Z]\w*")
 _LIBRARIES = re.compile(r"(?:cublas|cudnn|cusparse|cufft|cusolver|nccl|vk[A-Z]|gl[A-Z]|egl|wgl|cl[A-Z]|ucp_|uct_)\w*")
@@ -24,59 +20,80 @@ _OPENACC = re.compile(
 )
 _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 
+# Lines of any program may stand before a table: only those count that read like titles of nsys.
 _TITLE = (
-    ("mpi", re.compile(r"\bMPI\b|mpi_event", re.IGNORECASE)),
+    ("mpi", re.compile(r"\bMPI\b.*\b(?:Statistics|Summary)", re.IGNORECASE)),
     ("openacc", re.compile(r"OpenACC", re.IGNORECASE)),
-    ("openmp", re.compile(r"OpenMP", re.IGNORECASE)),
+    ("openmp", re.compile(r"OpenMP\b.*\b(?:Statistics|Summary)", re.IGNORECASE)),
     (
         "other",
-        re.compile(r"OpenGL|Vulkan|NvVideo|\bDX1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall", re.IGNORECASE),
+        re.compile(
+            r"(?:OpenGL|Vulkan|NvVideo|\bDX1\d|\bD3D1\d|WDDM|PIX\b|UCX|cuBLAS|cuDNN|syscall)"
+            r".*\b(?:Statistics|Summary|Trace|API|Ranges?)\b",
+            re.IGNORECASE,
+        ),
     ),
-    ("osrt", re.compile(r"Operating System Runtime|OS Runtime|osrt_?sum", re.IGNORECASE)),
-    ("api", re.compile(r"CUDA API|cuda_?api_?sum", re.IGNORECASE)),
-    ("kernels", re.compile(r"CUDA (?:GPU )?Kernel|kern_?(?:gb_?)?sum", re.IGNORECASE)),
+    ("osrt", re.compile(r"Operating System Runtime|OS Runtime", re.IGNORECASE)),
+    ("api", re.compile(r"CUDA API", re.IGNORECASE)),
+    ("kernels", re.compile(r"CUDA (?:GPU )?Kernel", re.IGNORECASE)),
+)
+# Columns that no other report has.
+_TELLING: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("gpu_trace", frozenset(("start", "duration", "grdx", "strm"))),
+    ("api_trace", frozenset(("start", "duration", "name", "result"))),
+    ("launch_trace", frozenset(("kernel start", "kernel dur"))),
+    ("launches", frozenset(("kavg", "aavg", "kernel name"))),
+    ("nvtx_gpu", frozenset(("total proj time", "range instances", "range"))),
+    ("nvtx_gpu_trace", frozenset(("name", "projected duration", "numgpuops"))),
+    ("nvtx_trace", frozenset(("start", "duration", "durchild", "name"))),
+    ("mpi_trace", frozenset(("start", "duration", "event", "peerrank"))),
+    ("mpi_sizes", frozenset(("total message volume", "instances", "source", "name"))),
+    ("um", frozenset(("total htod migration size",))),
+    ("cpu_faults", frozenset(("cpu page faults", "cpu instruction address"))),
 )
 _NVTX_STYLES = (
     ("pushpop", re.compile(r"push[-/_ ]?pop|nvtxppsum", re.IGNORECASE)),
-    ("startend", re.compile(r"start[-/_ ]?end|nvtxsesum", re.IGNORECASE)),
+    ("startend", re.compile(r"start[-/_ ]?end|nvtxs[es]sum", re.IGNORECASE)),
 )
 
 
-def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str]) -> Kind:
-    """The report with these columns; `names` are its last column, `titles` the lines before it."""
+def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], report: str | None = None) -> Kind:
+    """The report with these columns.
+
+    Args:
+        headers: Their titles.
+        titles: The lines before the table.
+        names: Its last column.
+        report: What nsys called it, where that is known.
+    """
     columns = [column(header) for header in headers]
     known = {c.name for c in columns}
-    title = _title(titles)
-    if kind := _by_columns(columns, known):
-        return kind
+    told = None if report is None else REPORTS.get(report, "other")
+    kind = _by_columns(columns, known)
+    if kind is not None and (kind != "nvtx" or told is None):
+        return "other" if kind == "nvtx" and _title(titles) == "other" else kind
+    if told is not None and {"time", "total time"} <= known:
+        return told
     if not {"time", "total time"} <= known:
         return "other"
+    title = _title(titles)
     if "event type" in known or title == "other":
         return "other"
-    if "source" in known or title == "mpi":
+    if "source" in known:
         return "mpi"
     if "name" in known and (title == "openmp" or ("count" in known and title is None)):
         return "openmp"
     if known & {"num calls", "calls"} and "name" in known:
         return _calls(list(names), title)
     if known & {"instances"} and "name" in known:
-        return "kernels"
+        return "other" if title == "mpi" else "kernels"
     return "other"
 
 
 def _by_columns(columns: list[Column], known: set[str]) -> Kind | None:
-    if {"start", "duration", "grdx", "strm"} <= known:
-        return "gpu_trace"
-    if {"start", "duration", "name", "result"} <= known:
-        return "api_trace"
-    if {"kernel start", "kernel dur"} <= known:
-        return "launch_trace"
-    if {"kavg", "aavg", "kernel name"} <= known:
-        return "launches"
-    if {"total proj time", "range instances", "range"} <= known:
-        return "nvtx_gpu"
-    if "total htod migration size" in known:
-        return "um"
+    for kind, needed in _TELLING:
+        if needed <= known:
+            return kind
     if {"time", "total time"} <= known:
         return _by_time_columns(known)
     total = next((c for c in columns if c.name == "total"), None)
@@ -115,9 +132,9 @@ def _title(titles: tuple[str, ...]) -> str | None:
     return None
 
 
-def nvtx_style(cell: str, titles: tuple[str, ...]) -> str | None:
-    """pushpop, startend or mark, from the row's own cell or from the table's title."""
-    for text in (cell, *reversed(titles)):
+def nvtx_style(cell: str, titles: tuple[str, ...], report: str | None = None) -> str | None:
+    """pushpop, startend or mark: from the row's own cell, the report's name, or the table's title."""
+    for text in (cell, *([report] if report else reversed(titles))):
         for style, words in _NVTX_STYLES:
             if words.search(text):
                 return style
@@ -132,15 +149,10 @@ def title_unit(titles: tuple[str, ...]) -> str | None:
     return found[1] if found else None
 
 
-def report_name(titles: tuple[str, ...], headers: list[str]) -> str:
-    """What to call a table in a message."""
-    for line in reversed(titles):
-        found = re.search(
-            r"reports/(\w+)\.py|\((\w+)\):$|'(\w+)' stats report|^(?:Generating )?([A-Z].* Statistics)", line
-        )
-        if found:
-            return next(group for group in found.groups() if group)
-    return "a table of " + ", ".join(headers[:4])
+def table_name(titles: tuple[str, ...], headers: list[str]) -> str:
+    """What to call a table in a message, where nsys gave it no name."""
+    found = (re.search(r"^(?:Generating )?([A-Z].* Statistics)", line) for line in reversed(titles))
+    return next((match[1] for match in found if match), "a table of " + ", ".join(headers[:4]))
 
 
 def openacc_kind(name: str) -> str:

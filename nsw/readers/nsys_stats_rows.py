@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.communication import bytes_are_sent
 from nsw.readers.nsys_stats_columns import Marks, column
 from nsw.readers.nsys_stats_kinds import nvtx_style, openacc_kind, title_unit
 from nsw.readers.quantities import TIME_UNITS, Quantity, size_factor
+from nsw.tables.demangling import is_mangled
 from nsw.tables.kinds import gpu_kind
-from nsw.tables.names import api_name, short_name
+from nsw.tables.names import api_name, demangle, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +39,7 @@ class Cells:
         self._marks = marks
         self.cells: list[str] = []
         self.titles = grid.titles
+        self.report = grid.report
         self._factors: dict[str, int | None] = {}  # bytes in a column's unit
 
     def text(self, name: str) -> str:
@@ -125,8 +128,11 @@ def _statistics(cells: Cells) -> Row:
 
 
 def named(name: str) -> Row:
-    """The name of a GPU row and what to call it."""
-    return {"kind": gpu_kind(name), "name": name, "short_name": short_name(name)}
+    """The name of a GPU row and what to call it; one that is mangled (option `mangled`) is read too."""
+    row: Row = {"kind": gpu_kind(name), "name": name, "short_name": short_name(name)}
+    if is_mangled(name):
+        row |= {"name": demangle(name), "mangled_name": name}
+    return row
 
 
 def kernels(grid: Grid, marks: Marks) -> list[Row]:
@@ -186,27 +192,36 @@ def nvtx(grid: Grid, marks: Marks) -> list[Row]:
 
     def make(cells: Cells) -> Row:
         return {
-            "name": _range(cells.text("range")),
-            "style": nvtx_style(cells.text("style"), cells.titles),
+            "name": range_name(cells.text("range")),
+            "style": nvtx_style(cells.text("style"), cells.titles, cells.report),
         } | _statistics(cells)
 
     return list(_each(grid, marks, make))
 
 
 def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
-    """nvtx_gpu_summary rows."""
-
-    def make(cells: Cells) -> Row:
-        row: Row = {"name": _range(cells.text("range")), "calls": cells.count("range instances")}
-        row["gpu_ops"] = cells.count("total gpu ops")
-        projected: Row = {}
-        put(projected, "ns", cells.time("total proj time"))
-        return row | {"projected_ns": projected.get("ns")}
-
-    return list(_each(grid, marks, make))
+    """nvtx_gpu_summary rows: nsys prints the styles of one name apart."""
+    found: dict[str, Row] = {}
+    cells = Cells(grid, marks)
+    for _, cells.cells in grid.rows:
+        counts = cells.count("range instances"), cells.count("total gpu ops")
+        add_projected(found, range_name(cells.text("range")), *counts, cells.time("total proj time"))
+    return list(found.values())
 
 
-def _range(text: str) -> str:
+def add_projected(
+    found: dict[str, Row], name: str, calls: int | None, operations: int | None, projected: Quantity | None
+) -> None:
+    """Add figures to the row of a range; what one of them lacks, their sum lacks too."""
+    row = found.setdefault(name, {"name": name, "calls": 0, "gpu_ops": 0, "projected_ns": 0.0})
+    span = None if projected is None else projected.value
+    for key, figure in (("calls", calls), ("gpu_ops", operations), ("projected_ns", span)):
+        row[key] = None if figure is None or row[key] is None else row[key] + figure
+    if projected is not None and projected.pm is not None:
+        row["projected_ns_pm"] = row.get("projected_ns_pm", 0.0) + projected.pm
+
+
+def range_name(text: str) -> str:
     """Newer versions put `:` before ranges of the default domain."""
     return text[1:] if re.match(r":[^:]", text) else text
 
@@ -218,6 +233,17 @@ def mpi(grid: Grid, marks: Marks) -> list[Row]:
         return {"library": "mpi", "name": cells.text("name"), "pid": cells.count("pid")} | _statistics(cells)
 
     return list(_each(grid, marks, make))
+
+
+def messages(grid: Grid, marks: Marks) -> list[Row]:
+    """Communication rows that have the bytes that were sent, always whole ones here, and no times."""
+    rows: list[Row] = []
+    cells = Cells(grid, marks)
+    for _, cells.cells in grid.rows:
+        name, sent = cells.text("name"), cells.count("total message volume")
+        if sent is not None and cells.text("source") != "coll_recv" and bytes_are_sent(name):
+            rows.append({"library": "mpi", "name": name, "calls": cells.count("instances"), "total_bytes": float(sent)})
+    return rows
 
 
 def unified_memory(grid: Grid, marks: Marks) -> list[Row]:

@@ -40,7 +40,7 @@ V = TypeVar("V")
 
 def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
     """gpu_trace rows."""
-    columns = _Columns(grid, marks)
+    columns = Columns(grid, marks)
     return columns.table("gpu_trace", {
         **columns.named("name"), **columns.events("start", "duration"), **columns.bytes(), **columns.devices(),
         **{ours: columns.each(theirs, lambda text: text.lower() or None) for theirs, ours in _MEMORY.items()},
@@ -49,14 +49,14 @@ def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
 
 def api_trace(grid: Grid, marks: Marks) -> pa.Table:
     """api_trace rows."""
-    columns = _Columns(grid, marks)
+    columns = Columns(grid, marks)
     names = {"name": columns.each("name", api_name)}
     return columns.table("api_trace", names | columns.events("start", "duration"))
 
 
 def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     """gpu_trace and api_trace rows of a table that has both in a row."""
-    columns = _Columns(grid, marks)
+    columns = Columns(grid, marks)
     kernels = columns.named("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
     calls = {"name": columns.each("api function", api_name)} | columns.events("api start", "api dur")
     kernels.pop("tid", None)
@@ -64,7 +64,7 @@ def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
 
 
-class _Columns:
+class Columns:
     """The cells of a table by column; None stands for a column that is not there."""
 
     def __init__(self, grid: Grid, marks: Marks) -> None:
@@ -91,10 +91,26 @@ class _Columns:
         converted = {text: convert(text) for text in set(texts)}
         return [converted[text] for text in texts]
 
+    def texts(self, name: str) -> Sequence[str]:
+        """A column as it is printed; empty cells where there is no such column."""
+        return self._texts.get(name) or [""] * self._rows
+
+    def counts(self, name: str) -> Sequence[int | None]:
+        """A column of whole numbers."""
+        return self._whole(name) or [None] * self._rows
+
+    def times(self, name: str) -> Sequence[Quantity | None]:
+        """A column of times in nanoseconds."""
+        return self.each(name, lambda text: self._cells.as_time(name, text)) or [None] * self._rows
+
+    def sizes(self, name: str) -> Sequence[Quantity | None]:
+        """A column of sizes in bytes."""
+        return self.each(name, lambda text: self._cells.as_bytes(name, text)) or [None] * self._rows
+
     def named(self, name: str) -> dict[str, Sequence[Any] | None]:
         """Kind and names of GPU work."""
         rows = self.each(name, named)
-        return {key: rows and [row[key] for row in rows] for key in ("kind", "name", "short_name")}
+        return {key: rows and [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
 
     def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
         """Ids, start and duration."""

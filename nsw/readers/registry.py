@@ -105,8 +105,12 @@ FORMATS: tuple[Format, ...] = (
         "nsys stats: text, CSV, TSV, JSON and HTML, also inside job output",
         "Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tuple(t for t in _TIMELINE if t != "facts"),
-        "reports without a table in nsw (named in a warning); tables printed without titles or units (refused)",
-        ("fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py"),
+        "the reports marked below, and those that nsw does not know by name where columns do not tell (each is named"
+        " in a warning); tables printed without titles or units (refused)",
+        (
+            "fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py",
+            "readers/test_nsys_stats_reports.py",
+        ),
     ),
     Format(
         "nsys-parquet",

@@ -200,7 +200,12 @@ _ALL = (
             _i("calls", None, "ranges with GPU work"),
             _i("gpu_ops", None, "GPU operations launched in them"),
             _f("gpu_ns", "ns", "sum of the durations of these operations"),
-            _f("projected_ns", "ns", "sum over the ranges of last end less first start of their operations"),
+            _f(
+                "projected_ns",
+                "ns",
+                "sum over the ranges of last end less first start of their operations",
+                rounded=True,
+            ),
         ),
     ),
     Table(
@@ -333,7 +338,7 @@ _ALL = (
             _s("library", "nccl | mpi | nvshmem"),
             _s("name", "operation, such as AllReduce or MPI_Bcast"),
             *_STATISTICS,
-            _f("total_bytes", "byte", "bytes sent; null when not recorded"),
+            _f("total_bytes", "byte", "bytes sent; null when not recorded", rounded=True),
         ),
     ),
     Table(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from nsw.readers.nsys_binary import find_nsys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,3 +181,120 @@ def typical_database(nsys_database):
         return typical(nsys_database(generation), launches=launches).done()
 
     return make
+
+
+# What a real nsys makes, for what reads it; without one the tests that ask for it are left out.
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def nsys():
+    found = find_nsys()
+    if not found:
+        pytest.skip("no nsys is found")
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def complete(nsys, tmp_path_factory):
+    """A database with every table that this nsys knows, of a program that sleeps under one NVTX range."""
+    folder = tmp_path_factory.mktemp("oracle")
+    program = folder / "program.py"
+    program.write_text("import nvtx, time\nwith nvtx.annotate('real', domain='dom'):\n    time.sleep(0.001)\n")
+    report, database = folder / "full.nsys-rep", folder / "full.sqlite"
+    options = ["--trace=osrt,nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true"]
+    said = run(nsys, "profile", *options, "-o", str(report), sys.executable, str(program))
+    said += run(nsys, "export", "--type", "sqlite", "--lazy=false", "-f", "true", "-o", str(database), str(report))
+    if not database.exists():
+        pytest.skip(f"this nsys cannot profile here: {said[-300:]}")
+    return database
+
+
+@pytest.fixture(scope="session")
+def filled(complete):
+    """The complete database with kernels, calls, copies and ranges."""
+    chance = random.Random(5)
+    database = complete.with_name("filled.sqlite")
+    shutil.copy(complete, database)
+    with sqlite3.connect(database) as connection:
+        gtid = connection.execute("SELECT globalTid FROM NVTX_EVENTS LIMIT 1").fetchone()[0]
+        names = ["gemm<float>(int)", "gemm<half>(int)", "axpy(double *)", "cudaLaunchKernel_v7000", "cudaMemcpy_v3020"]
+        for index, name in enumerate(names):
+            connection.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", (900_000 + index, name))
+        for index in range(500):
+            start = 1000 * index + chance.randrange(300)
+            name, size = 900_000 + index % 3, chance.randrange(1, 10**6)
+            launch = {"globalTid": gtid, "eventClass": 0, "correlationId": index + 1, "returnValue": 0}
+            begin = start + 400
+            op = {"start": begin, "end": begin + chance.randrange(1, 9000), "correlationId": index + 1}
+            op |= {"deviceId": index % 2, "globalPid": gtid & ~0xFFFFFF, "streamId": 7, "contextId": 1}
+            if index % 5 == 0:
+                insert(connection, "CUPTI_ACTIVITY_KIND_MEMCPY", **op, bytes=size, copyKind=1 + index % 3)
+            elif index % 7 == 0:
+                insert(connection, "CUPTI_ACTIVITY_KIND_MEMSET", **op, bytes=size)
+            else:
+                ids = {"demangledName": name, "shortName": name, "mangledName": name}
+                insert(connection, "CUPTI_ACTIVITY_KIND_KERNEL", **op, **ids)
+            called = 900_003 + (index % 5 == 0)
+            insert(connection, "CUPTI_ACTIVITY_KIND_RUNTIME", start=start, end=start + 200, nameId=called, **launch)
+        for index in range(60):
+            start = chance.randrange(400_000)
+            end = start + chance.randrange(90_000)
+            text = {"text": f"range {index % 7}", "domainId": index % 3 * 5, "globalTid": gtid}
+            insert(connection, "NVTX_EVENTS", start=start, end=end, eventType=59 + index % 2, **text)
+        for domain in (5, 10):
+            named = {"text": f"domain {domain}", "domainId": domain, "globalTid": gtid}
+            insert(connection, "NVTX_EVENTS", start=domain, end=None, eventType=75, **named)
+        _host_events(connection, chance, gtid)
+    connection.close()
+    return database
+
+
+HOST_TABLES = (
+    "OPENMP_EVENT_KIND_PARALLEL", "OPENMP_EVENT_KIND_WORKSHARE", "OPENMP_EVENT_KIND_MUTEX_WAIT",
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA", "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", "CUPTI_ACTIVITY_KIND_OPENACC_OTHER",
+    "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS",
+)  # fmt: skip
+
+
+def _host_events(connection, chance, gtid):
+    """OpenMP, OpenACC and MPI events, Unified Memory's copies and faults."""
+    for number, table in enumerate(HOST_TABLES):
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if not columns:  # later versions of nsys have more
+            continue
+        for which in range(2):
+            key = 910_000 + 10 * number + which
+            text = f"MPI_{'Isend' if which else 'Recv'}{number}" if "MPI" in table else f"Event {number}.{which}"
+            connection.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", (key, text))
+        connection.execute("INSERT INTO StringIds (id, value) VALUES (?, ?)", (920_000 + number, f"file{number}.f90"))
+        for _ in range(40):
+            start, key = chance.randrange(10**6), 910_000 + 10 * number + chance.randrange(2)
+            row = {"start": start, "end": start + chance.randrange(1, 5000), "globalTid": gtid}
+            row |= {name: key for name in ("nameId", "textId") if name in columns}
+            if "srcFile" in columns:
+                row |= {"srcFile": chance.choice((None, 920_000 + number)), "lineNo": chance.randrange(3)}
+            if "size" in columns:
+                row["size"] = chance.randrange(10**5)
+            insert(connection, table, **row)
+    pid = gtid & ~0xFFFFFF
+    for index in range(30):
+        start = 10**6 + 100 * index
+        row = {"start": start, "end": start + chance.randrange(1, 90), "globalPid": pid, "deviceId": 0}
+        sized = {"bytes": 4096 * chance.randrange(1, 9), "copyKind": 11 + index % 2, "correlationId": 0}
+        insert(connection, "CUPTI_ACTIVITY_KIND_MEMCPY", **row, **sized, virtualAddress=4096 * index)
+        insert(connection, "CUDA_UM_CPU_PAGE_FAULT_EVENTS", start=start, globalPid=pid, address=4096 * index)
+        insert(connection, "CUDA_UM_GPU_PAGE_FAULT_EVENTS", **row, address=index, numberOfPageFaults=index % 4)
+
+
+def insert(connection, table, **values):
+    for _, name, _, required, _, _ in connection.execute(f"PRAGMA table_info({table})"):
+        if required:
+            values.setdefault(name, 0)
+    columns = ", ".join(f'"{c}"' for c in values)
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))
