@@ -113,6 +113,29 @@ def test_copy_kinds_take_the_words_of_the_export(nsys_database):
     }
 
 
+def test_without_words_of_the_export_copies_go_by_the_numbers_of_cupti(nsys_database):
+    """As `CUpti_ActivityMemcpyKind` counts them; each copy has as many bytes as its number says."""
+    database = nsys_database()
+    for kind in range(14):
+        database.copy(kind, 1, kind, kind)
+    path = database.done()
+    report, trace = read(path), read(path, Options(frozenset({"gpu_trace"})))
+    words = {r["name"]: r["total_bytes"] for r in table(report, "gpu_summary")}
+    assert words == {
+        f"[CUDA memcpy {name}]": size
+        for size, name in enumerate(
+            [
+                "Unknown", "Host-to-Device", "Device-to-Host", "Host-to-Array", "Array-to-Host", "Array-to-Array",
+                "Array-to-Device", "Device-to-Array", "Device-to-Device", "Host-to-Host", "Peer-to-Peer",
+                "Unified Host-to-Device", "Unified Device-to-Host", "Unified Device-to-Device",
+            ]
+        )
+    }  # fmt: skip
+    assert {r["name"]: r["bytes"] for r in table(trace, "gpu_trace")} == words
+    unified = {r["name"]: r["total_bytes"] for r in table(report, "um_summary")}
+    assert unified == {"Host-to-Device": 11, "Device-to-Host": 12, "Device-to-Device": 13}
+
+
 def test_versions_of_an_api_call_are_one_row(nsys_database):
     database = nsys_database()
     database.call(0, 10, "cudaMemcpy_v3020")
@@ -268,13 +291,8 @@ def test_unified_memory(nsys_database):
     report = read(database.done())
     found = by_name(report, "um_summary")
     row = found["Host-to-Device"]
-    assert (row["calls"], row["total_bytes"], row["avg_bytes"], row["max_bytes"], row["total_ns"]) == (
-        2,
-        400,
-        200,
-        300,
-        40,
-    )
+    sizes = [row[f"{which}_bytes"] for which in ("total", "avg", "min", "max")]
+    assert (row["calls"], sizes, row["total_ns"]) == (2, [400, 200, 100, 300], 40)
     assert found["CPU page faults"]["calls"] == 3
     assert (found["GPU page faults"]["calls"], found["GPU page faults"]["total_ns"]) == (9, 7)
     assert "[CUDA memcpy Unified Host-to-Device]" in by_name(report, "gpu_summary")
