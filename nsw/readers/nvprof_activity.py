@@ -40,7 +40,7 @@ MEMORY_EVENTS: Final = MappingProxyType(
         4: ("Gpu page fault groups", False, True),
         5: ("Memory thrashes", True, False),
         6: ("Page throttles", False, True),
-        7: ("Remote mapping", True, False),
+        7: ("Remote mapping from device", True, False),
         8: ("Transfers from Device", True, True),
     }
 )

@@ -21,6 +21,7 @@ from nsw.readers.nvprof_activity import (
     MEMORY_EVENTS,
     MEMORY_KINDS,
     TIMED,
+    Api,
     api_name,
     durations_sql,
     memory_trace_sql,
@@ -236,13 +237,21 @@ class _Database:
             )
 
     def _api_summary(self) -> None:
-        merged: dict[str, list[dict[str, Any]]] = {}
+        rows: list[dict[str, Any]] = []
         for table, api in API.items():
             if self.has(table, "cbid", "start", "end"):
-                for cbid, figures in self._durations(table, "cbid"):
-                    merged.setdefault(api_name(api, cbid), []).append(figures)
-        rows = [{"name": name, **_merge(several)} for name, several in merged.items()]
+                key = self._call_key(table, api)
+                rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in self._durations(table, key)]
         self.report.tables["api_summary"] = _with_shares(rows)
+
+    def _call_key(self, table: str, api: Api) -> str:
+        """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
+        first: dict[str, int] = {}
+        ids = [i for (i,) in self.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
+        same = {i: one for i in ids if (one := first.setdefault(api_name(api, i), i)) != i}
+        return (
+            f"CASE cbid {' '.join(f'WHEN {i} THEN {one}' for i, one in same.items())} ELSE cbid END" if same else "cbid"
+        )
 
     def _um_summary(self) -> None:
         table = _MEMORY
@@ -250,7 +259,8 @@ class _Database:
         if not self.has(table, *needed):
             return
         rows: list[dict[str, Any]] = []
-        value, at = whole("value"), f"CASE counterKind WHEN 1 THEN {whole('dstId')} ELSE {whole('srcId')} END"
+        value = whole("value")
+        at = f"CASE WHEN counterKind = 1 THEN {whole('dstId')} WHEN counterKind <> 3 THEN {whole('srcId')} END"
         sql = (
             f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
             f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
@@ -326,23 +336,6 @@ _SHARED = (
     *("static_smem_bytes", "dynamic_smem_bytes", "src_memory", "dst_memory"),
 )
 _OWN = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")
-
-
-def _merge(several: list[dict[str, Any]]) -> dict[str, Any]:
-    """One row of the figures of variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2)."""
-    if len(several) == 1:
-        return several[0]
-    calls = sum(f["calls"] for f in several)
-    totals = [f["total_ns"] for f in several if f["total_ns"] is not None]
-    lows = [f["min_ns"] for f in several if f["min_ns"] is not None]
-    highs = [f["max_ns"] for f in several if f["max_ns"] is not None]
-    return {
-        "calls": calls,
-        "total_ns": sum(totals) if totals else None,
-        "avg_ns": sum(totals) / calls if totals and calls else None,
-        "min_ns": min(lows, default=None),
-        "max_ns": max(highs, default=None),
-    }
 
 
 def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -175,9 +175,26 @@ def test_shares_are_of_all_gpu_work(profile):
     }
 
 
-def test_variants_of_a_call_are_one_row(profile):
+def test_calls_have_the_names_of_their_callbacks(profile):
     calls = {r["name"]: r["calls"] for r in table(profile, "api_summary")}
     assert calls == {"cudaLaunchKernel": 7, "cudaMemcpy": 1, "cu64MemcpyAtoD": 1, "cuMemAlloc": 1}
+
+
+def test_variants_of_a_call_are_one_row_with_the_figures_of_all_that_have_times(tmp_path):
+    """cudaMemcpy and cudaMemcpy_ptds, cuMemAlloc and cuMemAlloc_v2."""
+    made = Profile(tmp_path / "run.nvvp")
+    for cbid, duration in ((31, 100), (215, 200), (215, 600), (31, 900)):
+        made.add("RUNTIME", cbid=cbid, start=1000, end=1000 + duration)
+    made.add("RUNTIME", cbid=215, start=0, end=0)
+    for cbid, duration in ((29, 50), (243, 150)):
+        made.add("DRIVER", cbid=cbid, start=1000, end=1000 + duration)
+    memcpy, alloc = table(made.close(), "api_summary")
+    expected = {
+        "name": "cudaMemcpy", "calls": 5, "total_ns": 1800, "avg_ns": 450, "med_ns": 400, "min_ns": 100, "max_ns": 900,
+        "stddev_ns": pytest.approx(statistics.stdev((100, 200, 600, 900))), "time_pct": 90,
+    }  # fmt: skip
+    assert {name: memcpy[name] for name in expected} == expected
+    assert (alloc["name"], alloc["calls"], alloc["med_ns"], alloc["time_pct"]) == ("cuMemAlloc", 2, 100, 10)
 
 
 def test_an_unknown_callback_is_named_by_its_number():
@@ -502,6 +519,35 @@ def unified(tmp_path):
         end = 0 if kind == 3 else start + 10 * kind
         made.add("UNIFIED_MEMORY_COUNTER", counterKind=kind, value=4096 * kind, start=start, end=end, processId=9)
     return made.close()
+
+
+def test_events_of_unified_memory_are_summed_by_kind_and_gpu(tmp_path):
+    """Bytes and times only of kinds that have them; a copy to a GPU is of that one, a CPU's fault of none, the others are of where they began."""
+    made = Profile(tmp_path / "um.nvvp")
+    for kind, value, took, source, target in (
+        (1, 4096, 10, 9, 0), (1, 8192, 30, 9, 0), (1, 512, 5, 9, 1), (2, 100, 7, 1, 9), (3, 1, 0, 9, 9), (3, 1, 0, 0, 9),
+        (4, 20, 40, 0, 9), (5, 64, 3, 0, 9), (6, 1, 8, 0, 9), (7, 32, 3, 0, 9), (8, 16, 2, 0, 1), (77, 5, 5, 0, 1),
+    ):  # fmt: skip
+        made.add("UNIFIED_MEMORY_COUNTER", counterKind=kind, value=value, start=1000, end=1000 + took,
+                 srcId=source, dstId=target)  # fmt: skip
+    sizes = ("total_bytes", "avg_bytes", "min_bytes", "max_bytes")
+    found = {
+        (r["device"], r["name"]): (r["calls"], r["total_ns"], *(r[s] for s in sizes))
+        for r in table(made.close(), "um_summary")
+    }
+    none = (None, None, None, None)
+    assert found == {
+        (0, "Host To Device"): (2, 40, 12288, 6144, 4096, 8192),
+        (1, "Host To Device"): (1, 5, 512, 512, 512, 512),
+        (1, "Device To Host"): (1, 7, 100, 100, 100, 100),
+        (None, "CPU page faults"): (2, None, *none),
+        (0, "Gpu page fault groups"): (1, 40, *none),
+        (0, "Memory thrashes"): (1, None, 64, 64, 64, 64),
+        (0, "Page throttles"): (1, 8, *none),
+        (0, "Remote mapping from device"): (1, None, 32, 32, 32, 32),
+        (0, "Transfers from Device"): (1, 2, 16, 16, 16, 16),
+        (0, "counter 77"): (1, None, *none),
+    }
 
 
 def test_events_of_unified_memory_are_in_the_trace(unified):
