@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof_activity import KERNELS, whole
 from nsw.tables.demangling import demangle_all
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = {"double": "<d", "percent": "<d", "uint64": "<Q", "throughput": "<Q", "int64": "<q", "level": "<I"}
 _UNITS: Final = {"percent": "%", "throughput": "B/s"}
-_METRICS: Final = "CUPTI_ACTIVITY_KIND_METRIC"
-_EVENTS: Final = "CUPTI_ACTIVITY_KIND_EVENT"
+# The GPU, the kernel, the id; the unit of the GPU where each has a value of its own (--aggregate-mode off).
+_Key: TypeAlias = "tuple[Any, Any, Any, int | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,12 @@ def counters(database: Database) -> list[dict[str, Any]]:
     """One row a kernel and counter: least, greatest, mean over its launches; values without a meaning are told."""
     kernels = database.union(KERNELS, "name", "deviceId", "correlationId")
     found = []
-    for table, decode in ((_EVENTS, _event), (_METRICS, _metric)):
+    for what, decode in (("event", _event), ("metric", _metric)):
+        table = f"CUPTI_ACTIVITY_KIND_{what.upper()}"
         if database.has(table, "id", "value", "correlationId"):
-            found += _read(database, table, kernels, decode)
+            found += _read(database, table, kernels, decode, what)
+        if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
+            found += _read(database, f"{table}_INSTANCE", kernels, decode, what)
     clear = demangle_all(row["kernel"] for row in found)
     for row in found:
         row["kernel"] = clear[row["kernel"]]
@@ -64,12 +67,12 @@ def counters(database: Database) -> list[dict[str, Any]]:
 
 
 def _read(
-    database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None]
+    database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], what: str
 ) -> list[dict[str, Any]]:
-    sums: dict[tuple[Any, Any, Any], _Sum] = {}
+    sums: dict[_Key, _Sum] = {}
     unknown: set[Any] = set()
     lost = 0
-    for device, kernel, id_, raw in _values(database, table, kernels):
+    for device, kernel, id_, unit, raw in _values(database, table, kernels):
         if kernel is None:
             lost += 1
             continue
@@ -77,8 +80,7 @@ def _read(
         if value is None:
             unknown.add(id_)
         else:
-            sums.setdefault((device, kernel, id_), _Sum()).add(value)
-    what = "metric" if table == _METRICS else "event"
+            sums.setdefault((device, kernel, id_, unit), _Sum()).add(value)
     if lost:
         database.report.warn(f"{lost} {what} values belong to no kernel of the file: not read")
     if unknown:
@@ -90,29 +92,31 @@ def _read(
     return [_row(database, what, *key, value) for key, value in sorted(sums.items(), key=_order)]
 
 
-def _order(item: tuple[tuple[Any, Any, Any], _Sum]) -> tuple[int, int, int]:
-    device, kernel, id_ = item[0]
-    return (*(n if isinstance(n, int) else -1 for n in (device, kernel)), id_)
+def _order(item: tuple[_Key, _Sum]) -> tuple[int, ...]:
+    return tuple(n if isinstance(n, int) else -1 for n in item[0])
 
 
 def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
+    unit = whole("v.instance") if table.endswith("_INSTANCE") else "NULL"
     if not kernels:
-        return database.rows(f"SELECT NULL, NULL, id, value FROM {table}")  # noqa: S608  a name of this module
+        return database.rows(f"SELECT NULL, NULL, v.id, {unit}, v.value FROM {table} v")  # noqa: S608  names of this module
     return database.rows(
-        f"SELECT k.deviceId, k.name, v.id, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
+        f"SELECT k.deviceId, k.name, v.id, {unit}, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
         f" (SELECT correlationId, MIN({whole('deviceId')}) AS deviceId, MIN(name) AS name FROM {kernels} GROUP BY 1) k"
         " ON k.correlationId = v.correlationId"
     )
 
 
-def _row(database: Database, what: str, device: Any, kernel: Any, id_: Any, values: _Sum) -> dict[str, Any]:
+def _row(
+    database: Database, what: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: _Sum
+) -> dict[str, Any]:
     counter = names().get((what, id_)) or Counter(f"{what} {id_}", "uint64", None)
     return {
         "block": 0,
         "device": device,
         "device_name": _device_names(database).get(device),
         "kernel": database.text(kernel),
-        "metric": counter.name,
+        "metric": counter.name if unit is None else f"{counter.name} ({unit})",
         "description": counter.description,
         "unit": _UNITS.get(counter.kind),
         "invocations": values.count,

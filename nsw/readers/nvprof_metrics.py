@@ -23,7 +23,7 @@ _ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (
 _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
 _APART = re.compile(r"\s{2,}|\t")
-_ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)")
+_ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
@@ -107,6 +107,11 @@ class MetricTable:
         self._open_name = 0  # continuation lines that the kernel's name may still have
         self.number = number
         self.rows = 0
+
+    @property
+    def kernel(self) -> str | None:
+        """Whose rows are being read."""
+        return self._kernel
 
     def take(self, number: int, text: str) -> bool:
         """Read a device, a kernel or a row."""

@@ -33,6 +33,7 @@ from nsw.readers.nvprof_counters import counters
 from nsw.readers.nvprof_directives import openacc_summary, openmp_summary
 from nsw.readers.nvprof_ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof_samples import HITS, functions
+from nsw.readers.nvprof_system import system_facts
 from nsw.readers.nvprof_unread import say_what_is_left_out
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
@@ -183,7 +184,7 @@ class _Database:
                     for device, value in self.rows(f"SELECT {whole('id')}, {whole(column)} FROM {table} ORDER BY 1"):  # noqa: S608
                         key = {"device": device, "key": f"gpu_{column}", "unit": unit}
                         facts += [{**key, "value": float(value)}] if value is not None else []
-        self.report.tables["facts"] = facts
+        self.report.tables["facts"] = facts + system_facts(self)
 
     def _gpu_summary(self) -> None:
         rows: list[dict[str, Any]] = []

@@ -6,22 +6,22 @@ before the lines tell the streams of several processes apart, each with a `Strea
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nsw.readers.messages import known_message
+from nsw.readers.nvprof_asides import Asides
 from nsw.readers.nvprof_columns import Columns
+from nsw.readers.nvprof_devices import split_device as split_device  # noqa: PLC0414  taken from here by others
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsw.readers.model import Report
 
-_DEVICE = re.compile(r"(?P<name>.*?)\s*\((?P<ordinal>\d{1,4})\)\Z")
-_CUT_DEVICE = re.compile(r"\s*\(\d{0,3}\Z")  # text traces print 15 characters of it
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted
 _MOST_MESSAGES = 200
 
@@ -68,6 +68,8 @@ class Sink:
         self.rows: dict[str, list[dict[str, Any]]] = {}
         self.traces: dict[str, Columns] = {}
         self.blocks = 0
+        self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
+        self.asides = Asides(self)
         self._faults: Counter[str] = Counter()
         self._said: set[tuple[str, str]] = set()
 
@@ -124,6 +126,8 @@ class Sink:
 
     def finish(self) -> None:
         """Demangle, shorten and hand the tables over."""
+        for make in self.at_end:
+            make()
         for what, times in self._faults.items():
             if times > _MOST_SHOWN:
                 self.report.warn(f"{times} times in all: {what}")
@@ -146,13 +150,3 @@ class Sink:
                 row["mangled_name"] = name if clear[name] != name else None
                 row["short_name"] = short_name(clear[name])
             row[column] = clear[name]
-
-
-@lru_cache(1024)
-def split_device(text: str) -> tuple[str | None, int | None]:
-    """`Tesla V100-SXM2-16GB (0)` as name and ordinal; the ordinal is None where it is not printed."""
-    text = text.strip().strip('"')
-    if text in {"", "-"}:
-        return None, None
-    found = _DEVICE.match(text)
-    return (found["name"], int(found["ordinal"])) if found else (_CUT_DEVICE.sub("", text), None)

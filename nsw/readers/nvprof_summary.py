@@ -230,7 +230,7 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, row: dict[str, Any]
 
 def openacc_kind(name: str) -> str:
     """compute, data or other, by the event's name."""
-    event = name.partition("@")[0]
+    event = name.partition("@")[0].partition("[")[0]  # less the construct of --print-openacc-constructs
     if event in {"acc_compute_construct", "acc_enqueue_launch"}:
         return "compute"
     data = ("data", "upload", "download", "alloc", "create", "delete", "update")

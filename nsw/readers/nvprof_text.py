@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers import nvprof_cpu, nvprof_memory, nvprof_metrics, nvprof_summary, nvprof_trace
+from nsw.readers import nvprof_cpu, nvprof_memory, nvprof_metrics, nvprof_sections, nvprof_summary, nvprof_trace
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof_csv import csv_table, header_of
+from nsw.readers.nvprof_instances import TextInstances, with_instances
 from nsw.readers.nvprof_lines import clean, read_lines
 from nsw.readers.nvprof_state import Sink, Stream
 from nsw.readers.nvprof_titles import BEGINS, are_damaged_titles, refuse
@@ -31,7 +32,7 @@ _RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # a
 _TITLE = re.compile(
     r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
     r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
-    r"|Dependency Analysis|NVLink topology|PCI topology|Data collected at .*|Warp State|PC Sampling):?\s*\Z",
+    rf"|{nvprof_sections.TITLES}|Data collected at .*|Warp State):?\s*\Z",
     re.IGNORECASE,
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
@@ -51,7 +52,7 @@ _SECTIONS = {
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
-    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:
+    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:|Available\ |"?Critical\ path|"","Device"
     |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
     + BEGINS,
     re.IGNORECASE | re.VERBOSE,
@@ -74,7 +75,7 @@ def sniff(sample: Sample) -> int:
     lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
     if any(_SECTION.match(line) for line in lines):
         return 90
-    if any(_is_header(line) for line in lines):
+    if any(_is_header(line) for line in lines) or nvprof_sections.LISTING.search(sample.text):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
 
@@ -170,7 +171,8 @@ class _Reading:
             self._sink.add("facts", {"block": self._sink.blocks, **_who(stream), "key": "command", "text": command})
             return True
         if (severity := _SEVERITY.match(text)) is not None:
-            self._sink.message(number, severity[2], severity[1].lower())
+            if severity[2]:
+                self._sink.message(number, severity[2], severity[1].lower())
             return True
         if text.startswith("Profiling application:"):
             return True
@@ -180,6 +182,7 @@ class _Reading:
     def _enter(self, stream: Stream, what: str) -> None:
         """A title that says what the next table is of."""
         stream.table = nvprof_cpu.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
+        nvprof_sections.announce(self._sink, what)
         section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
         if section == "nvtx":
             stream.in_nvtx = True
@@ -217,6 +220,10 @@ class _Reading:
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink
+        if (other := nvprof_sections.section_table(sink, stream, text)) is not None:
+            if not isinstance(other, nvprof_sections.PassedOver):
+                self._need_block(stream)
+            return other
         if "(%)" in text:
             if nvprof_cpu.HEADER.match(text):
                 return nvprof_cpu.CpuTable(sink, stream, "")
@@ -228,7 +235,7 @@ class _Reading:
             return nvprof_trace.TraceTable(sink, stream, text, number)
         if found := nvprof_metrics.HEADER.match(text):
             self._need_block(stream)
-            return nvprof_metrics.MetricTable(sink, stream, found, number)
+            return TextInstances(sink, stream, nvprof_metrics.MetricTable(sink, stream, found, number))
         if nvprof_memory.HEADER.match(text):
             self._need_block(stream)
             return nvprof_memory.MemoryTable(sink, stream)
@@ -236,7 +243,7 @@ class _Reading:
             if header[0] == "summary":
                 self._begin_summary(stream, typed="Type" in header[1])
             self._need_block(stream)
-            return csv_table(sink, stream, text, number)
+            return with_instances(sink, stream, csv_table(sink, stream, text, number), header)
         if stream.table is None and nvprof_summary.ROW.match(text) and stream.section not in {"cpu", "other"}:
             return self._headless(stream, number, text)
         return None

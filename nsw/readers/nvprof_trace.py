@@ -19,7 +19,7 @@ HEADER = re.compile(r"\s*Start\s+Duration\s.*\bName(?:\s+Correlation_ID)?\s*\Z")
 COUNTER_HEADER = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel(?:\s+\S+)+\s*\Z")
 _TITLE = re.compile(
     r"Parent ID|Parent Block [XYZ]|Parent Block|Grid Size|Block Size|Src Dev|Src Ctx|Dst Dev|Dst Ctx"
-    r"|Unified Memory|Virtual Address|Secondary Address|\S+"
+    r"|Unified Memory|Virtual Address|Secondary Address|[a-z]\w* \(\d+\)|\S+"
 )
 _GAP = re.compile(r"\s{2,}|\t")
 _NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")

@@ -7,6 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.nvprof_asides import is_aside
 from nsw.readers.nvprof_metrics import metric_value
 from nsw.readers.nvprof_sizes import byte_rate, byte_size
 from nsw.readers.nvprof_state import split_device
@@ -26,8 +27,6 @@ _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is 
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
 _CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
 _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
-_OPENACC = re.compile(r"acc_[a-z_]+(?:\[\w+\])?(?:@|\Z)")
-_NVTX = ("[Range start]", "[Range end]", "[Marker]")
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
@@ -62,6 +61,7 @@ KNOWN: Final = {
     "Kernel": "name",
     "Correlation_ID": "correlation",
     "Unified Memory": "unified",
+    "System": "system",
     "ID": "",
     "Parent ID": "",
     "Parent Block": "",
@@ -199,11 +199,9 @@ class TraceColumns:
         start = _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
         if not name or (start[0] is None and at is not None):
             return False
-        if name.startswith("acc_") and _OPENACC.match(name):
-            self._sink.note("traces of OpenACC events are not read: nvprof's OpenACC summary is")
-            return True
-        if name.startswith(_NVTX):
-            return True  # a range begins or ends: no work of the GPU, and no table of single ranges
+        if is_aside(name):
+            took, device = self._time(cells, self._duration_at), split_device(self._cell(cells, "device"))[1]
+            return self._sink.asides.add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
         correlation = None if self._correlation_at is None else whole(cells[self._correlation_at].strip())
         call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
         if call is not None:

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof_database import Database
 
 _KINDS: Final = {
-    "METRIC_INSTANCE": "metric values of single units of the GPU (--aggregate-mode off)",
-    "EVENT_INSTANCE": "event values of single units of the GPU (--aggregate-mode off)",
     "INSTANTANEOUS_METRIC": "metric values of points in time",
     "INSTANTANEOUS_METRIC_INSTANCE": "metric values of single units of the GPU at points in time",
     "INSTANTANEOUS_EVENT": "event values of points in time (--event-collection-mode continuous)",
@@ -19,7 +17,6 @@ _KINDS: Final = {
     "SHARED_ACCESS": "shared memory accesses of source lines",
     "BRANCH": "branches of source lines",
     "INSTRUCTION_EXECUTION": "instruction counts of source lines",
-    "ENVIRONMENT": "clocks, temperatures and power (--system-profiling on)",
     "NVLINK": "NVLink connections (--print-nvlink-topology)",
     "GRAPH_TRACE": "CUDA graphs traced as a whole",
     "MEMORY": "allocations (--track-memory-allocations on)",

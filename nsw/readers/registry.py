@@ -131,21 +131,26 @@ FORMATS: tuple[Format, ...] = (
         "nvprof of CUDA 5 to 12 (database versions 1 to 14), also of programs that used no GPU (--cpu-profiling on)",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "nvtx_gpu_summary",
          "openacc_summary", "openmp_summary", "functions", "metrics", "facts"),
-        "metrics of single units of the GPU, source-level results, samples of the program counter, clocks and power"
-        " (what is there is said); XML sessions of the Visual Profiler (explained)",
-        ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py"),
+        "metrics of points in time, source-level results, samples of the program counter, NVLink and PCI connections,"
+        " allocations (what is there is said); XML sessions of the Visual Profiler (explained)",
+        ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
+         "readers/test_nvprof_counter_forms.py"),
     ),
     Format(
         "nvprof-text",
         "nvprof",
         "nsw.readers.nvprof_text",
         "nvprof's text and CSV, also inside job output",
-        "nvprof of CUDA 6 to 12: summary, --print-gpu-trace, --print-api-trace, --metrics, --events",
+        "nvprof of CUDA 5 to 12: summary, --print-gpu-trace, --print-api-trace, --print-openacc-trace (summed),"
+        " --metrics and --events (also --aggregate-mode off), --cpu-profiling, --system-profiling",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
          "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts"),
-        "who called the functions that CPU samples name; their tables without times (CUDA 6 and 7), and trees of which"
+        "the critical path (--dependency-analysis), NVLink and PCI topology, samples of the program counter, lists of"
+        " metrics (each is named where it is there); who called the functions that CPU samples name;"
+        " their tables without times (CUDA 6 and 7), and trees of which"
         " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
-        ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py"),
+        ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
+         "readers/test_nvprof_counter_forms.py"),
     ),
     Format(
         "ncu-text",

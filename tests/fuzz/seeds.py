@@ -55,6 +55,35 @@ Time(%)      Time  Name
 
 ======== Data collected at 100Hz frequency
 """
+NVPROF_EVENTS_5 = """======== Profiling result:
+\t\tInvocations         Avg         Min         Max  Event Name
+Device 0
+\tKernel: axpy(float, float*)
+\t\t          4        4000        1000        7000  branch
+\t\t          4        4001        1001        7001  warps_launched
+"""
+NVPROF_UNITS = """======== Profiling result:
+======== Event result:
+Invocations                                Event Name         Min         Max         Avg       Total
+Device "Tesla V100-SXM2-16GB (1)"
+    Kernel: axpy(float, float*)
+          4                                    branch        1000        7000        4000       16000
+          4                      branch (3 instances)           -           -  [        400        401        402 ]           -
+"""
+NVPROF_SYSTEM = """======== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(float*)
+
+======== System profiling result:
+Device "Tesla V100-SXM2-16GB (0)"
+                         Count         Avg         Min         Max
+      SM Clock (MHz)         3     1313.33     1312.00     1314.00
+     Temperature (C)         3       41.00       40.00       42.00
+
+======== Dependency Analysis:
+   Start  Duration  Critical path  Waiting time  Name
+1.6e+09s  4.5880us     4.588000us           0ns  cuDeviceGetPCIBusId
+"""
 KINETO = """{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU", "numSms": 80}], "traceEvents": [
 {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10, "dur": 50.5, "args": {"External id": 1}},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 20, "dur": 5, "args": {"correlation": 9}},
@@ -207,7 +236,8 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
             "summary.txt": NVPROF_SUMMARY.encode(), "trace.txt": NVPROF_TRACE.encode(), "old.txt": NVPROF_OLD.encode(),
             "events.txt": NVPROF_EVENTS.encode(), "metrics.csv": NVPROF_METRICS.encode(),
             "summary.csv": NVPROF_CSV.encode(), "trace.csv": NVPROF_TRACE_CSV.encode(),
-            "cpu.txt": NVPROF_CPU.encode(),
+            "cpu.txt": NVPROF_CPU.encode(), "cuda5.txt": NVPROF_EVENTS_5.encode(), "units.txt": NVPROF_UNITS.encode(),
+            "system.txt": NVPROF_SYSTEM.encode(),
         },
         "ncu-csv": {
             name: _fixture(name)[:_MOST]

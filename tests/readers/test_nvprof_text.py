@@ -855,8 +855,10 @@ def test_events_of_openacc_are_no_kernels_of_a_trace(load):
     )
     report = load(text)
     assert "gpu_trace" not in report.tables
-    assert [p.message for p in report.problems if "OpenACC" in p.message] == [
-        "traces of OpenACC events are not read: nvprof's OpenACC summary is"
+    assert [r["name"] for r in table(report, "openacc_summary")] == [
+        "acc_device_init@main.cpp:69",
+        "acc_runtime_shutdown",
+        "acc_alloc[data]@main.cpp:69 (x)",
     ]
 
 
