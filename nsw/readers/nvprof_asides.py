@@ -45,7 +45,6 @@ class Asides:
         self._sink = sink
         self._openacc: dict[tuple[tuple[str, Any], ...], dict[str, _Sum]] = {}
         self._sampled = Sampled()
-        sink.at_end.append(self._finish)
 
     def add(self, origin: dict[str, Any], name: str, took: Time, device: int | None, sample: str) -> bool:
         """One row; whether its cells are what its name says."""
@@ -68,7 +67,8 @@ class Asides:
         found.least, found.most = min(found.least, took, key=_value), max(found.most, took, key=_value)
         return True
 
-    def _finish(self) -> None:
+    def __call__(self) -> None:
+        """Hand them over: the report is read."""
         for fact in self._sampled.facts():
             self._sink.add("facts", fact)
         summed = list(self._sink.rows.get("openacc_summary", ()))
@@ -78,6 +78,15 @@ class Asides:
             self._sink.note("OpenACC events of a trace are summed in full: each with those that ran within it")
             for row in _rows(sums):
                 self._sink.add("openacc_summary", {**dict(origin), **row})
+
+
+def asides_of(sink: Sink) -> Asides:
+    """Those of a report, which has one of them."""
+    made = next((m for m in sink.at_end if isinstance(m, Asides)), None)
+    if made is None:
+        made = Asides(sink)
+        sink.at_end.append(made)
+    return made
 
 
 def _rows(sums: dict[str, _Sum]) -> list[dict[str, Any]]:

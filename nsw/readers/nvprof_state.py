@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nsw.readers.messages import known_message
-from nsw.readers.nvprof_asides import Asides
 from nsw.readers.nvprof_columns import Columns
 from nsw.readers.nvprof_devices import split_device as split_device  # noqa: PLC0414  taken from here by others
 from nsw.tables.demangling import demangle_all
@@ -69,7 +68,6 @@ class Sink:
         self.traces: dict[str, Columns] = {}
         self.blocks = 0
         self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
-        self.asides = Asides(self)
         self._faults: Counter[str] = Counter()
         self._said: set[tuple[str, str]] = set()
 

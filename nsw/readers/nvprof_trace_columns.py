@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nvprof_asides import is_aside
+from nsw.readers.nvprof_asides import asides_of, is_aside
 from nsw.readers.nvprof_metrics import metric_value
 from nsw.readers.nvprof_sizes import byte_rate, byte_size
 from nsw.readers.nvprof_state import split_device
@@ -201,7 +201,7 @@ class TraceColumns:
             return False
         if is_aside(name):
             took, device = self._time(cells, self._duration_at), split_device(self._cell(cells, "device"))[1]
-            return self._sink.asides.add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
+            return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
         correlation = None if self._correlation_at is None else whole(cells[self._correlation_at].strip())
         call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
         if call is not None:
