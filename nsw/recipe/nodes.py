@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsw.errors import Mark
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -60,17 +62,29 @@ def merged(base: Node, over: Node) -> Node:
     return Node(value, base.span, base.keys | over.keys)
 
 
-def renamed(root: Node, path: Path, key: str) -> Node:
-    """The tree with the last key of `path` called `key`; the places stay as they are."""
+def replaced(root: Node, path: Path, change: Callable[[Node], Node]) -> Node:
+    """The tree with the node at `path` changed; the places stay as they are."""
+    if not path:
+        return change(root)
     part, rest = path[0], path[1:]
     if isinstance(root.value, list) and isinstance(part, int):
         items = list(root.value)
-        items[part] = renamed(items[part], rest, key)
+        items[part] = replaced(items[part], rest, change)
         return Node(items, root.span)
     if not isinstance(root.value, dict) or part not in root.value:
         return root
-    if rest:
-        value = {k: renamed(v, rest, key) if k == part else v for k, v in root.value.items()}
-        return Node(value, root.span, root.keys)
-    value = {key if k == part else k: v for k, v in root.value.items()}
-    return Node(value, root.span, {key if k == part else k: m for k, m in root.keys.items()})
+    value = {k: replaced(v, rest, change) if k == part else v for k, v in root.value.items()}
+    return Node(value, root.span, root.keys)
+
+
+def renamed(root: Node, path: Path, key: str) -> Node:
+    """The tree with the last key of `path` called `key`; the places stay as they are."""
+    last = path[-1]
+
+    def call(node: Node) -> Node:
+        if not isinstance(node.value, dict) or last not in node.value:
+            return node
+        value = {key if k == last else k: v for k, v in node.value.items()}
+        return Node(value, node.span, {key if k == last else k: m for k, m in node.keys.items()})
+
+    return replaced(root, path[:-1], call)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
+from nsw.recipe.outdented import set_right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,8 @@ def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M
         keys set right.
     """
     slips: list[Diagnostic] = []
+    if not below:
+        document, slips = set_right(document, lambda path: kind_at(model, path))
     for _ in range(_ROUNDS):
         try:
             found = model.model_validate(document.get(below))
@@ -55,13 +58,18 @@ def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M
 
 def fields_at(model: type[BaseModel], path: Sequence[str | int]) -> Mapping[str, Any] | None:
     """The keys that the model knows at `path`, or None where it takes any."""
-    kind: Any = model
-    for part in path:
-        kind = _below(_bare(kind), part)
-    kind = _bare(kind)
+    kind = kind_at(model, path)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return None
     return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+
+
+def kind_at(model: type[BaseModel], path: Sequence[str | int]) -> Any:
+    """The type of what the model has at `path`."""
+    kind: Any = model
+    for part in path:
+        kind = _below(_bare(kind), part)
+    return _bare(kind)
 
 
 def _bare(kind: Any) -> Any:
