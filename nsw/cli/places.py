@@ -54,6 +54,10 @@ def recipe_path(named: str) -> Path:
     if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
         print(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)", file=sys.stderr)
         return shipped[wanted]
+    if path.is_dir():
+        lock = path / "recipe.lock.yaml"
+        hint = f"`{lock}` is the recipe that this campaign carried out" if lock.is_file() else "name a file in it"
+        raise UsageError(f"{named} is a folder, and no recipe", hint=hint)
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(
         f"there is no recipe {named}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError
+from nsw.recipe import mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import Document, in_order, parse
 from nsw.recipe.faults import shown
@@ -54,7 +55,7 @@ def load_recipe(path: Path, site: str | None = None) -> LoadedRecipe:
     Raises:
         InputError: With every fault found, in the order of the file.
     """
-    return _loaded(read_document(path), path, site, path.parent)
+    return _loaded(read_document(path, "recipe"), path, site, path.parent)
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
@@ -62,12 +63,13 @@ def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = No
     return _loaded(parse(text, file), Path(file), site, None)
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path, wanted: mistaken.Wanted) -> Document:
     """Read and parse a YAML file.
 
     Raises:
-        InputError: It cannot be read, is not UTF-8, or is not YAML.
+        InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
+    _refuse(mistaken.by_name(path.name), path, wanted)
     try:
         data = path.read_bytes()
     except OSError as fault:
@@ -79,7 +81,16 @@ def read_document(path: Path) -> Document:
         raise InputError(
             [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
         ) from None
-    return parse(text, str(path))
+    _refuse(mistaken.by_text(text, path.name), path, wanted)
+    document = parse(text, str(path))
+    _refuse(mistaken.by_keys(document.data, wanted), path, wanted)
+    return document
+
+
+def _refuse(other: mistaken.Other | None, path: Path, wanted: mistaken.Wanted) -> None:
+    if other is not None:
+        message, hint = mistaken.sentence(other, wanted)
+        raise InputError([Diagnostic(f"{path}: {message}", hint=hint)])
 
 
 def _loaded(document: Document, path: Path, site: str | None, folder: Path | None) -> LoadedRecipe:

@@ -92,7 +92,7 @@ def read_sites(path: Path) -> list[LoadedSite]:
     Raises:
         InputError: With every fault found, in the order of the file.
     """
-    document = read_document(path)
+    document = read_document(path, "sites file")
     origin = "built in" if path == BUILTIN else str(path)
     parsed, faults, read_as = validate(SitesFile, document)
     faults += _faults(read_as, path.parent)

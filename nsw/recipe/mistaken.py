@@ -1,0 +1,125 @@
+"""Files that are clearly something else than the recipe or sites file that was asked for: one sentence says so."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from nsw.errors import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Wanted = Literal["recipe", "sites file"]
+
+RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
+_KEYS: Final[dict[str, frozenset[str]]] = {
+    "recipe": RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
+    "sites file": frozenset({"nsw", "sites"}),
+}
+_HOW: Final = {
+    "recipe": "a recipe has `nsw: 1`, `name: ...` and `app: {command: ...}`; recipes that are shipped with nsw, such as"
+    " cpu_quickstart.yaml, are a start",
+    "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
+}
+_OWN: Final = re.compile(r"^nsw:", re.MULTILINE)
+_JOB_LINE: Final = re.compile(r"^#(SBATCH|PBS|BSUB|COBALT|\$)\s", re.MULTILINE)
+_SCHEDULER: Final = {"SBATCH": "Slurm", "PBS": "PBS", "BSUB": "LSF", "COBALT": "Cobalt", "$": "Grid Engine"}
+_PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
+_TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
+_HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+_REPORTS: Final = (
+    ".nsys-rep", ".qdrep", ".ncu-rep", ".sqlite", ".nvvp", ".nvprof", ".pstats", ".prof", ".trace.json",
+    ".trace.json.gz",
+)  # fmt: skip
+
+
+class Other(NamedTuple):
+    """What the file is, and what to do."""
+
+    what: str
+    hint: str
+
+
+def by_name(name: str) -> Other | None:
+    """A report, as its name says."""
+    if name.lower().endswith(_REPORTS):
+        return Other("a profiler's report", f"`nsw read {name}` reads it")
+    return None
+
+
+def by_text(text: str, name: str) -> Other | None:
+    """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
+    if _OWN.search(text):
+        return None
+    job = _JOB_LINE.search(text)
+    if job:
+        return Other(
+            f"a job script of {_SCHEDULER[job[1]]}",
+            "nsw writes such scripts: say in a recipe what to run (app: command) and what it needs (resources)",
+        )
+    if text.startswith("#!") or name.endswith(".sh"):
+        return Other("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
+    if name.endswith(".py") or (not name.endswith((".yaml", ".yml")) and _PYTHON.search(text)):
+        return Other(
+            "a Python program", f"say in a recipe how to run it: app: {{command: python {name}, files: [{name}]}}"
+        )
+    if text.startswith("version https://git-lfs.github.com/spec/"):
+        return Other("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
+    if _HTML.match(text):
+        return Other("a web page", "download the file itself (on GitHub: Raw)")
+    if not name.endswith((".yaml", ".yml")) and _TOML.match(text):
+        return Other("a TOML or INI file", "")
+    return None
+
+
+def by_keys(data: object, wanted: Wanted) -> Other | None:
+    """What YAML or JSON it is, by the keys on top."""
+    if isinstance(data, list) and data and all(isinstance(one, dict) and "hosts" in one for one in data):
+        return Other("an Ansible playbook", "")
+    if not isinstance(data, dict) or not data:
+        return None
+    keys = {str(key) for key in data}
+    if wanted == "recipe" and "sites" in keys and not keys & (RECIPE_KEYS | {"name"}):
+        return Other("a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`")
+    if wanted == "sites file" and keys & {"app", "passes", "matrix"}:
+        return Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
+    if "nsw" in keys:
+        return None
+    for what, fits in _OTHERS.items():
+        if fits(data):
+            return Other(what, _READ if what in _REPORTS_IN_JSON else "")
+    if not any(key in _KEYS[wanted] or nearest(key, _KEYS[wanted]) for key in keys):
+        return Other(f"some other file: its keys are {_listed(list(data))}", "")
+    return None
+
+
+def sentence(other: Other, wanted: Wanted) -> tuple[str, str]:
+    """The message and its hint."""
+    return f"this is {other.what}, and no {wanted}", other.hint or _HOW[wanted]
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(str(key)[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
+
+
+def _has(*keys: str) -> Callable[[Mapping[str, object]], bool]:
+    return lambda data: all(key in data for key in keys)
+
+
+_READ = "`nsw read FILE` reads it"
+_REPORTS_IN_JSON = frozenset({"a trace of a profiler"})
+_OTHERS: Final[dict[str, Callable[[Mapping[str, object]], bool]]] = {
+    "a trace of a profiler": _has("traceEvents"),
+    "a Docker Compose file": lambda data: isinstance(data.get("services"), dict),
+    "a Kubernetes manifest": _has("apiVersion", "kind"),
+    "a GitHub workflow": _has("jobs", "on"),
+    "a lock file of npm or pnpm": _has("lockfileVersion"),
+    "a lock file of conda": lambda data: "package" in data and "metadata" in data,
+    "a conda environment": _has("dependencies"),
+    "a package.json of npm": lambda data: "scripts" in data and "version" in data,
+    "a Spack environment": _has("spack"),
+    "a pre-commit configuration": _has("repos"),
+    "a Jupyter notebook": _has("nbformat"),
+    "a JSON Schema": _has("$schema"),
+}
