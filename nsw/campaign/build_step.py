@@ -17,7 +17,7 @@ from nsw.errors import CampaignError
 from nsw.plan.builds import APP, command_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.submissions import Pending
@@ -73,8 +73,7 @@ class Builds:
             if not self._in_job(build):
                 self._build_here(build)
             elif build.state in _AGAIN:
-                self._it.ledger.update_builds([build.id], state=State.PLANNED, reason=None, exit_code=None,
-                                           host=None, started=None, ended=None, submission=None)  # fmt: skip
+                self._it.ledger.release_builds([build.id])
 
     # --- those in jobs, for the loop ----------------------------------------------------------------------
 
@@ -104,6 +103,10 @@ class Builds:
             return {}
         bad = [b for b in self._it.ledger.builds() if b.state in _BAD and self._in_job(b)]
         return {job: _blame(build) for build in bad for job in build.needed_by}
+
+    def waiting_for(self, builds: Collection[str]) -> set[str]:
+        """The jobs whose runs need one of these builds."""
+        return {job for b in self._it.ledger.builds() if b.id in builds for job in b.needed_by} if builds else set()
 
     def unneeded(self) -> set[str]:
         """Builds in flight for which no run waits any more."""

@@ -276,6 +276,12 @@ class Ledger:
         """Set columns of builds."""
         self._update("builds", ids, values)
 
+    def release_builds(self, ids: Iterable[str]) -> None:
+        """Plan these builds again."""
+        self.update_builds(
+            ids, state=State.PLANNED, reason=None, exit_code=None, host=None, started=None, ended=None, submission=None
+        )
+
     def jobs_in(self, *states: State) -> set[str]:
         """The jobs with runs in one of these states."""
         marks = ",".join("?" * len(states))

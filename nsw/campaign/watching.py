@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.rows import State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
-from nsw.errors import NswError, UnreachableError
+from nsw.errors import NswError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
@@ -176,17 +176,36 @@ class Watching:
         if not lost:
             return []
         try:
+            known = {one.id for _, one, _ in lost}
             again = self._withdrawn(one for _, one, _ in lost)
-        except UnreachableError:  # all of them are looked at again after the next poll
+            held = self._held_by(one.id for _, one, _ in lost if one.build and one.id in again)
+            held = [some for some in held if some[1].id not in known]
+            ids = {one.id for _, one, _ in held}
+            again |= self._withdrawn(one for _, one, _ in held)
+            self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in ids))
+        except NswError:  # all of them are looked at again after the next poll
             return []
+        told = [*lost, *(some for some in held if some[1].id in again)]
         with self._it.ledger.transaction():
-            for name, one, answer in lost:
+            for name, one, answer in told:
                 if one.id in again:
                     self._plan_again(name, one, answer)
                 else:
                     self._judge(name, one, answer)
             self._flight.close()
-        return [one.id for _, one, _ in lost]
+        return [one.id for _, one, _ in told]
+
+    def _held_by(self, builds: Iterable[str]) -> list[tuple[str, Flying, Answer]]:
+        """The runs in flight whose jobs wait for the jobs of these builds, which are gone."""
+        jobs = self._builds.waiting_for(set(builds))
+        why = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
+        return [
+            (submission.name, one, why)
+            for submission in self._flight.submissions()
+            if submission.job in jobs
+            for several in self._flight.tasks(submission.name).values()
+            for one in several
+        ]
 
     def _withdrawn(self, several: Iterable[Flying]) -> set[str]:
         """Which of these had not begun, and can begin no more under their present attempt."""

@@ -38,11 +38,8 @@ class Withdrawing:
         self._it = it
 
     def may(self, run: Flying) -> bool:
-        """Whether a run may be submitted again by itself: a fault that stays is not tried for ever.
-
-        A build may not, since jobs depend on its job.
-        """
-        return not run.build and self._times(run) < _MOST
+        """Whether a run or build may be submitted again by itself: a fault that stays is not tried for ever."""
+        return self._times(run) < _MOST
 
     def withdraw(self, runs: Sequence[Flying]) -> set[str]:
         """Claim the folders of these attempts.
@@ -56,10 +53,14 @@ class Withdrawing:
         return {run.id for at in range(0, len(runs), _SOME) for run in self._claim(runs[at : at + _SOME])}
 
     def plan_again(self, run: Flying, reason: str | None) -> None:
-        """Plan a withdrawn run anew, under its next attempt."""
-        self._it.ledger.set_meta(_key(run), str(self._times(run) + 1))
-        self._it.ledger.release([run.id])
-        self._it.ledger.update_runs([run.id], reason=f"{reason}; it had not begun, and is submitted again")
+        """Plan a withdrawn run or build anew, under its next attempt."""
+        ledger = self._it.ledger
+        ledger.set_meta(_key(run), str(self._times(run) + 1))
+        release, update = (
+            (ledger.release_builds, ledger.update_builds) if run.build else (ledger.release, ledger.update_runs)
+        )
+        release([run.id])
+        update([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
     def _times(self, run: Flying) -> int:
         return int(self._it.ledger.meta(_key(run)) or 0)

@@ -133,12 +133,39 @@ def test_runs_whose_jobs_slurm_ended_itself_are_blamed_on_their_build_too(built,
     assert {r.reason.partition(":")[0] for r in built.ledger.runs()} == {"its build failed"}
 
 
-def test_a_lost_build_is_not_waited_for(built, fake):
+def test_a_build_that_slurm_forgot_before_it_began_is_submitted_again_and_its_runs_after_it(built, fake):
     built.rounds(2)
     fake.forget(1, squeue=False, sacct=False)
     built.rounds(3)
+    assert (build(built).state, build(built).attempt) == (State.SUBMITTED, 2)
+    assert states(fake, 2) == ["CANCELLED"] * 3
+    built.rounds()
+    assert [job["after"] for job in fake.jobs()] == [None, "afterok:1", None, "afterok:3"]
+    assert built.states == ["submitted"] * 3
+    fake.execute(2, 0)  # should it begin all the same
+    assert [p.name for p in (Path(built.scratch) / "runs/n-1.baseline.r1").glob("attempt-*/*")] == ["claim"]
+
+
+def test_runs_that_slurm_forgot_with_their_build_wait_for_the_next_one(built, fake):
+    built.rounds(2)
+    for job in (1, 2):
+        fake.forget(job, squeue=False, sacct=False)
+    built.rounds(4)
+    assert [job["after"] for job in fake.jobs()] == [None, "afterok:1", None, "afterok:3"]
+
+
+def test_a_build_that_was_lost_after_it_began_is_not_waited_for(built, fake):
+    built.rounds(2)
+    begun = Path(built.scratch) / "runs/build/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\n")
+    fake.forget(1, squeue=False, sacct=False)
+    built.rounds(3)
     assert build(built).state is State.LOST
-    assert built.run(1).reason.startswith("its build was lost: squeue and sacct do not know its job any more")
+    assert built.run(1).reason.startswith(
+        "its build was lost: squeue and sacct do not know its job any more; it had begun"
+    )
+    assert built.states == ["failed"] * 3
 
 
 def test_a_build_that_slurm_refuses_fails_its_runs_and_nothing_else_is_submitted(built, fake):
@@ -181,10 +208,11 @@ def test_a_retry_builds_again_under_another_name(built, fake):
 
 def test_a_build_that_was_done_out_of_sight_is_not_done_again(built, fake):
     built.rounds(2)
-    fake.forget(1, squeue=False, sacct=False)
-    built.rounds(3)
     home = Path(built.scratch) / "runs/build/attempt-1"
     home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\n")
+    fake.forget(1, squeue=False, sacct=False)
+    built.rounds(3)
     (home / "status").write_text("state=done\nexit_code=0\n")
     built.retry()
     built.open()
