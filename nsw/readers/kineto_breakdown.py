@@ -2,9 +2,10 @@
 
 Each moment of a step belongs to the first of these that was under way: kernel, memcpy, memset, communication,
 runtime (CUDA calls), data loader, CPU operator; what is left is other. So the categories add up to the step.
-Communication is NCCL kernels and the annotations `nccl:` and `gloo:`. A step lasts from its start on the host, or
-the end of the step before if that is later, to the end of the last GPU work that it launched. Unlike the
-plugin, nsw leaves no last step out.
+Communication is NCCL kernels, by their names, and the annotations `nccl:` and `gloo:`. A step lasts from its start on
+the host, or the end of the GPU work before it if that is later, to the end of the last GPU work that it launched; a
+trace without steps is one, of all its operators. Other than the plugin, nsw knows the names of newer kernels and
+operators, calls fp32 kernels (`_ffma_`) none of tensor cores, and finds the data loader in newer traces.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def facts(trace: Trace) -> list[Row]:
 
 
 def _gpu_facts(trace: Trace, device: int, window: Spans) -> list[Row]:
-    """Utilisation, and means over the kernels weighted by their time within the steps."""
+    """Utilisation, means over the kernels weighted by their time within the steps, and the tensor cores' share."""
     import numpy as np
 
     gpu = trace.gpu
@@ -73,6 +74,8 @@ def _gpu_facts(trace: Trace, device: int, window: Spans) -> list[Row]:
     ends = starts + np.asarray(gpu.duration)[here]
     busy = _length(intersected(window, merged(starts, ends)))
     rows: list[Row] = [{"key": "gpu_utilization_pct", "value": 100.0 * busy / _length(window), "unit": "%"}]
+    if (efficiency := _sm_efficiency(starts, ends, np.asarray(gpu.blocks_per_sm)[here], window)) is not None:
+        rows.append({"key": "est_sm_efficiency_pct", "value": efficiency, "unit": "%"})
     weights = (np.minimum(ends, window[1][0]) - np.maximum(starts, window[0][0])).clip(0).astype(np.float64)
     for key, values, unit in (
         ("mean_blocks_per_sm", gpu.blocks_per_sm, None),
@@ -83,11 +86,36 @@ def _gpu_facts(trace: Trace, device: int, window: Spans) -> list[Row]:
         if weights[there].sum() > 0:
             mean = float(np.average(known[there], weights=weights[there]))
             rows.append({"key": key, "value": mean, "unit": unit})
-    if weights.sum() > 0:
-        uses = np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(gpu.name)[here]]
-        share = 100.0 * float(weights[uses].sum() / weights.sum())
-        rows.append({"key": "tensor_core_time_pct", "value": share, "unit": "%"})
-    return rows
+    share = _tensor_core_share(trace, here)
+    return rows if share is None else [*rows, {"key": "tensor_core_time_pct", "value": share, "unit": "%"}]
+
+
+def _tensor_core_share(trace: Trace, here: Any) -> float | None:
+    """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
+    import numpy as np
+
+    gpu, host = trace.gpu, trace.host
+    operators = np.asarray(host.external)[np.asarray(host.kind) == OP]
+    launched = here & np.isin(np.asarray(gpu.external), operators[operators >= 0])
+    chosen = launched if launched.any() else here
+    times = np.asarray(gpu.duration)[chosen].astype(np.float64)
+    uses = np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(gpu.name)[chosen]]
+    return 100.0 * float(times[uses].sum() / times.sum()) if times.sum() > 0 else None
+
+
+def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
+    """Mean of the blocks per SM of all kernels under way, where more than 1 counts as 1; per cent of the window."""
+    import numpy as np
+
+    known = blocks > 0  # NaN is not
+    if not known.any():
+        return None
+    starts, ends = (points[known].clip(window[0][0], window[1][0]) for points in (starts, ends))
+    points = np.concatenate((starts, ends))
+    order = np.argsort(points, kind="stable")
+    level = np.cumsum(np.concatenate((blocks[known], -blocks[known]))[order])[:-1]
+    lengths = np.diff(points[order])
+    return 100.0 * float((level.clip(0.0, 1.0) * lengths).sum()) / _length(window)
 
 
 def uses_tensor_cores(kernel: str) -> bool:
@@ -101,21 +129,34 @@ def _steps(trace: Trace) -> Spans:
 
     gpu_start = np.asarray(trace.gpu.start)
     gpu_end = gpu_start + np.asarray(trace.gpu.duration)
-    if not trace.steps:
-        starts = np.concatenate((np.asarray(trace.host.start), gpu_start))
-        ends = np.concatenate((np.asarray(trace.host.start) + np.asarray(trace.host.duration), gpu_end))
+    steps = sorted(trace.steps) or _of_operators(trace)
+    if not steps:
         empty = np.empty(0, np.int64)
-        return (starts.min(keepdims=True), ends.max(keepdims=True)) if len(starts) else (empty, empty)
+        return (gpu_start.min(keepdims=True), gpu_end.max(keepdims=True)) if len(gpu_start) else (empty, empty)
     launched = _launch_times(trace)
-    before = min(start for start, _ in trace.steps)
+    inside = [(launched >= start) & (launched <= end) for start, end in steps]
+    before = steps[0][0]
+    if inside[0].any():
+        # what ran before the first step's own work was launched by a step that is not in the trace
+        foreign = ~np.logical_or.reduce(inside) & (gpu_end < gpu_start[inside[0]].min())
+        before = max([before, *gpu_end[foreign].tolist()])
     starts_, ends_ = [], []
-    for start, end in sorted(trace.steps):
-        mine = gpu_end[(launched >= start) & (launched <= end)]
+    for (start, end), mine in zip(steps, inside, strict=True):
         first = max(start, before)
-        before = max(first, end, int(mine.max()) if len(mine) else end)
+        before = max([first, end, *gpu_end[mine].tolist()])
         starts_.append(first)
         ends_.append(before)
     return np.array(starts_, np.int64), np.array(ends_, np.int64)
+
+
+def _of_operators(trace: Trace) -> list[tuple[int, int]]:
+    """From the start of the first operator to the end of the last, as one step; none without operators."""
+    import numpy as np
+
+    chosen = np.asarray(trace.host.kind) == OP
+    starts = np.asarray(trace.host.start)[chosen]
+    ends = starts + np.asarray(trace.host.duration)[chosen]
+    return [(int(starts.min()), int(ends.max()))] if len(starts) else []
 
 
 def _launch_times(trace: Trace) -> Ints:
@@ -141,7 +182,6 @@ def _roles(trace: Trace) -> list[Spans]:
     nccl = np.array([bool(_NCCL_KERNEL.search(n)) for n in names], dtype=bool)
     talk = np.array([bool(_COMMUNICATION.match(n)) for n in names], dtype=bool)
     load = np.array([bool(_DATA_LOADER.match(n)) for n in names], dtype=bool)
-    step = np.array([n == "ProfilerStep*" for n in names], dtype=bool)
     gpu, host = trace.gpu, trace.host
     gpu_kind, gpu_name = np.asarray(gpu.kind), np.asarray(gpu.name)
     kind, name = np.asarray(host.kind), np.asarray(host.name)
@@ -166,7 +206,7 @@ def _roles(trace: Trace) -> list[Spans]:
         communication,
         on_host(kind == CALL),
         on_host(on_cpu & load[name]),
-        on_host(on_cpu & ~load[name] & ~talk[name] & ~step[name]),
+        on_host((kind == OP) & ~load[name] & ~talk[name]),
     ]
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nsw.readers.kineto_collect import Trace
     from nsw.tables import Row
 
-# Operators that can run on tensor cores (DLProf, the TensorBoard plugin), with attention and scaled products.
+# Operators that can run on tensor cores: the TensorBoard plugin's list, with attention and scaled products.
 _ELIGIBLE = frozenset({
     "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
     "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
@@ -22,23 +22,27 @@ _ELIGIBLE = frozenset({
     "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell", "aten::gru_cell",
     "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "aten::scaled_dot_product_attention",
     "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
-    "aten::_flash_attention_forward", "aten::_flash_attention_backward", "aten::_scaled_mm",
+    "aten::prelu", "CudnnConvolutionBackward", "CudnnConvolutionTransposeBackward", "BmmBackward0", "MmBackward",
+    "AddmmBackward", "AddmvBackward", "MvBackward", "AddbmmBackward", "aten::cudnn_convolution_backward_input",
+    "aten::cudnn_convolution_backward_weight", "aten::cudnn_convolution_transpose_backward_input",
+    "aten::cudnn_convolution_transpose_backward_weight", "aten::_flash_attention_forward",
+    "aten::_flash_attention_backward", "aten::_scaled_mm",
 })  # fmt: skip
 
 
 def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
-    """Rows of `operators`, and the share of GPU time launched by operators that could use tensor cores.
+    """Rows of `operators`, and the share of kernel time launched by operators that could use tensor cores.
 
     Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
     is of the operator with the same external id; `device_ns` of an operator holds that of its children. An operator
     that does nothing but call one of its own name (another overload) is one call with it, as in PyTorch's tables. The
-    share is in per cent of the GPU time whose operator is known; None without any.
+    share is in per cent of the kernels' time whose operator is known, and counts the kernels that the lowest such
+    operator launched itself; None without any.
 
     The profiler's own pauses (category `overhead`) stay in the operator they fell into: PyTorch's table takes them
     off, but a trace does not say on which thread they were.
     """
-    device = _device_time(trace)
-    walk = _Walk(trace, device)
+    walk = _Walk(trace)
     sums = walk.sums
     names = list(trace.names)
     has_device = bool(len(trace.gpu.kind))
@@ -56,15 +60,15 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
                 row["self_device_pct"] = 100.0 * own_device / total_device
         rows.append(row)
     rows.sort(key=lambda row: -row["self_cpu_ns"])
-    known = sum(device.values())
-    return rows, 100.0 * walk.eligible / known if known else None
+    return rows, 100.0 * walk.eligible / walk.in_kernels if walk.in_kernels else None
 
 
-def _device_time(trace: Trace) -> dict[int, int]:
-    """Time of the GPU work of each external id, ns."""
+def _device_time(trace: Trace, *, kernels: bool = False) -> dict[int, int]:
+    """Time of the GPU work, or of the kernels alone, of each external id, ns."""
+    gpu = trace.gpu
     times: dict[int, int] = {}
-    for external, duration in zip(trace.gpu.external, trace.gpu.duration, strict=True):
-        if external != NONE:
+    for kind, external, duration in zip(gpu.kind, gpu.external, gpu.duration, strict=True):
+        if external != NONE and not (kernels and kind):
             times[external] = times.get(external, 0) + duration
     return times
 
@@ -77,8 +81,9 @@ class _Open:
     name: int
     kind: int
     duration: int
-    own_device: int
-    eligible: bool
+    own_device: int = 0
+    own_kernels: int = 0
+    eligible_below: bool = False
     children: int = 0  # how many
     children_time: int = 0
     device_below: int = 0
@@ -95,10 +100,10 @@ class _Open:
 class _Walk:
     """Goes through the events of each thread, children within parents, and adds each operator up when it ends."""
 
-    def __init__(self, trace: Trace, device: dict[int, int]) -> None:
+    def __init__(self, trace: Trace) -> None:
         self.sums: dict[int, list[int]] = {}  # by name: calls, CPU, own CPU, device, own device
-        self.eligible = 0
-        self._device = dict(device)  # each external id is taken once
+        self.eligible = self.in_kernels = 0  # ns in kernels, of operators that could use tensor cores and of all
+        self._device, self._kernels = _device_time(trace), _device_time(trace, kernels=True)  # each id is taken once
         self._eligible = {number for name, number in trace.names.items() if name in _ELIGIBLE}
         self._stack: list[_Open] = []
         self._go(trace)
@@ -124,16 +129,18 @@ class _Walk:
         self._close(None)
 
     def _open(self, kind: int, name: int, start: int, duration: int, external: int) -> None:
-        own = self._device.pop(external, 0) if kind == OP else 0
-        eligible = bool(self._stack and self._stack[-1].eligible) or (kind == OP and name in self._eligible)
-        self.eligible += own if eligible else 0
-        self._stack.append(_Open(start + duration, name, kind, duration, own, eligible))
+        opened = _Open(start + duration, name, kind, duration)
+        if kind == OP:
+            opened.own_device = self._device.pop(external, 0)
+            opened.own_kernels = self._kernels.pop(external, 0)
+        self._stack.append(opened)
 
     def _close(self, now: int | None) -> None:
         """End what ends by `now`; everything when None."""
         stack = self._stack
         while stack and (now is None or stack[-1].end <= now):
             done = stack.pop()
+            self._judge(done)
             if done.children == 1:
                 done.take_in()
             elif done.same is not None:
@@ -141,6 +148,7 @@ class _Walk:
             waits = False
             if stack:
                 above = stack[-1]
+                above.eligible_below |= done.eligible_below
                 above.children += 1
                 above.children_time += done.duration
                 above.device_below += done.own_device + done.device_below
@@ -148,6 +156,13 @@ class _Walk:
                     above.same = done
             if not waits:
                 self._add(done)
+
+    def _judge(self, done: _Open) -> None:
+        """Count the kernels of an operator, and whether it is the lowest that could use tensor cores."""
+        self.in_kernels += done.own_kernels
+        if done.kind == OP and done.name in self._eligible and not done.eligible_below:
+            self.eligible += done.own_kernels
+            done.eligible_below = True
 
     def _add(self, done: _Open) -> None:
         if done.kind == OP:
