@@ -74,3 +74,13 @@ def test_random_reports_agree_with_the_definition(nsys_database, seed):
         for r in rows("nvtx_gpu_summary", report.tables["nvtx_gpu_summary"])
     }
     assert got == want
+
+
+def test_gpu_work_without_a_time_is_projected_on_nothing(nsys_database):
+    database = nsys_database()
+    database.range(0, 100, "step", globalTid=GLOBAL_PID | 1)
+    database.call(10, 5, correlationId=1, globalTid=GLOBAL_PID | 1)
+    database.kernel(20, 5, correlationId=1, globalPid=GLOBAL_PID, end=None)
+    report = read(database.done())
+    assert "nvtx_gpu_summary" not in report.tables
+    assert any("CUPTI_ACTIVITY_KIND_KERNEL" in p.message for p in report.problems if p.severity == "error")
