@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.cases import best_figure
-from nsw.analysis.scaling import TIME_UNITS
+from nsw.analysis.scaling import is_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def compare(
         first = best_figure(base, figure) if base else None
         ratio = None
         if mine and first and mine.median and first.median:
-            better = higher_is_better if higher_is_better is not None else (mine.unit or "").lower() not in TIME_UNITS
+            better = higher_is_better if higher_is_better is not None else not is_time(mine.unit)
             ratio = mine.median / first.median if better else first.median / mine.median
         top = (
             case.hotspots[0].short_name if case.hotspots else (case.functions[0].short_name if case.functions else None)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary, Figure
 
-TIME_UNITS = frozenset({"s", "ms", "us", "ns", "min", "h", "sec", "seconds", "minutes", "hours"})
+_TIME_UNITS = frozenset({
+    "s", "sec", "secs", "second", "seconds", "ms", "msec", "millisecond", "milliseconds", "us", "µs", "μs", "usec",
+    "microsecond", "microseconds", "ns", "nsec", "nanosecond", "nanoseconds", "min", "mins", "minute", "minutes", "h",
+    "hr", "hrs", "hour", "hours",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,11 @@ class Scaling:
         return any(p.profiled for p in self.points)
 
 
+def is_time(unit: str | None) -> bool:
+    """Whether it is one of time, of which less is better unless the recipe says else: `s`, `ms/step`."""
+    return (unit or "").lower().replace(" per ", "/").partition("/")[0].strip() in _TIME_UNITS
+
+
 def scaling(
     cases: Sequence[CaseSummary],
     *,
@@ -72,7 +81,7 @@ def scaling(
     """
     found = {case.id: best_figure(case, figure) for case in cases}
     unit = next((f.unit for f in found.values() if f is not None), None)
-    better = higher_is_better if higher_is_better is not None else (unit or "").lower() not in TIME_UNITS
+    better = higher_is_better if higher_is_better is not None else not is_time(unit)
     series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
     for case in cases:
         key = tuple((k, repr(v)) for k, v in case.params.items() if k != axis)

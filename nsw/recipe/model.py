@@ -137,7 +137,10 @@ class Figure(Model):
     pick: Literal["first", "last", "sum", "mean", "max"] = Field(
         default="last", description="Which of several matches."
     )
-    higher_is_better: Flag | None = Field(default=None, description="Which direction is an improvement.")
+    higher_is_better: Flag | None = Field(
+        default=None,
+        description="Which direction is an improvement; by default less of a time (s, ms/step), more of all else.",
+    )
 
 
 class App(Model):

@@ -34,6 +34,19 @@ def test_of_a_time_weak_scaling_is_perfect_when_it_stays_the_same():
     assert ratios(found) == [(1, 1, 100), (2, 2, 100), (4, 2, 50)]
 
 
+@pytest.mark.parametrize("unit", ["s", "Seconds", "ms/step", "s per epoch", "msec", "µs", "minute", "hours / run"])
+def test_of_a_time_less_is_better_however_its_unit_is_written(unit):
+    found = curve(case(100.0, unit=unit, n=1), case(50.0, unit=unit, n=2), kind="strong")
+    assert ratios(found) == [(1, 1, 100), (2, 2, 100)]
+    assert [v.ratio for v in variants(case(10.0, unit=unit, v="a"), case(5.0, unit=unit, v="b"))] == [1, 2]
+
+
+@pytest.mark.parametrize("unit", ["steps/s", "GB/s", "samples per second", "FLOP/s", "%", None])
+def test_of_what_is_no_time_more_is_better(unit):
+    found = curve(case(50.0, unit=unit, n=1), case(100.0, unit=unit, n=2), kind="strong")
+    assert ratios(found) == [(1, 1, 100), (2, 2, 100)]
+
+
 def test_what_is_better_may_be_said():
     found = curve(case(10.0, unit="J", n=1), case(5.0, unit="J", n=2), kind="strong", higher_is_better=False)
     assert ratios(found) == [(1, 1, 100), (2, 2, 100)]
