@@ -108,6 +108,9 @@ class _Scan:
     sections: set[str] = field(default_factory=set)  # of this launch so far
     tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
+    told: bool = False  # whether this launch has a section or a figure
+    is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
+    plain: set[tuple[str | None, str]] = field(default_factory=set)  # its metrics outside of sections: table, name
     begun: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
 
     def run(self, lines: Iterable[Line]) -> None:
@@ -148,11 +151,12 @@ class _Scan:
         if self.owner is None and not self.sections:
             self.headless.append(number)
         self.sections.add(section)
-        self.section, self.label = section, None
+        self.section, self.label, self.told = section, None, True
 
     def begin(self, header: Header, number: int) -> None:
         self.section = self.label = self.advice = None
-        self.sections, self.tables = set(), set()
+        self.sections, self.tables, self.plain = set(), set(), set()
+        self.is_doubtful, self.told = self.owner is not None and not self.told, False
         self.is_summary = header.invocations is not None
         about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
@@ -235,6 +239,12 @@ class _Scan:
         if torn or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
             self.damaged.append(number)
             return True
+        if self.section is None and (self.is_doubtful or (self.label, cells[0]) in self.plain):
+            self.headless.append(number)
+            self.owner = None
+            return True
+        self.plain.add((self.label, cells[0]))
+        self.told = True
         self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))
         return True
 
