@@ -25,6 +25,7 @@ _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)", re.IGNORECAS
 _HANDLER_NAME = re.compile(r"(.+)_(\d+)\.\d+\.pt\.trace\.json(?:\.gz)?")
 # Whose trace it is by the names of its processes: the pattern, the tool, and what to read in place of the trace.
 _OTHERS = (
+    (re.compile(r"\A(?:CPU|CUDA) functions\Z"), "PyTorch's autograd profiler of before 1.8.1"),
     (re.compile(r"/job:|/gpu:\d+/context#"), "TensorFlow's timeline"),
     (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
     (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),

@@ -91,6 +91,8 @@ class Trace:
                 category = event.get("cat")
                 if isinstance(category, str):
                     self._span(event, category.lower())
+                elif isinstance(whose := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
+                    self.processes.add(whose[:200])
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
             elif phase == "M" and len(self.processes) < _MOST_PROCESSES and event.get("name") == "process_name":

@@ -64,6 +64,7 @@ _TELLING = (
     "Unified Memory profiling result:",
 )
 _SECTION = re.compile(r"\s*(?:==\d{1,10}==|={8}) (?:CPU profiling result|NVTX result|OpenACC \(|OpenMP \()")
+_LABELLED_ROW = re.compile(r"\s*(?:GPU activities|API calls): +\d+\.\d+% +\d")
 
 
 def sniff(sample: Sample) -> int:
@@ -75,7 +76,9 @@ def sniff(sample: Sample) -> int:
     lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
     if any(_SECTION.match(line) for line in lines):
         return 90
-    if any(_is_header(line) for line in lines) or nvprof_sections.LISTING.search(sample.text):
+    if any(_is_header(line) or _LABELLED_ROW.match(line) for line in lines):
+        return 60
+    if nvprof_sections.LISTING.search(sample.text):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
 

@@ -367,6 +367,15 @@ def test_traces_of_other_tools_are_named(process, whose, tmp_path):
     assert "nsys" in problem.fix
 
 
+def test_a_trace_of_the_old_autograd_profiler_is_named(tmp_path):
+    """Its events have no category, and the name of a process in place of its number."""
+    event = {"ph": "X", "pid": "CPU functions", "tid": 1, "ts": 1.5, "dur": 2.5, "name": "aten::add", "args": {}}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([event]))
+    (problem,) = kineto.read(path, Options()).problems
+    assert "autograd profiler" in problem.message
+
+
 def test_memory_does_not_grow_with_what_is_not_kept(tmp_path):
     arrow = {"ph": "s", "id": 1, "pid": 9, "tid": 9, "ts": 1.0, "cat": "ac2g", "name": "x" * 200}
     path = tmp_path / "t.json"

@@ -171,6 +171,30 @@ def test_a_launch_of_ncu_without_figures_is_an_error(tmp_path):
     assert [(p.severity, p.line) for p in report.problems] == [("error", 5)]
 
 
+def test_figures_of_ncu_below_the_headers_of_several_launches_are_of_none(tmp_path):
+    """An extract of all headers, then of all tables."""
+    lines = NCU.splitlines()
+    headers = [lines[2], lines[2].replace("scale", "shift")]
+    report, told = found(tmp_path, "\n".join([*headers, "", *lines[4:11], "", *lines[4:11]]))
+    assert [r["duration_ns"] for r in told["launches"]] == [None, None]
+    assert "metrics" not in told
+    assert [p.severity for p in report.problems] == ["error", "error"]
+
+
+def test_a_second_table_outside_of_sections_is_of_another_launch(tmp_path):
+    lines = NCU.splitlines()
+    report, told = found(tmp_path, "\n".join([lines[2], *lines[4:11], "", *lines[4:11]]))
+    assert [r["metric"] for r in told["metrics"]] == ["Elapsed Cycles", "Duration", "# SMs"]
+    assert [p.severity for p in report.problems] == ["error"]
+
+
+def test_rows_of_nvprof_without_their_titles_are_known_by_their_labels(tmp_path):
+    _, plain = found(tmp_path, NVPROF)
+    _, told = found(tmp_path, "\n".join(NVPROF.splitlines()[4:]))
+    for table in plain:
+        assert told[table] == [row | {"pid": None} for row in plain[table]]
+
+
 def test_dashes_behind_other_text_are_not_those_of_the_columns(tmp_path):
     _, plain = found(tmp_path, TORCH)
     report, told = found(tmp_path, "test_profile (tests.Profile) ... " + TORCH)
