@@ -1,4 +1,4 @@
-"""nvprof's own files (-o FILE: .nvvp, .nvprof), SQLite databases of CUPTI's records; versions 8 to 12.
+"""nvprof's own files (-o FILE: .nvvp, .nvprof), SQLite databases of CUPTI's records, of CUDA 5 to 12.
 
 Kernels stand in CONCURRENT_KERNEL, in KERNEL when nvprof serialised them, in CDP_KERNEL when kernels launched
 them. The summaries are what `nvprof -i FILE` prints, with median and standard deviation besides.
@@ -31,10 +31,10 @@ from nsw.readers.nvprof_activity import (
 from nsw.readers.nvprof_columns import Columns
 from nsw.readers.nvprof_counters import counters
 from nsw.readers.nvprof_directives import openacc_summary, openmp_summary
+from nsw.readers.nvprof_facts import facts
 from nsw.readers.nvprof_ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof_samples import HITS, functions
-from nsw.readers.nvprof_system import system_facts
-from nsw.readers.nvprof_unread import say_what_is_left_out
+from nsw.readers.nvprof_unread import say_what_is_left_out, say_what_lacks_columns
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
@@ -149,6 +149,7 @@ class _Database:
             except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
                 self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
         say_what_is_left_out(self)
+        say_what_lacks_columns(self)
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
         if rows:
@@ -167,24 +168,7 @@ class _Database:
         return self._strings.get(code, f"string {code}")
 
     def _facts(self) -> None:
-        facts: list[dict[str, Any]] = []
-        if self.has("Version", "version"):
-            facts += [
-                {"key": "nvprof_file_version", "value": float(v)}
-                for (v,) in self.rows("SELECT version FROM Version")
-                if isinstance(v, int)
-            ]
-        wanted = {"numMultiprocessors": None, "globalMemorySize": "byte", "globalMemoryBandwidth": "kB/s"}
-        table = "CUPTI_ACTIVITY_KIND_DEVICE"
-        if self.has(table, "id", "name"):
-            for device, name in self.rows(f"SELECT {whole('id')}, name FROM {table} ORDER BY 1"):  # noqa: S608  ours
-                facts.append({"device": device, "key": "gpu_name", "text": self.text(name)})
-            for column, unit in wanted.items():
-                if self.has(table, column):
-                    for device, value in self.rows(f"SELECT {whole('id')}, {whole(column)} FROM {table} ORDER BY 1"):  # noqa: S608
-                        key = {"device": device, "key": f"gpu_{column}", "unit": unit}
-                        facts += [{**key, "value": float(value)}] if value is not None else []
-        self.report.tables["facts"] = facts + system_facts(self)
+        self.report.tables["facts"] = facts(self)
 
     def _gpu_summary(self) -> None:
         rows: list[dict[str, Any]] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.nvprof_activity import API, KERNELS, MEMCPYS
+
 if TYPE_CHECKING:
     from nsw.readers.nvprof_database import Database
 
@@ -34,6 +36,19 @@ _THREADS: Final = {
     "PTHREAD_ACTIVITY_COND": "condition variables of threads",
 }
 
+# What a table cannot be read without.
+_OPERATION: Final = ("start", "end")
+_NEEDED: Final = {
+    **dict.fromkeys(KERNELS, ("name", *_OPERATION)),
+    **dict.fromkeys(MEMCPYS, ("copyKind", "bytes", *_OPERATION)),
+    "CUPTI_ACTIVITY_KIND_MEMSET": ("bytes", *_OPERATION),
+    **dict.fromkeys(API, ("cbid", *_OPERATION)),
+    "CUPTI_ACTIVITY_KIND_MARKER": ("flags", "timestamp", "id", "name"),
+    "CUPTI_ACTIVITY_KIND_METRIC": ("id", "value", "correlationId"),
+    "CUPTI_ACTIVITY_KIND_EVENT": ("id", "value", "correlationId"),
+}
+_COUNTERS: Final = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+
 
 def say_what_is_left_out(database: Database) -> None:
     """One warning that names what is in the file and in no table."""
@@ -42,7 +57,29 @@ def say_what_is_left_out(database: Database) -> None:
     found = []
     for table, what in names.items():
         if database.has(table):
-            (count,) = next(database.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608  a name of this module
+            count = _count(database, table)
             found += [f"{count} {what}"] if count else []
     if found:
         database.report.warn(f"not read: {'; '.join(found)}")
+
+
+def say_what_lacks_columns(database: Database) -> None:
+    """Name the tables of which a column that they are read by is missing."""
+    for table, columns in _NEEDED.items():
+        missing = [c for c in columns if not database.has(table, c)]
+        if missing and database.has(table) and (count := _count(database, table)):
+            database.report.error(f"not read: the {count} records of {table}, which have no {', '.join(missing)}")
+    if (
+        database.has(_COUNTERS)
+        and not database.has(_COUNTERS, "start", "end")
+        and (count := _count(database, _COUNTERS))
+    ):
+        database.report.warn(
+            f"not read: {count} samples of Unified Memory's counters in the form of CUDA 6.0, which do not tell"
+            " between what they counted"
+        )
+
+
+def _count(database: Database, table: str) -> int:
+    (count,) = next(database.rows(f"SELECT COUNT(*) FROM {table}"))  # noqa: S608  a name of this module
+    return int(count)

@@ -131,10 +131,10 @@ FORMATS: tuple[Format, ...] = (
         "nvprof of CUDA 5 to 12 (database versions 1 to 14), also of programs that used no GPU (--cpu-profiling on)",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "nvtx_gpu_summary",
          "openacc_summary", "openmp_summary", "functions", "metrics", "facts"),
-        "metrics of points in time, source-level results, samples of the program counter, NVLink and PCI connections,"
+        "metrics of points in time, source-level results, samples of the program counter, NVLink connections,"
         " allocations (what is there is said); XML sessions of the Visual Profiler (explained)",
         ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
-         "readers/test_nvprof_counter_forms.py"),
+         "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_generations.py"),
     ),
     Format(
         "nvprof-text",
