@@ -30,10 +30,9 @@ class Launch:
 # processes -> words; the count's flag differs, the rest is the same
 _COUNT = {"srun": "-n", "mpirun": "-np", "mpiexec": "-n", "aprun": "-n", "jsrun": "-n"}
 STARTS_TASKS = frozenset({*_COUNT, "custom"})  # through the scheduler, which must know their number beforehand
+# what tells a process its rank; launchers that several MPIs have are asked in the process itself (ranks.py)
 RANK_VARIABLE = {
     "srun": "SLURM_PROCID",
-    "mpirun": "OMPI_COMM_WORLD_RANK",
-    "mpiexec": "PMI_RANK",
     "aprun": "ALPS_APP_PE",
     "jsrun": "OMPI_COMM_WORLD_RANK",
     "torchrun": "RANK",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch
-from nsw.plan.ranks import check_ranks, only, rank_variable
+from nsw.plan.ranks import check_ranks, only, rank_variable, told_rank
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 
@@ -74,7 +74,7 @@ def profiled(
     if done.impossible is not None or outermost:
         return tool, done
     process = only(one.ranks, how, done.command, program)
-    command = nest.around(process, tools) if each else nest.boxed(done.command, tools)
+    command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
 

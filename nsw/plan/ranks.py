@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.plan.launchers import RANK_VARIABLE
 from nsw.recipe.faults import Fault
@@ -12,13 +12,36 @@ if TYPE_CHECKING:
 
     from nsw.plan.launchers import Launch
 
+# Of mpirun and mpiexec there are several, and of custom launchers any: Open MPI, MVAPICH2, MPICH and Intel MPI, PMIx,
+# HPE's PALS, Flux. What Slurm says holds within a step of srun only: a batch script's own rank is inherited by all.
+_ANY: Final = "NSW_RANK"
+_ASKED: Final = frozenset({"mpirun", "mpiexec", "custom"})
+_VARIABLES: Final = (
+    "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "FLUX_TASK_RANK", "RANK",
+)  # fmt: skip
+_UNTOLD: Final = "nsw: several processes, and none of the variables that launchers set tells them apart: " + ", ".join(
+    _VARIABLES
+)
+# a single process needs no rank; of several without one the first is rank 0 and the others fail
+_TELL_RANK: Final = (
+    f"for v in {' '.join(_VARIABLES)} ${{SLURM_STEP_ID:+SLURM_PROCID}}; do"
+    f' {_ANY}=${{!v-}}; [ -z "${_ANY}" ] || break; done;'
+    f' if [ -z "${_ANY}" ]; then {_ANY}=0;'
+    f" (set -C; : >.rank-0) 2>/dev/null || {{ echo '{_UNTOLD}' >&2; exit 1; }}; fi;"
+    f' export {_ANY}; exec "$@"'
+)
 # the shell's word behind :? is said when the variable is missing, and the process fails
 _UNSET = "this launcher sets no such variable, and without it nobody knows which ranks are to be profiled"
 
 
 def rank_variable(how: Launch) -> str:
     """The variable that tells a process its rank."""
-    return RANK_VARIABLE.get(how.kind, "RANK")
+    return _ANY if how.kind in _ASKED else RANK_VARIABLE.get(how.kind, "RANK")
+
+
+def told_rank(how: Launch, process: Sequence[str]) -> tuple[str, ...]:
+    """One process's words, with its rank in `rank_variable`: some launchers are of several MPIs."""
+    return ("bash", "-c", _TELL_RANK, "nsw", *process) if how.kind in _ASKED else tuple(process)
 
 
 def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:

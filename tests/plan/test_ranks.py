@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+import sys
 
 import pytest
 
 from nsw.plan.launchers import Launch
-from nsw.plan.ranks import only
+from nsw.plan.ranks import only, told_rank
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
@@ -16,9 +17,16 @@ def recipe(app: str, ranks: str, one: str = "timeline: {tool: nsys, ranks: RANKS
     return f"{HEAD}{app}\npasses:\n  - baseline\n  - {one.replace('RANKS', ranks)}\n"
 
 
+VARIABLES = {
+    "srun": "SLURM_PROCID", "Open MPI": "OMPI_COMM_WORLD_RANK", "MPICH or Intel MPI": "PMI_RANK", "PMIx": "PMIX_RANK",
+    "MVAPICH2": "MV2_COMM_WORLD_RANK", "PALS": "PALS_RANKID", "Flux": "FLUX_TASK_RANK", "torchrun": "RANK",
+}  # fmt: skip
+BARE = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
+
+
 def said(words, variable: str, rank: str) -> str:
     """What one process runs: every program here is `echo`."""
-    done = subprocess.run(words, env=os.environ | {variable: rank}, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, env=BARE | {variable: rank}, capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -40,17 +48,72 @@ def test_all_ranks_need_no_shell(planner):
 
 
 def test_words_stay_what_they_are():
-    words = only("first", Launch("custom", 2), ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'"))
+    how = Launch("custom", 2)
+    words = told_rank(how, only("first", how, ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'")))
     assert said(words, "RANK", "0") == "a b $HOME *\n"
     assert said(words, "RANK", "1") == " 'c'\n"
 
 
 def test_a_process_that_is_not_told_its_rank_fails_and_says_so():
-    words = only("first", Launch("custom", 2), ("echo",), ("echo",))
-    bare = {name: value for name, value in os.environ.items() if name != "RANK"}
-    done = subprocess.run(words, env=bare, capture_output=True, text=True, check=False)
+    words = only("first", Launch("srun", 2), ("echo",), ("echo",))
+    done = subprocess.run(words, env=BARE, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "RANK: this launcher sets no such variable" in done.stderr
+    assert "SLURM_PROCID: this launcher sets no such variable" in done.stderr
+
+
+MPI = """#!/bin/bash
+# as {mpi} starts its processes; a batch script's own rank is inherited by all of them
+export SLURM_PROCID=0
+shift 2
+for rank in 0 1 2; do {variable}=$rank "$@" & done
+wait
+"""
+
+
+@pytest.mark.parametrize("mpi", [name for name in VARIABLES if name not in {"srun", "torchrun"}])
+@pytest.mark.parametrize("kind", ["mpirun", "mpiexec", "custom"])
+@pytest.mark.parametrize("tool", ["nsys", "cprofile"])
+def test_each_process_has_a_report_of_its_own_under_any_mpi(planner, tmp_path, mpi, kind, tool):
+    launcher = (
+        "{kind: custom, prefix: ./launch -n 3, processes: 3}" if kind == "custom" else f"{{kind: {kind}, processes: 3}}"
+    )
+    one = "timeline: {tool: nsys}" if tool == "nsys" else "host: {tool: cprofile}"
+    app = f"app: {{command: {sys.executable} prog.py, launcher: {launcher}}}"
+    (run,) = planner.plan(f"{HEAD}{app}\npasses: [{one}]\n", tools={"nsys": str(tmp_path / "nsys")}).runs
+    start(tmp_path, kind, MPI.format(mpi=mpi, variable=VARIABLES[mpi]), run.command)
+    names = [f"timeline.rank{n}.nsys-rep" if tool == "nsys" else f"host.rank{n}.pstats" for n in range(3)]
+    assert sorted(p.name for p in tmp_path.glob("*.rank*")) == names
+
+
+def test_a_step_of_srun_below_another_launcher_tells_the_rank(tmp_path):
+    words = told_rank(Launch("custom", 2), ("bash", "-c", "echo $NSW_RANK"))
+    step = BARE | {"SLURM_PROCID": "5", "SLURM_STEP_ID": "0"}
+    assert subprocess.run(words, env=step, capture_output=True, text=True, check=True).stdout == "5\n"
+
+
+def test_a_single_process_without_a_rank_is_rank_0_and_of_several_all_but_one_fail(tmp_path):
+    words = told_rank(Launch("custom", 1), ("bash", "-c", "echo $NSW_RANK"))
+    batch = BARE | {"SLURM_PROCID": "0"}
+    first, second = (
+        subprocess.run(words, env=batch, capture_output=True, text=True, check=False, cwd=tmp_path) for _ in range(2)
+    )
+    assert (first.returncode, first.stdout) == (0, "0\n")
+    assert second.returncode == 1
+    assert "several processes, and none of the variables" in second.stderr
+
+
+def start(folder, kind: str, launcher: str, command) -> None:
+    """Run a command under a launcher that stands in for the real one, with an nsys that leaves what it is named."""
+    tools = {"launch" if kind == "custom" else kind: launcher,
+             "nsys": '#!/bin/bash\nfor w; do [[ $w = --output=* ]] && o=${w#*=}; done\n'
+                     'v=${o#*%q\\{}; v=${v%\\}}; touch "${o%%\\%q*}${!v}.nsys-rep"\n'}  # fmt: skip
+    for name, text in tools.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / "prog.py").write_text("pass\n")
+    env = BARE | {"PATH": f"{folder}:{BARE['PATH']}"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_torchrun_s_processes_may_have_a_python_profiler_each(planner):
