@@ -52,7 +52,7 @@ def read(path: Path, options: Options) -> Report:
     except MarshalError as fault:
         report.error(
             f"cut short or damaged: {fault}; {len(functions)} functions before it were read",
-            fix="profile again",
+            fix="profile again, with python -m cProfile",
         )
     if odd:
         report.error(f"{odd} entries are not as cProfile writes them and were left out")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _REFERENCE_FLAG = 0x80  # the item is numbered, for later items to refer to
 _MAX_DEPTH = 8  # a profile needs 4: dict, tuple, dict of callers, tuple
 _MAX_LONG_DIGITS = 5  # of 15 bits: more than int64 holds
+_CODE = ord("c")
 _END = object()  # closes a dict
 
 
@@ -89,6 +90,10 @@ class Decoder:
         start = self._at
         code = self._byte()
         kind = self._kinds.get(code & ~_REFERENCE_FLAG)
+        if kind is None and code & ~_REFERENCE_FLAG == _CODE:
+            raise MarshalError(
+                "the program's own code, which `python -m profile` leaves there (cProfile does not)", start
+            )
         if kind is None:
             raise MarshalError(f"a value of a kind that profiles do not have ({code:#04x})", start)
         if not code & _REFERENCE_FLAG:

@@ -81,7 +81,7 @@ FORMATS: tuple[Format, ...] = (
         "Python 2.7 to 3.15 (marshal versions 2 to 5), read without running any of it",
         ("functions", "facts"),
         "callers",
-        ("readers/test_pstats.py",),
+        ("readers/test_pstats.py", "readers/test_pstats_oracle.py"),
     ),
     Format(
         "ncu-csv",
@@ -120,7 +120,7 @@ FORMATS: tuple[Format, ...] = (
         "Nsight Systems 2023.4 to 2026",
         _TIMELINE,
         f"{_UNSUMMED}; single NVTX ranges",
-        ("readers/test_nsys_parquet.py",),
+        ("readers/test_nsys_parquet.py", "readers/test_nsys_parquet_oracle.py"),
         folder=True,
     ),
     Format(
