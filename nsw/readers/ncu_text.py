@@ -11,7 +11,7 @@ from nsw.readers.ncu_csv_rows import LeftOut
 from nsw.readers.ncu_messages import Messages
 from nsw.readers.ncu_results import Results
 from nsw.readers.ncu_session import session_fact, tool_version
-from nsw.readers.ncu_text_header import Header, header_of, is_device_line, process_of
+from nsw.readers.ncu_text_header import Header, header_of, is_device_line, is_piece_of_header, process_of
 from nsw.readers.ncu_text_table import Columns, columns_of
 from nsw.readers.ncu_values import Parser, decide_marks, is_misplaced
 from nsw.readers.pasted_lines import pasted_lines, without_lead
@@ -34,6 +34,10 @@ _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
 _FIGURE: Final = re.compile(r"\s{4,}(?:\S.*\s{2,}|%\s+)?-?[\d.,]*\d[\d.,]*\s*\Z")  # and perhaps a name and a unit
+# A name that ends with a number, or two numbers in one cell: the blanks that told the columns are lost.
+_RUN_ON: Final = re.compile(r"(?:^\D.*\s-?[\d.,]*\d|\(!\) \w+)\Z")
+_TWO_NUMBERS: Final = re.compile(r"\d\s+-?\d")
+_ELLIPSIS: Final = re.compile(r"\s*\[?(?:\.{3,}|\u2026)\]?\s*")  # an author's, for rows left out
 _MOST_HEADLESS: Final = 5  # that are said
 _AGAIN: Final = "print the report again: ncu --import REPORT --page details"
 
@@ -70,6 +74,12 @@ def read(path: Path, options: Options) -> Report:
         left.damaged += scan.damaged
         if bare := scan.without_figures():
             report.error(f"{_launches(len(bare))} no figure that could be read", line=bare[0], fix=_AGAIN)
+        if scan.unclosed:
+            report.warn(
+                f"{_tables(len(scan.unclosed))} before its end: rows may be missing",
+                line=next((n for n in scan.unclosed if n), None),
+                fix=_AGAIN,
+            )
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill(report, options)
@@ -81,6 +91,10 @@ def read(path: Path, options: Options) -> Report:
 
 def _launches(count: int) -> str:
     return "a launch has" if count == 1 else f"{count} launches have"
+
+
+def _tables(count: int) -> str:
+    return "a table stops" if count == 1 else f"each of {count} tables stops"
 
 
 @dataclass(slots=True)
@@ -107,6 +121,7 @@ class _Scan:
     damaged: list[int] = field(default_factory=list)
     sections: set[str] = field(default_factory=set)  # of this launch so far
     tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
+    unclosed: list[int] = field(default_factory=list)  # where a table stops without its closing dashes
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
     told: bool = False  # whether this launch has a section or a figure
     is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
@@ -120,6 +135,7 @@ class _Scan:
                 self.messages.see(line, number)
             if line.strip():
                 self.before = line
+        self.close()
 
     def starts(self, line: str, number: int) -> bool:
         """Whether the line begins something: a process, a launch, a section, a table, advice."""
@@ -132,6 +148,9 @@ class _Scan:
             self.begin(header, number)
         elif (device := is_device_line(line)) is not None:
             self.device = device
+        elif self.begun and is_piece_of_header(line):
+            self.owner, self.sections = None, set()
+            self.results.lost += 1
         elif (section := _SECTION.fullmatch(line)) is not None:
             self.enter(section[1], number)
         elif (name := _TABLE_NAME.fullmatch(line)) is not None:
@@ -181,11 +200,13 @@ class _Scan:
             if is_end:
                 self.session = None
             return True
+        if _ELLIPSIS.fullmatch(line):
+            return True
         cells = self.columns.cells(line)
         if cells is None:
             if self.looks_like_a_metric(line, number):
                 return True
-            self.columns = self.last = self.session = None
+            self.close(number)
             return False
         if cells[0] in _SESSION_TITLES:
             self.session = cells
@@ -200,10 +221,19 @@ class _Scan:
         elif not self.metric(cells, number):
             if self.looks_like_a_metric(line, number):
                 return True
-            self.columns = self.last = None
+            self.close(number)
             return False
         self.last = (line, cells)
         return True
+
+    def close(self, number: int | None = None) -> None:
+        """A table stops without the dashes that end one."""
+        if self.owner is not None and self.session is None and self.last is not None:
+            self.unclosed.append(number or 0)
+            is_short = self.columns is not None and len(self.last[0].rstrip()) < self.columns.spans[-1][1]
+            if is_short and self.waiting and not self.is_titles(self.last[1]):
+                self.waiting.pop()  # cut short: figures stand at the right
+        self.columns = self.last = self.session = None
 
     def looks_like_a_metric(self, line: str, number: int) -> bool:
         """Whether a line that does not fit the columns is a row that lost or moved a cell; it is told of then."""
@@ -236,7 +266,8 @@ class _Scan:
         if not cells[0]:
             return False
         torn = any(cells[2:]) and not all(cells[2:])  # all empty: ncu has no value for it, as in its CSV
-        if torn or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+        torn = torn or (not any(cells[2:]) and _RUN_ON.search(cells[0]) is not None) or _TITLE in cells[0]
+        if torn or any(map(_TWO_NUMBERS.search, cells[2:])) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
             self.damaged.append(number)
             return True
         if self.section is None and (self.is_doubtful or (self.label, cells[0]) in self.plain):

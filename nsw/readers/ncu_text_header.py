@@ -21,6 +21,7 @@ _SUMMARY: Final = re.compile(
 )
 _GEOMETRY: Final = re.compile(rf"(?P<grid>{_SIZE})x(?P<block>{_SIZE})\Z")
 _DATE: Final = re.compile(r"(?:, |\A)\d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
+_PIECE: Final = re.compile(r"\)x\(\d|\), Context \d|, Context \d+, Stream|, CC \d+\.\d+\s*\Z")
 _DEVICE: Final = re.compile(r"\s+Device (\d{1,9}), CC (\d+\.\w+)\s*")
 
 
@@ -58,7 +59,7 @@ def header_of(line: str, before: str) -> Header | None:
     name = (head[: geometry.start()] if geometry else head[: date.start()] if date else head).strip()
     if not name and geometry:
         name = before.strip()
-    if not name or not (geometry or date or line[:1].isspace()):
+    if not name or not (geometry or date or line[:1].isspace()) or name.count(")") > name.count("("):
         return None
     columns: Row = {"kernel": name, "compute_capability": found["cc"], "device": _int(found["device"])}
     if geometry:
@@ -68,6 +69,11 @@ def header_of(line: str, before: str) -> Header | None:
         count = re.sub(r"\D", "", summary["count"])
         return Header(columns, int(count)) if count else None
     return Header(columns | {"context": _int(found["context"]), "stream": _int(found["stream"])})
+
+
+def is_piece_of_header(line: str) -> bool:
+    """Whether a line that is no header is one that something broke in two."""
+    return _PIECE.search(line) is not None
 
 
 def _last(pattern: re.Pattern[str], line: str, word: str) -> re.Match[str] | None:

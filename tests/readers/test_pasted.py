@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 
 import pytest
 
@@ -186,6 +187,43 @@ def test_a_second_table_outside_of_sections_is_of_another_launch(tmp_path):
     report, told = found(tmp_path, "\n".join([lines[2], *lines[4:11], "", *lines[4:11]]))
     assert [r["metric"] for r in told["metrics"]] == ["Elapsed Cycles", "Duration", "# SMs"]
     assert [p.severity for p in report.problems] == ["error"]
+
+
+@pytest.mark.parametrize("blanks", [" ", "\t"], ids=["one blank", "tab"])
+def test_figures_of_ncu_whose_columns_are_lost_are_refused(blanks, tmp_path):
+    """As a web page or an editor squeezes them."""
+    report, told = found(tmp_path, re.sub(" {2,}", blanks, NCU.replace("\n  ", "\n   ")))
+    assert "metrics" not in told
+    assert [p.severity for p in report.problems] == ["error", "error"]
+
+
+def test_an_ellipsis_of_an_author_ends_no_table_of_ncu(tmp_path):
+    _, plain = found(tmp_path, NCU)
+    report, told = found(tmp_path, NCU.replace("    Duration", "    ...\n    Duration"))
+    assert told == plain
+    assert report.problems == []
+
+
+def test_figures_below_a_header_of_ncu_that_was_broken_in_two_are_of_no_other_launch(tmp_path):
+    second = "\n".join(NCU.splitlines()[2:]).replace(", Context", ", Con\ntext").replace("Speed Of Light", "of Other")
+    report, told = found(tmp_path, f"{NCU}\n{second}\n")
+    _, plain = found(tmp_path, NCU)
+    assert told == plain
+    assert {p.severity for p in report.problems} == {"error"}
+
+
+def test_the_end_of_a_name_of_a_kernel_is_no_launch_of_its_own(tmp_path):
+    report, told = found(tmp_path, NCU.replace("(float *, int) (", "(float *,\n int) ("))
+    assert not any(told.values())
+    assert "error" in {p.severity for p in report.problems}
+
+
+@pytest.mark.parametrize("last", ["Durat", "Duration                 us         3.5"])
+def test_a_table_of_ncu_that_stops_before_its_end_is_warned_of(last, tmp_path):
+    """The row that it stops in is none."""
+    report, told = found(tmp_path, NCU[: NCU.index("Duration")] + last)
+    assert [r["metric"] for r in told["metrics"]] == ["Elapsed Cycles"]
+    assert any("a table stops before its end" in p.message for p in report.problems)
 
 
 def test_rows_of_nvprof_without_their_titles_are_known_by_their_labels(tmp_path):
