@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.nvprof_summary import openacc_kind
+from nsw.readers.nvprof_summary_rows import add_openacc
 from nsw.readers.nvprof_system import SAMPLES, Sampled
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink
+    from nsw.readers.nvprof_summary_rows import Figures
 
 Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
@@ -36,6 +37,13 @@ class _Sum:
     half: float
     least: Time
     most: Time
+
+    def figures(self, whole: float) -> Figures:
+        """Calls, share of the whole, total, mean, least and greatest with their twins."""
+        share = 100.0 * self.total / whole if whole else None
+        total = (float(self.total), self.half or None)
+        mean = (self.total / self.calls, self.half / self.calls or None)
+        return (self.calls, share, None, *total, *mean, *self.least, *self.most)
 
 
 class Asides:
@@ -71,13 +79,14 @@ class Asides:
         """Hand them over: the report is read."""
         for fact in self._sampled.facts():
             self._sink.add("facts", fact)
-        summed = list(self._sink.rows.get("openacc_summary", ()))
         for origin, sums in self._openacc.items():
-            if any(all(row[k] == v for k, v in origin) for row in summed):
+            where = tuple(value for _, value in origin)
+            if ("openacc", where) in self._sink.summed:
                 continue  # the same report has nvprof's own summary
             self._sink.note("OpenACC events of a trace are summed in full: each with those that ran within it")
-            for row in _rows(sums):
-                self._sink.add("openacc_summary", {**dict(origin), **row})
+            whole = sum(s.total for s in sums.values())
+            for name, of in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
+                add_openacc(self._sink, where, name, of.figures(whole))
 
 
 def asides_of(sink: Sink) -> Asides:
@@ -87,20 +96,6 @@ def asides_of(sink: Sink) -> Asides:
         made = Asides(sink)
         sink.at_end.append(made)
     return made
-
-
-def _rows(sums: dict[str, _Sum]) -> list[dict[str, Any]]:
-    whole = sum(s.total for s in sums.values())
-    rows = []
-    for name, of in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
-        row: dict[str, Any] = {"name": name, "kind": openacc_kind(name), "calls": of.calls}
-        row["time_pct"] = 100.0 * of.total / whole if whole else None
-        row["total_ns"], row["total_ns_pm"] = float(of.total), of.half or None
-        row["avg_ns"], row["avg_ns_pm"] = of.total / of.calls, of.half / of.calls or None
-        row["min_ns"], row["min_ns_pm"] = of.least
-        row["max_ns"], row["max_ns_pm"] = of.most
-        rows.append(row)
-    return rows
 
 
 def _value(time: Time) -> int:

@@ -1,4 +1,4 @@
-"""A trace table under construction: a list per column, packed into Arrow as it grows.
+"""A table under construction: a list per column, packed into Arrow as it grows.
 
 A trace has a row for every call of a program that ran for hours; as Python dicts it would need some 2 KiB a
 row. But its rows repeat in all but their times (the same kernel with the same grid on the same GPU), so what
@@ -7,36 +7,38 @@ repeats is kept once in each chunk, and the strings once in the table (dictionar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
     from nsw.tables import TableData
 
-_CHUNK = 32768  # rows packed at a time
-_FEW = 4096  # rows that may stay dicts: no need to import pyarrow for them
+_CHUNK: Final = 32768  # rows packed at a time
+_FEW: Final = 4096  # rows that may stay dicts: no need to import pyarrow for them
 
 
 class Columns:
-    """The columns of one trace table that the report can fill.
+    """The columns of one table that the report can fill.
 
-    A row is two tuples: the values of the columns that rows share, the name as last of them, and those of the
-    columns of its own, which are numbers.
+    A row is two tuples: the values of the columns that rows share, the name as last of them (a string, or what has
+    become one by the end), and those of the columns of its own, which are numbers.
     """
 
-    def __init__(self, table: str, shared: tuple[str, ...], own: tuple[str, ...]) -> None:
+    def __init__(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> None:
         types = {c.name: c.type for c in TABLES[table].columns}
         self._has_short_names = "short_name" in types
-        self._types = {name: types[name] for name in (*shared, "name", *own)}
-        self._shared = (*shared, "name")
+        self._is_of_kernels = self._has_short_names or name == "kernel"
+        self._types = {name: types[name] for name in (*shared, name, *own)}
+        self._shared = (*shared, name)
         self._own = own
+        self._name = name
         self._codes: dict[tuple[Any, ...], int] = {}  # of the shared parts of this chunk
         self._rows: list[tuple[Any, ...]] = []
         self._packed: list[tuple[int, dict[str, pa.Array]]] = []  # rows, and the columns that have a value there
@@ -44,10 +46,24 @@ class Columns:
 
     def append(self, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
         """One row; None where there is no value."""
-        codes = self._codes
-        self._rows.append((codes.setdefault(shared, len(codes)), *own))
         if len(self._rows) >= _CHUNK:
             self._pack()
+        codes = self._codes
+        self._rows.append((codes.setdefault(shared, len(codes)), *own))
+
+    def extend(self, shared: Iterable[tuple[Any, ...]], which: Sequence[int], own: Iterable[Sequence[Any]]) -> None:
+        """Many rows.
+
+        Args:
+            shared: The values of the columns that rows share, each once.
+            which: Of each row, which of these are its.
+            own: The values of each column of its own.
+        """
+        if len(self._rows) >= _CHUNK:
+            self._pack()
+        codes = self._codes
+        known = [codes.setdefault(values, len(codes)) for values in shared]
+        self._rows.extend(zip(map(known.__getitem__, which), *own, strict=True))
 
     def __len__(self) -> int:
         return len(self._rows) + sum(rows for rows, _ in self._packed)
@@ -86,10 +102,10 @@ class Columns:
         names = (*self._shared, *self._own)
         printed = [(*parts[code], *own) for code, *own in self._rows]
         rows = [{k: v for k, v in zip(names, row, strict=True) if v is not None} for row in printed]
-        clear = demangle_all(row["name"] for row in rows)
+        clear = self._clear([str(row[self._name]) for row in rows])
         for row in rows:
-            name = row["name"]
-            row["name"] = clear[name]
+            name = str(row[self._name])
+            row[self._name] = clear[name]
             if self._has_short_names:
                 row["short_name"] = short_name(clear[name])
                 row["mangled_name"] = name if clear[name] != name else None
@@ -105,20 +121,24 @@ class Columns:
             if type_ is None:
                 continue
             chunks = [pa.nulls(rows, type_) if chunk is None else chunk for rows, chunk in found]
-            if name == "name":
+            if name == self._name:
                 columns |= {n: _coded(chunks, values) for n, values in self._names().items()}
             else:
                 columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
         return pa.table(columns)
 
     def _names(self) -> dict[str, list[str | None]]:
-        printed = [n for n in self._words["name"] if n is not None]
-        clear = demangle_all(printed)
-        names: dict[str, list[str | None]] = {"name": [clear[n] for n in printed]}
+        printed = [str(n) for n in self._words[self._name]]
+        clear = self._clear(printed)
+        names: dict[str, list[str | None]] = {self._name: [clear[n] for n in printed]}
         if self._has_short_names:
             names["short_name"] = [short_name(clear[n]) for n in printed]
             names["mangled_name"] = [n if clear[n] != n else None for n in printed]
         return names
+
+    def _clear(self, names: list[str]) -> dict[str, str]:
+        """Each name demangled, where it is one of a kernel."""
+        return demangle_all(names) if self._is_of_kernels else {name: name for name in names}
 
 
 def _has_value(values: tuple[Any, ...]) -> bool:

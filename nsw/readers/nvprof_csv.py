@@ -8,32 +8,31 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
+from itertools import repeat
+from typing import TYPE_CHECKING, Final
 
-from nsw.readers.nvprof_memory import add_memory_row, is_lone_total, misplaced_count, size_of
-from nsw.readers.nvprof_metrics import add_metric
-from nsw.readers.nvprof_state import split_device
-from nsw.readers.nvprof_summary import SECTIONS, add_summary_row, calls_of, statistics
+from nsw.readers.nvprof_csv_rows import MemoryRows, MetricRows, SummaryRows, Titles, TraceRows
+from nsw.readers.nvprof_numbers import OddRowsError
+from nsw.readers.nvprof_summary_rows import SECTIONS
 from nsw.readers.nvprof_titles import are_damaged_titles
-from nsw.readers.nvprof_trace_columns import TraceColumns, less_id
-from nsw.readers.quantities import QUANTITY, TIME_UNITS, duration, percent, size_factor, whole
+from nsw.readers.quantities import QUANTITY, TIME_UNITS, size_factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nsw.readers.nvprof_csv_rows import Rows
     from nsw.readers.nvprof_state import RowTaker, Sink, Stream
 
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
-_TIMES = ("Time", "Avg", "Min", "Max")
-_PICKED = {
-    "summary": ("Name", "Type", "Calls", "Calls (host)", "Calls (device)", "Time(%)", *_TIMES),
-    "metrics": (
-        *("Kernel", "Metric Name", "Event Name", "Device", "Metric Description", "Invocations"), *("Min", "Max", "Avg"),
-    ),
-}  # fmt: skip
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
 _LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
+_ROWS: Final[dict[str, Callable[[Sink, Stream, Titles], Rows]]] = {
+    "summary": SummaryRows,
+    "metrics": MetricRows,
+    "memory": MemoryRows,
+    "trace": TraceRows,
+}
 _KINDS = (
     ("summary", {"Time(%)", "Time", "Calls", "Name"}),
     ("summary", {"Time(%)", "Time", "Calls (host)", "Name"}),
@@ -82,70 +81,45 @@ class CsvTable:
         self._padded = padded  # cells of the line of titles, with empty ones behind them that a spreadsheet adds
         self._mark = mark
         self._kind = kind
-        self._names_at = {t: i for i, t in enumerate(titles)}
         # where a name with commas of its own may spread over several cells
-        self._flexible = next((self._names_at[t] for t in ("Name", "Kernel") if t in self._names_at), len(titles) - 1)
+        self._flexible = next((titles.index(t) for t in ("Name", "Kernel") if t in titles), len(titles) - 1)
         self._units: list[str] = [""] * len(titles)
-        self._pick = [self._names_at.get(t, _LONGEST_CELLS + 1) for t in _PICKED.get(kind, ())]
-        self._time_units: list[str | None] = [None] * len(_TIMES)
-        self._add: Callable[[Sequence[str]], bool] | None = None
-        self._trace: TraceColumns | None = None  # both when the rows of a trace may be regular
-        self._regular: re.Pattern[str] | None = None
+        self._made: Rows | None = None
         self._is_damaged = False  # the units do not fit the titles: no number has a unit that is known
-        self.number = self._number = number
+        self.number = number
         self.rows = 0
 
     def take(self, number: int, text: str) -> bool:
         """Read a row or the line of units."""
         if self._mark not in text or text.startswith("="):
             return False
-        regular = self._regular.match(text) if self._regular is not None else None
-        if regular is None or self._trace is None:
-            return self._take_cells(number, text)
-        start, took, rest, id_ = regular.groups()
-        correlation = int(id_) if id_ else None
-        if rest[-2:] in {']"', ')"'}:
-            rest, named = less_id(rest[:-1])
-            if named is not None and correlation not in {None, named}:
-                return self._take_cells(number, text)
-            correlation = named if correlation is None else correlation
-        at = self._trace.size_at
-        if at is not None and rest[:1] == self._mark:  # no grid: a copy or a set
-            cells = rest.split(self._mark, at + 2)
-            if len(cells) == at + 3 and cells[at]:
-                return self._take_move(number, text, (start, took, cells), correlation)
-        if self._trace.add_known(start, took, rest, correlation):
-            self.rows += 1
-            return True
-        taken = self._take_cells(number, text)
-        self._trace.learn(rest, correlation)
-        return taken
-
-    def _take_move(self, number: int, text: str, row: tuple[str, str, list[str]], correlation: int | None) -> bool:
-        trace = self._trace
-        if trace is None:
-            return self._take_cells(number, text)
-        if trace.add_move(*row, correlation):
-            self.rows += 1
-            return True
-        taken = self._take_cells(number, text)
-        trace.learn_move(row[2], correlation)
-        return taken
-
-    def _take_cells(self, number: int, text: str) -> bool:
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
         if not self.rows and self._take_units(cells):
             return True
-        self._number = number
         fitted = None if self._is_damaged else self._fit(cells, quoted='"' in text)
         if fitted is None:
             return self._fault(number, cells)
-        if self._add is None:
-            self._add = self._adder()
-        if not self._add(fitted):
+        if self._made is None:
+            self._made = _ROWS[self._kind](self._sink, self._stream, Titles(self._titles, self._units))
+        if not self._made.add(fitted, number):
             return self._fault(number, cells)
         self.rows += 1
         return True
+
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Read lines that are all rows, with as many cells as there are titles."""
+        if self._made is None or not self.rows or self._is_damaged or any(map(str.startswith, lines, repeat("="))):
+            raise OddRowsError
+        if lines[0].count(self._mark) < len(self._titles) - 1:
+            raise OddRowsError
+        columns = _columns_of(lines if self._mark == "\t" else list(map(str.strip, lines, repeat(" "))), self._mark)
+        width = len(self._titles)
+        if len(columns) < width or '"' in "".join(map("".join, [columns[self._flexible], *columns[width:]])):
+            raise OddRowsError
+        if any(cell.strip() for column in columns[width:] for cell in column):
+            raise OddRowsError
+        self._made.add_all(columns[:width])
+        self.rows += len(lines)
 
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
         if not cells or not self._looks_like_a_row(cells):
@@ -169,7 +143,6 @@ class CsvTable:
         width = len(self._titles)
         self._units = (stripped + [""] * width)[:width]
         self._is_damaged = not width <= len(stripped) <= self._padded or any(stripped[width:])
-        self._time_units = [self._unit(t) for t in _TIMES]
         return True
 
     def _fit(self, cells: list[str], *, quoted: bool) -> list[str] | None:
@@ -191,79 +164,16 @@ class CsvTable:
             return None
         return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
 
-    def _adder(self) -> Callable[[Sequence[str]], bool]:
-        if self._kind == "trace":
-            columns = TraceColumns(self._sink, self._stream, self._titles, self._units)
-            if columns.is_regular and self._mark != "\t":
-                self._trace, self._regular = columns, _regular_row(self._mark, has_ids=columns.has_ids)
-            return columns.add
-        return {"summary": self._add_summary, "metrics": self._add_metric, "memory": self._add_memory}[self._kind]
 
-    def _cell(self, cells: Sequence[str], title: str) -> str:
-        at = self._names_at.get(title)
-        return cells[at].strip() if at is not None else ""
-
-    def _unit(self, title: str) -> str | None:
-        at = self._names_at.get(title)
-        return (self._units[at] or None) if at is not None else None
-
-    def _add_summary(self, cells: Sequence[str]) -> bool:
-        name, label, host, either, device, share, *times = self._picked(cells)
-        calls = calls_of(host or either, device)
-        total, avg, low, high = [duration(t, unit) for t, unit in zip(times, self._time_units, strict=True)]
-        if not name or calls is None or total is None:
-            return False
-        if label:
-            self._stream.section = SECTIONS.get(label.rstrip(":"), "other")
-        elif self._stream.section is None:
-            self._stream.section = "gpu"
-        row = statistics(percent(share), total, calls, avg, low, high)
-        add_summary_row(self._sink, self._stream, self._number, row, name)
-        return True
-
-    def _add_metric(self, cells: Sequence[str]) -> bool:
-        kernel, metric, event, device, description, invocations, *values = self._picked(cells)
-        metric = metric or event
-        calls = whole(invocations)
-        if not kernel or not metric or calls is None or not all(values):
-            return False
-        self._stream.set_device(device)
-        add_metric(self._sink, self._stream, kernel, metric, description or None, calls, values)
-        return True
-
-    def _picked(self, cells: Sequence[str]) -> list[str]:
-        """The cells that `_PICKED` names for this kind of table; "" for those it has not."""
-        width = len(cells)
-        return [cells[at].strip() if at < width else "" for at in self._pick]
-
-    def _add_memory(self, cells: Sequence[str]) -> bool:
-        name = cells[-1].strip()
-        if not name or name in self._titles:
-            return False
-        device = self._cell(cells, "Device")
-        self._stream.device_name, self._stream.device = split_device(device)
-        count, total = self._cell(cells, "Count"), self._cell(cells, "Total Size")
-        counted = whole(count)
-        sizes = [
-            size_of(self._cell(cells, t), self._unit(t)) for t in ("Avg Size", "Min Size", "Max Size", "Total Size")
-        ]
-        misplaced = misplaced_count(name, count, total)
-        if misplaced is not None:
-            counted, sizes[3] = misplaced, None
-        elif is_lone_total(counted, sizes):
-            return False
-        # some versions print a time without any unit; it is then no time
-        time = duration(self._cell(cells, "Total Time"), self._unit("Total Time"))
-        if name.startswith("Remote mapping"):
-            time = None  # nvprof prints the bytes there, as a time
-        add_memory_row(self._sink, self._stream, counted, sizes, time, name)
-        return True
-
-
-def _regular_row(mark: str, *, has_ids: bool) -> re.Pattern[str]:
-    """Start, duration, what lies between, and the id at the end of a row of a trace."""
-    tail = rf"(.*){mark}([0-9]{{1,18}})" if has_ids else "(.*[^ ])()"
-    return re.compile(rf' *([0-9][^"{mark}]*){mark}([^"{mark}]*){mark}{tail} *\Z')
+def _columns_of(lines: Sequence[str], mark: str) -> list[tuple[str, ...]]:
+    """The cells of lines, in each as many, by column."""
+    try:
+        rows = list(csv.reader(lines, delimiter=mark))
+    except csv.Error:
+        raise OddRowsError from None
+    if len(rows) != len(lines) or len(set(map(len, rows))) != 1:
+        raise OddRowsError  # a quote is never closed, or a cell is missing
+    return list(zip(*rows, strict=True))
 
 
 def _is_unit(cell: str) -> bool:

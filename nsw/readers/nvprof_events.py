@@ -14,7 +14,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.nvprof_metrics import add_metric, metric_value
+from nsw.readers.nvprof_metric_rows import add_metric, add_value
+from nsw.readers.nvprof_values import metric_value
 from nsw.readers.quantities import whole
 
 if TYPE_CHECKING:
@@ -87,16 +88,10 @@ class _EventTrace:
         cells = next(csv.reader([text.strip()]), [])
         device = whole(cells[0]) if cells else None
         value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
-        if device is None or value is None or value.quantity is None or not cells[3] or not cells[4]:
+        if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
             self._sink.fault(_DAMAGED, number, _AGAIN)
             return True
-        self._sink.add(
-            "metrics",
-            {
-                **self._stream.origin(), "device": device, "kernel": cells[4], "metric": cells[3],
-                "value": value.quantity.value, "value_pm": value.quantity.pm,
-            },
-        )  # fmt: skip
+        add_value(self._sink, self._stream, None, cells[4], cells[3], str(device), value)
         return True
 
 

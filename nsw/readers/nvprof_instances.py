@@ -13,10 +13,14 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof_csv import CsvTable, cells_of
-from nsw.readers.nvprof_metrics import MetricTable, add_metric
+from nsw.readers.nvprof_metric_rows import add_metric
+from nsw.readers.nvprof_numbers import OddRowsError
 from nsw.readers.quantities import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.readers.nvprof_metrics import MetricTable
     from nsw.readers.nvprof_state import RowTaker, Sink, Stream
 
 _SIGN: Final = " instances)"
@@ -48,6 +52,12 @@ class _Instances:
     def rows(self) -> int:
         """How many there were."""
         return self._own + self._table.rows
+
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Read lines of which none is such a row."""
+        if any(_SIGN in line or "[ " in line for line in lines):
+            raise OddRowsError
+        self._table.take_all(lines)
 
     def _add(self, number: int, kernel: str | None, calls: int | None, found: re.Match[str]) -> bool:
         values = _VALUE.findall(found["values"])

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from nsw.readers.nvprof_lines import have_blanks_alone
+from nsw.readers.nvprof_numbers import OddRowsError, counts, present, sizes, spread, times, where_present
 from nsw.readers.nvprof_summary import TIME
 from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import Quantity, duration, size, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.readers.nvprof_columns import Columns
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")
@@ -22,6 +28,9 @@ _ROW = re.compile(
 _EVENTS = re.compile(r"fault|thrash|throttl|remote map", re.IGNORECASE)
 _MEASURED = re.compile(rf"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|{TIME}")
 _ENOUGH = 3
+_FIGURES = ("avg_bytes", "min_bytes", "max_bytes", "total_bytes", "total_ns")
+_NAME = 6  # cells before it
+_NAMED = re.compile("[A-Za-z]")
 _BYTES = re.compile(r"(\d+)B\Z")
 
 
@@ -43,6 +52,18 @@ class MemoryTable:
         )
         return True
 
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Read lines that are all rows."""
+        cells = [line.split(None, _NAME) for line in lines]
+        if set(map(len, cells)) != {_NAME + 1} or not have_blanks_alone(lines):
+            raise OddRowsError
+        calls, *printed, time, names = zip(*cells, strict=True)
+        names = tuple(map(str.rstrip, names))
+        if not all(_NAMED.match(name) for name in set(names)):
+            raise OddRowsError
+        where = [(self._stream.device, self._stream.device_name, name) for name in names]
+        add_memory_rows(self._sink, self._stream, calls, [*printed, time], (None,) * len(_FIGURES), where)
+
     def _fault(self, number: int, text: str) -> bool:
         """A row that lost a cell: what else has so many sizes."""
         words = text.split()
@@ -57,28 +78,53 @@ def size_of(text: str, unit: str | None = None) -> Quantity | None:
     return size(text, unit, base=1024)
 
 
+def _table(sink: Sink) -> Columns:
+    twins = [name for column in _FIGURES for name in (column, f"{column}_pm")]
+    return sink.table("um_summary", ("block", "rank", "pid", "device", "device_name"), ("calls", *twins))
+
+
 def add_memory_row(
     sink: Sink,
     stream: Stream,
     count: int | None,
-    sizes: list[Quantity | None],
+    moved: list[Quantity | None],
     time: Quantity | None,
     name: str,
 ) -> None:
-    """One row; `sizes` are average, least, greatest, total."""
-    row: dict[str, Any] = {
-        **stream.origin(),
-        "device": stream.device,
-        "device_name": stream.device_name,
-        "name": name,
-        "calls": count,
-    }
-    for column, quantity in zip(("avg_bytes", "min_bytes", "max_bytes", "total_bytes"), sizes, strict=True):
-        if quantity is not None:
-            row[column], row[column + "_pm"] = quantity
-    if time is not None:
-        row["total_ns"], row["total_ns_pm"] = time.value, exact_to_a_ns(time.pm)
-    sink.add("um_summary", row)
+    """One row; `moved` are average, least, greatest, total."""
+    took = time and Quantity(time.value, exact_to_a_ns(time.pm))
+    figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
+    _table(sink).append((*stream.where(), stream.device, stream.device_name, name), (count, *figures))
+
+
+def add_memory_rows(
+    sink: Sink,
+    stream: Stream,
+    calls: Sequence[str],
+    printed: Sequence[Sequence[str]],
+    units: Sequence[str | None],
+    names: Sequence[tuple[int | None, str | None, str]],
+) -> None:
+    """The same of many rows.
+
+    Args:
+        sink: What they go to.
+        stream: Where they come from.
+        calls: Of each row how many, as printed.
+        printed: The sizes of each row and the time, as printed.
+        units: Of each of these columns; None where each cell has its own.
+        names: Of each row the device, its name, and what was moved.
+
+    Raises:
+        OddRowsError: Nothing was done, since not all are plain.
+    """
+    figures: list[list[float | None]] = []
+    for cells, unit, read in zip(printed, units, (sizes, sizes, sizes, sizes, times), strict=True):
+        figures += where_present(read, cells, unit)
+    counted = spread(calls, counts(present(calls)))
+    known: dict[tuple[int | None, str | None, str], int] = {}
+    which = [known.setdefault(name, len(known)) for name in names]
+    _table(sink).extend([(*stream.where(), *name) for name in known], which, [counted, *figures])
 
 
 def misplaced_count(name: str, count: str, total: str) -> int | None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from nsw.readers.quantities import Quantity, number, size_factor, split_unit
+from nsw.readers.nvprof_lines import columns_apart
+from nsw.readers.nvprof_metric_rows import add_metric, add_metrics
+from nsw.readers.nvprof_numbers import OddRowsError, counts, shapes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(
@@ -27,67 +31,10 @@ _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)|\s{5,}\d+\s{2,}
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
-_LEVEL = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
-_CORRELATION = re.compile(r"\s+\[\d+\]\Z")
+_TITLE = "Kernel: "
 _MOST_CONTINUATIONS = 8
 _DAMAGED = "a row of metrics is cut short or damaged"
-
-
-class Value(NamedTuple):
-    """One printed value: the number, its unit, or the text where it is no number."""
-
-    quantity: Quantity | None
-    unit: str | None
-    text: str | None
-
-
-@lru_cache(16384)
-def metric_value(printed: str) -> Value:
-    """`64.607GB/s`, `92.62%`, `Low (2)` (which is 2), `0.834779`, `n/a`."""
-    printed = printed.strip()
-    if level := _LEVEL.match(printed):
-        return Value(Quantity(float(level[2]), None), None, level[1])
-    digits, unit = split_unit(printed)
-    quantity = number(digits)
-    if quantity is None or len(unit) > 12:
-        return Value(None, None, printed if printed not in {"", "-"} else None)
-    return Value(quantity, unit or None, None)
-
-
-def add_metric(
-    sink: Sink, stream: Stream, kernel: str, metric: str, description: str | None, calls: int | None, values: list[str]
-) -> None:
-    """One row; `values` are least, greatest, mean as printed (a total of events is their sum: not kept)."""
-    read = [metric_value(v) for v in values[:3]]
-    unit = read[-1].unit
-    row: dict[str, Any] = {
-        **stream.origin(),
-        "device": stream.device,
-        "device_name": stream.device_name,
-        "kernel": _CORRELATION.sub("", kernel) if kernel.endswith("]") else kernel,
-        "metric": metric,
-        "description": description,
-        "unit": unit,
-        "invocations": calls,
-        "text": read[-1].text if read[-1].quantity is None else None,
-    }
-    for column, value in zip(("min", "max", "avg"), read, strict=False):
-        if (quantity := in_unit(value, unit)) is not None:
-            row[column], row[column + "_pm"] = quantity
-    sink.add("metrics", row)
-
-
-def in_unit(value: Value, unit: str | None) -> Quantity | None:
-    """The value in the unit of its row: nvprof picks one for each cell (`0.00000B/s  4.0291GB/s  1.2132GB/s`)."""
-    if value.quantity is None or value.unit == unit:
-        return value.quantity
-    factor = size_factor((value.unit or "").removesuffix("/s"), 1024)
-    wanted = size_factor((unit or "").removesuffix("/s"), 1024)
-    if factor is None or wanted is None or (value.unit or "").endswith("/s") != (unit or "").endswith("/s"):
-        return None
-    ratio = factor / wanted
-    return Quantity(value.quantity.value * ratio, None if value.quantity.pm is None else value.quantity.pm * ratio)
 
 
 @lru_cache(16384)
@@ -126,6 +73,29 @@ class MetricTable:
         calls, name, description, values = cells
         add_metric(self._sink, self._stream, self._kernel, name, description, int(calls), values)
         return True
+
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Read lines that are all kernels and rows."""
+        kernel, kernels, printed = self._kernel, [], []
+        for text in map(str.strip, lines):
+            if text.startswith(_TITLE):
+                kernel = text.removeprefix(_TITLE)
+                continue
+            if kernel is None:
+                raise OddRowsError
+            kernels.append(kernel)
+            printed.append(text)
+        first = 3 if self._described else 2
+        columns = columns_apart(printed, first + self._values)
+        values = columns[first:]
+        looks = set(shapes("\n".join(map("\n".join, values))))
+        if not (all(map(_is_value, looks)) and all(map(_NAME.match, set(columns[1])))):
+            raise OddRowsError
+        described = columns[2] if self._described else None
+        add_metrics(self._sink, self._stream, (None, kernels, columns[1], described), counts(columns[0]), values[:3])
+        self._kernel = kernel
+        self._open_name = _MOST_CONTINUATIONS if lines[-1].lstrip().startswith(_TITLE) else 0
+        self.rows += len(printed)
 
     def _cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
         """Invocations, name, description and values of a row."""

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from nsw.readers.messages import known_message
 from nsw.readers.nvprof_columns import Columns
-from nsw.readers.nvprof_devices import split_device as split_device  # noqa: PLC0414  taken from here by others
-from nsw.tables.demangling import demangle_all
-from nsw.tables.names import short_name
+from nsw.readers.nvprof_devices import split_device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nsw.readers.model import Report
 
@@ -30,6 +28,18 @@ class RowTaker(Protocol):
 
     def take(self, number: int, text: str) -> bool:
         """Whether the line was a row of this table (and is now in the sink)."""
+
+
+@runtime_checkable
+class LinesTaker(Protocol):
+    """One that can take many lines at once, when all of them are plain rows."""
+
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Take them all, as `take` would.
+
+        Raises:
+            OddRowsError: None of them was taken, since not all are plain.
+        """
 
 
 @dataclass(slots=True)
@@ -50,6 +60,10 @@ class Stream:
     filled: set[str] = field(default_factory=set)  # sections of this block that have rows
     blocks_by_pid: dict[int, int] = field(default_factory=dict)
 
+    def where(self) -> tuple[int, int | None, int | None]:
+        """The same as `origin`, for `Columns`: block, rank, pid."""
+        return self.block or 0, self.rank, self.pid
+
     def origin(self) -> dict[str, Any]:
         """The columns that say where a row comes from."""
         return {"block": self.block or 0, "rank": self.rank, "pid": self.pid}
@@ -65,8 +79,9 @@ class Sink:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.rows: dict[str, list[dict[str, Any]]] = {}
-        self.traces: dict[str, Columns] = {}
+        self.tables: dict[str, Columns] = {}
         self.blocks = 0
+        self.summed: set[tuple[str, tuple[int | None, ...]]] = set()  # sections of blocks of which there are summaries
         self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
         self._faults: Counter[str] = Counter()
         self._said: set[tuple[str, str]] = set()
@@ -90,9 +105,12 @@ class Sink:
             rows = self.rows[table] = []
         rows.append(row)
 
-    def trace(self, table: str, shared: tuple[str, ...], own: tuple[str, ...]) -> Columns:
+    def table(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> Columns:
         """A table that may be as long as the program ran; its columns as `Columns` takes them."""
-        return self.traces.setdefault(table, Columns(table, shared, own))
+        found = self.tables.get(table)
+        if found is None:
+            found = self.tables[table] = Columns(table, shared, own, name)
+        return found
 
     def fault(self, what: str, number: int, fix: str | None = None) -> None:
         """An error of the file at a line; of many alike the first few are shown."""
@@ -129,22 +147,7 @@ class Sink:
         for what, times in self._faults.items():
             if times > _MOST_SHOWN:
                 self.report.warn(f"{times} times in all: {what}")
-        self._finish_names("gpu_summary", "name")
-        self._finish_names("metrics", "kernel")
-        for name, rows in self.rows.items():
-            self.report.tables[name] = rows
-        for name, columns in self.traces.items():
-            if len(columns):
-                self.report.tables[name] = columns.finish()
+        self.report.tables |= self.rows
+        self.report.tables |= {name: columns.finish() for name, columns in self.tables.items() if len(columns)}
         if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:
             self.report.error("a result is announced, and no table of it can be read", fix="copy the report again")
-
-    def _finish_names(self, table: str, column: str) -> None:
-        rows = self.rows.get(table, [])
-        clear = demangle_all(row[column] for row in rows)
-        for row in rows:
-            name = row[column]
-            if column == "name":
-                row["mangled_name"] = name if clear[name] != name else None
-                row["short_name"] = short_name(clear[name])
-            row[column] = clear[name]

@@ -6,21 +6,26 @@ Every line is either a row of the table being read, or says what comes next: a p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.readers import nvprof_cpu, nvprof_memory, nvprof_metrics, nvprof_sections, nvprof_summary, nvprof_trace
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof_csv import csv_table, header_of
 from nsw.readers.nvprof_instances import TextInstances, with_instances
-from nsw.readers.nvprof_lines import clean, read_lines
-from nsw.readers.nvprof_state import Sink, Stream
+from nsw.readers.nvprof_lines import clean, read_runs
+from nsw.readers.nvprof_numbers import OddRowsError
+from nsw.readers.nvprof_state import LinesTaker, Sink, Stream
+from nsw.readers.nvprof_summary_rows import nvtx_name
 from nsw.readers.nvprof_titles import BEGINS, are_damaged_titles, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.readers.nvprof_state import RowTaker
 
+_LEAST: Final = 8  # lines that are worth being looked at together
+_PART: Final = 100  # of more, as many are tried together when not all are rows
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
 _SAID_BEHIND = re.compile(
@@ -102,8 +107,8 @@ def read(path: Path, options: Options) -> Report:
     """Read all processes and runs of one file."""
     report = Report(str(path), tool="nvprof", format="nvprof-text")
     reading = _Reading(Sink(report))
-    for number, rank, text in read_lines(path):
-        reading.take(number, rank, text)
+    for numbers, rank, lines in read_runs(path):
+        reading.take_all(numbers, rank, lines)
     reading.finish()
     _want_results(report)
     if options.tables is not None:
@@ -127,11 +132,27 @@ class _Reading:
         self._sink = sink
         self._streams: dict[int | None, Stream] = {}
 
-    def take(self, number: int, rank: int | None, text: str) -> None:
-        """One line: a row, or what it says of the next ones."""
+    def take_all(self, numbers: Sequence[int], rank: int | None, lines: Sequence[str]) -> None:
+        """Lines that follow each other: all of them at once where all are rows, else in parts, else one by one."""
         stream = self._streams.get(rank)
         if stream is None:
             stream = self._streams[rank] = Stream(rank)
+        if len(lines) >= _LEAST and isinstance(stream.table, LinesTaker):
+            try:
+                stream.table.take_all(lines)
+            except OddRowsError:
+                pass
+            else:
+                return
+        if len(lines) > _PART:
+            for at in range(0, len(lines), _PART):
+                self.take_all(numbers[at : at + _PART], rank, lines[at : at + _PART])
+            return
+        for number, text in zip(numbers, lines, strict=True):
+            self._take(stream, number, text)
+
+    def _take(self, stream: Stream, number: int, text: str) -> None:
+        """One line: a row, or what it says of the next ones."""
         if stream.table is not None and stream.table.take(number, text):
             return
         if _TELLS.match(text) or "== " in text:
@@ -206,7 +227,7 @@ class _Reading:
             return True
         if stream.in_nvtx and (nvtx := _NVTX.match(text)) is not None:
             if nvtx["what"] == "Domain":
-                stream.nvtx_domain = nvprof_summary.nvtx_name(nvtx["name"])
+                stream.nvtx_domain = nvtx_name(nvtx["name"])
             elif nvtx["what"] == "Range":
                 stream.nvtx_range = nvtx["name"]
                 stream.table = None

@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof_trace_columns import KNOWN, TraceColumns, less_id
+from nsw.readers.nvprof_lines import columns_apart
+from nsw.readers.nvprof_numbers import OddRowsError
+from nsw.readers.nvprof_trace_columns import KNOWN, TraceColumns
 from nsw.readers.quantities import TIME_UNITS, size_factor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(r"\s*Start\s+Duration\s.*\bName(?:\s+Correlation_ID)?\s*\Z")
@@ -24,6 +28,7 @@ _TITLE = re.compile(
 _GAP = re.compile(r"\s{2,}|\t")
 _NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
 _WORD = re.compile(r"\S+")
+_SIZES = frozenset(("bytes", "bytes_per_s", "unified"))  # which differ in rows that are else alike
 _MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
 # What a cell looks like in text, for rows whose columns run together.
 _SHAPES = {
@@ -47,7 +52,6 @@ _CELLS = {
     "dynamic_smem": _SIZE, "bytes": _SIZE, "bytes_per_s": _RATE, "context": _WHOLE, "stream": _WHOLE, "device": _NAME,
     "name": _NAME,
 }  # fmt: skip
-_REGULAR = re.compile(r"(\S+) {2,}(\S+) {2,}")
 _LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
@@ -107,30 +111,18 @@ class TraceTable:
         text = text.strip()
         if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
             return False
-        columns = self._columns
-        regular = _REGULAR.match(text) if columns.is_regular and len(text) < _LONGEST_SHAPE else None
-        if regular is None:
-            return self._take_cells(number, text)
-        rest, correlation = less_id(text[regular.end() :])
-        if columns.size_at is not None and rest[:2] == "- ":  # no grid, so that every cell up to the rate is a word
-            cells = rest.split(None, columns.size_at + 2)
-            if len(cells) == columns.size_at + 3 and cells[columns.size_at] != "-":
-                return self._take_move(number, text, (regular[1], regular[2], cells), correlation)
-        if columns.add_known(regular[1], regular[2], rest, correlation):
-            self.rows += 1
-            return True
-        taken = self._take_cells(number, text)
-        columns.learn(rest, correlation)
-        return taken
+        return self._take_cells(number, text)
 
-    def _take_move(self, number: int, text: str, row: tuple[str, str, list[str]], correlation: int | None) -> bool:
-        """A copy or a set: start, duration, cells."""
-        if self._columns.add_move(*row, correlation):
-            self.rows += 1
-            return True
-        taken = self._take_cells(number, text)
-        self._columns.learn_move(row[2], correlation)
-        return taken
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Read lines that are all rows."""
+        columns = columns_apart(list(map(str.strip, lines)), self._columns.width)
+        for title, check, cells in zip(self._titles, self._checks, columns, strict=True):
+            if check is not None and KNOWN.get(title) in _SIZES and not all(map(check.match, set(cells) - {"", "-"})):
+                raise OddRowsError
+        if not self.rows:
+            raise OddRowsError  # the units may come first
+        self._columns.add_all(columns, self._fits)
+        self.rows += len(lines)
 
     def _take_cells(self, number: int, text: str) -> bool:
         columns = self._columns
@@ -149,7 +141,7 @@ class TraceTable:
             return True
         return False
 
-    def _fits(self, cells: list[str]) -> bool:
+    def _fits(self, cells: Sequence[str]) -> bool:
         """Whether every cell is what its title says."""
         for check, cell in zip(self._checks, cells, strict=True):
             if check is not None and cell not in {"", "-"} and check.match(cell) is None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import accumulate, compress, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.readers.nvprof_asides import asides_of, is_aside
-from nsw.readers.nvprof_metrics import metric_value
+from nsw.readers.nvprof_devices import split_device
+from nsw.readers.nvprof_metric_rows import add_value
+from nsw.readers.nvprof_numbers import OddRowsError, counts, present, spread, where_present, whole_times
 from nsw.readers.nvprof_sizes import byte_rate, byte_size
-from nsw.readers.nvprof_state import split_device
 from nsw.readers.nvprof_times import whole_ns
+from nsw.readers.nvprof_values import metric_value
 from nsw.readers.quantities import whole
 from nsw.tables.kinds import gpu_kind
 from nsw.tables.names import api_name
@@ -73,6 +76,8 @@ KNOWN: Final = {
     "Dst Ctx": "",
 }
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
+_NEEDED: Final = frozenset(("start", "duration", "name"))
 _OWN = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
 _API_COLUMNS = ("block", "rank", "pid")
 _GPU_COLUMNS = (
@@ -85,11 +90,16 @@ _NOTHING: Final = (None, None)
 _took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
 
 
-class TraceColumns:
-    """Turns the cells of a row, as many as there are titles, into rows of the tables.
+class _Alike(NamedTuple):
+    """What rows have in common that differ in times, ids and sizes alone."""
 
-    Rows differ in their times and ids and are else mostly like others: the rest is read once.
-    """
+    kind: Literal["call", "work"]  # of the CUDA API, of the GPU
+    shared: tuple[Any, ...]
+    is_copy: bool = False  # so that what Unified Memory moved is its size
+
+
+class TraceColumns:
+    """Turns the cells of a row, as many as there are titles, into rows of the tables."""
 
     def __init__(self, sink: Sink, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
         self._sink = sink
@@ -104,147 +114,152 @@ class TraceColumns:
                 self._at.setdefault(column, index)
         self.width = len(titles)
         self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
-        self._start_at, self._duration_at = self._at.get("start"), self._at.get("duration")
-        self._name_at, self._correlation_at = self._at.get("name", -1), self._at.get("correlation")
-        own = {"start", "duration", "correlation", "name", "bytes", "bytes_per_s", "unified"}
-        columns = [c for c in self._at if c not in own]
+        known = [column for title in titles if (column := KNOWN.get(title))]
+        self._is_plain = not self._metrics and len(known) == len(set(known)) and set(known) >= _NEEDED
+        columns = [c for c in self._at if c not in {*VARYING, "name"}]
         self._places = {column: place for place, column in enumerate(columns)}
         self._rest = _getter([self._at[c] for c in columns])
-        # whether a row is its times, what it shares, and perhaps an id: then rows can be known by their text
-        self.is_regular = (
-            (self._start_at, self._duration_at, self._metrics) == (0, 1, [])
-            and self.width > 2
-            and self.width - 1 == (self._name_at if self._correlation_at is None else self._correlation_at)
-        )
-        self.has_ids = self._correlation_at is not None
-        self._known: dict[str, tuple[Columns, tuple[Any, ...], tuple[Any, ...]]] = {}
-        # where a size and a rate of its own stand in what is else shared, counted from the third cell
-        size_at = self._at.get("bytes", 0) - 2
-        is_moving = self.is_regular and size_at > 0 and self._at.get("bytes_per_s") == size_at + 3 != self._name_at
-        self.size_at = size_at if is_moving and "unified" not in self._at else None
-        self._known_moves: dict[tuple[str, ...], tuple[Columns, tuple[Any, ...]]] = {}
-        self._last: tuple[tuple[Columns, tuple[Any, ...]], tuple[Any, ...]] | None = None
-        self._bytes, self._unified = self._sized("bytes", byte_size), self._sized("unified", byte_size)
-        self._rate = self._sized("bytes_per_s", byte_rate)
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
-        self._gpu = sink.trace("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED)) if "start" in self._at else None
-        self._api = sink.trace("api_trace", _API_COLUMNS, _OWN) if "start" in self._at else None
-
-    def add_known(self, start: str, duration: str, rest: str, correlation: int | None) -> bool:
-        """Add a row of a regular table by its text, when a row with the same `rest` has been learnt."""
-        self._last = None
-        found = self._known.get(rest)
-        if found is None:
-            return False
-        begin = whole_ns(start, self._units[0])
-        if begin[0] is None:
-            return False
-        stream = self._stream
-        origin = (stream.block or 0, stream.rank, stream.pid)
-        table, shared, moved = found
-        table.append((*origin, *shared), (*begin, *_took(duration, self._units[1]), correlation, *moved))
-        return True
-
-    def learn(self, rest: str, correlation: int | None) -> None:
-        """Remember how the row that was just added was read, if its id was this one."""
-        if self._last is not None and self._last[1][4] == correlation:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            (table, shared), own = self._last
-            self._known[rest] = table, shared, own[5:]
-
-    def add_move(self, start: str, duration: str, cells: list[str], correlation: int | None) -> bool:
-        """The same of a copy by its cells from the third on, whose size and rate need not have been learnt.
-
-        Args:
-            start: As printed.
-            duration: As printed.
-            cells: As many as there are before the rate and two more, which are the rate and all that follows it.
-            correlation: The id, where the row has one.
-        """
-        self._last = None
-        at = self.size_at or 0
-        found = self._known_moves.get((*cells[:at], *cells[at + 2 :]))
-        if found is None:
-            return False
-        begin, moved, speed = (
-            whole_ns(start, self._units[0]),
-            self._read_size(cells[at]),
-            self._read_rate(cells[at + 1]),
-        )
-        if begin[0] is None or moved[0] is None or (speed[0] is None and cells[at + 1] not in {"", "-"}):
-            return False
-        stream = self._stream
-        table, shared = found
-        own = (*begin, *_took(duration, self._units[1]), correlation, *moved, *speed)
-        table.append((stream.block or 0, stream.rank, stream.pid, *shared), own)
-        return True
-
-    def learn_move(self, cells: list[str], correlation: int | None) -> None:
-        """Remember the copy that was just added, if these are its cells."""
-        at = self.size_at or 0
-        if self._last is None or self._last[1][4:] != (
-            correlation, *self._read_size(cells[at]), *self._read_rate(cells[at + 1]),
-        ):  # fmt: skip
-            return
-        if len(self._known_moves) >= _REMEMBERED:
-            self._known_moves.clear()
-        self._known_moves[(*cells[:at], *cells[at + 2 :])] = self._last[0]
+        self._known: dict[tuple[str, ...], _Alike] = {}
+        self._tables: dict[str, Columns] = {}
+        if "start" in self._at:
+            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED))
+            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN)
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
-        self._last = None
-        name = cells[self._name_at].strip() if self._name_at >= 0 else ""
-        at = self._start_at
-        start = _NOTHING if at is None else whole_ns(cells[at].strip(), self._units[at])
-        if not name or (start[0] is None and at is not None):
+        name, start = self._cell(cells, "name"), self._read(whole_ns, cells, "start")
+        if not name or (start[0] is None and "start" in self._at):
             return False
         if is_aside(name):
-            took, device = self._time(cells, self._duration_at), split_device(self._cell(cells, "device"))[1]
+            took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
             return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
-        correlation = None if self._correlation_at is None else whole(cells[self._correlation_at].strip())
-        call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
-        if call is not None:
-            self._add_call(cells, call, start, correlation)
-            return True
-        if name.endswith("]") and (found := _CORRELATION.match(name)):
-            name, correlation = found[1], int(found[2])
-        if self._gpu is not None:
-            shared = self._operation(name, self._rest(cells))
-            moved = self._bytes(cells)
-            if "Memcpy" in name and self._cell(cells, "unified"):  # of other events it is an address, a count
-                moved = self._unified(cells)
-            own = (*start, *self._time(cells, self._duration_at), correlation, *moved, *self._rate(cells))
-            self._append(self._gpu, shared, own)
-        if self._metrics:
-            self._add_metrics(cells, name, correlation)
+        alike, named = self._alike(cells, name)
+        printed = whole(self._cell(cells, "correlation"))
+        correlation = named if printed is None or (named is not None and alike.kind == "work") else printed
+        if (table := self._tables.get(alike.kind)) is not None:
+            moved: tuple[float | None, ...] = ()
+            if alike.kind == "work":
+                is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
+                size = self._read(byte_size, cells, "unified" if is_unified else "bytes")
+                moved = (*size, *self._read(byte_rate, cells, "bytes_per_s"))
+            own = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
+            table.append((*self._stream.where(), *alike.shared), own)
+        if self._metrics and alike.kind == "work":
+            self._add_metrics(cells, alike.shared[-1], correlation)
         return True
+
+    def add_all(self, columns: Sequence[Sequence[str]], fits: Callable[[Sequence[str]], bool] | None = None) -> None:
+        """Rows whose times, ids and sizes are plain: what else they hold is read once of those that are alike.
+
+        Args:
+            columns: The cells of each title, all as many.
+            fits: Whether the cells of a row are what their titles say; None: they are known to be.
+
+        Raises:
+            OddRowsError: Nothing was added, since not all are plain.
+        """
+        if not self._is_plain:
+            raise OddRowsError
+        at, took_at = self._at["start"], self._at["duration"]
+        start, took = (
+            whole_times(columns[at], self._units[at]),
+            where_present(whole_times, columns[took_at], self._units[took_at]),
+        )
+        printed_names = list(map(str.strip, columns[self._at["name"]]))
+        less = {name: less_id(name) for name in set(printed_names)}
+        names, named = zip(*map(less.__getitem__, printed_names), strict=True)
+        alike, which = self._sorted(columns, names, named, fits)
+        kinds = {a.kind for a in alike}
+        column = columns[self._at["correlation"]] if "correlation" in self._at else []
+        printed = spread(column, counts(present(column))) if column else named
+        ids = [
+            other if id_ is None or (other is not None and alike[code].kind == "work") else id_
+            for id_, other, code in zip(printed, named, which, strict=True)
+        ]
+        own: list[Sequence[Any]] = [*start, *took, ids]
+        moved = self._moved(columns, [alike[code].is_copy for code in which]) if "work" in kinds else []
+        for kind in kinds & self._tables.keys():
+            rows = [*own, *moved] if kind == "work" else own
+            self._extend(kind, alike, which, rows)
+
+    def _sorted(
+        self,
+        columns: Sequence[Sequence[str]],
+        names: Sequence[str],
+        named: Sequence[int | None],
+        fits: Callable[[Sequence[str]], bool] | None,
+    ) -> tuple[list[_Alike], list[int]]:
+        """What rows have in common, and of each row which of these; `names` are less their ids, which are `named`."""
+        codes: dict[tuple[str, ...], int] = {}
+        which = [codes.setdefault(k, len(codes)) for k in zip(*self._rest(columns), names, strict=True)]
+        firsts = dict(zip(reversed(which), range(len(which) - 1, -1, -1), strict=True))  # the row of each
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        for key, code in codes.items():
+            if key not in self._known:
+                row = firsts[code]
+                cells = [column[row] for column in columns]
+                name = self._cell(cells, "name")
+                alike, id_ = self._alike(cells, name)
+                if not name or id_ != named[row] or is_aside(name) or (fits and not fits(cells)):
+                    raise OddRowsError
+                self._known[key] = alike
+        return [self._known[key] for key in codes], which
+
+    def _moved(self, columns: Sequence[Sequence[str]], are_copies: Sequence[bool]) -> list[Sequence[float | None]]:
+        """Sizes and rates with their twins."""
+        sizes = self._pairs(byte_size, columns, "bytes", len(are_copies))
+        if "unified" in self._at and any(are_copies):
+            moved = self._pairs(byte_size, columns, "unified", len(are_copies))
+            is_there = map(str.strip, columns[self._at["unified"]])
+            rows = zip(sizes, moved, are_copies, is_there, strict=True)
+            sizes = [found if is_copy and there else size for size, found, is_copy, there in rows]
+        return [
+            *zip(*sizes, strict=True),
+            *zip(*self._pairs(byte_rate, columns, "bytes_per_s", len(sizes)), strict=True),
+        ]
+
+    def _pairs(
+        self, read: Callable[[str, str | None], Pair], columns: Sequence[Sequence[str]], column: str, count: int
+    ) -> list[Pair]:
+        at = self._at.get(column)
+        if at is None:
+            return [_NOTHING] * count
+        return list(map(read, map(str.strip, columns[at]), repeat(self._units[at])))
+
+    def _extend(self, kind: str, alike: Sequence[_Alike], which: Sequence[int], own: Sequence[Sequence[Any]]) -> None:
+        """Put the rows of one kind into its table."""
+        where = self._stream.where()
+        shared = [(*where, *a.shared) for a in alike if a.kind == kind]
+        if len(shared) < len(alike):
+            of_kind = [a.kind == kind for a in alike]
+            chosen = [of_kind[code] for code in which]
+            places = list(accumulate(of_kind, initial=0))
+            which = [places[code] for code in compress(which, chosen)]
+            own = [list(compress(column, chosen)) for column in own]
+        self._tables[kind].extend(shared, which, own)
 
     def _cell(self, cells: Sequence[str], column: str) -> str:
         at = self._at.get(column)
         return "" if at is None else cells[at].strip()
 
-    def _time(self, cells: Sequence[str], at: int | None) -> tuple[int | None, float | None]:
-        return _NOTHING if at is None else _took(cells[at].strip(), self._units[at])
+    def _read(
+        self, read: Callable[[str, str | None], tuple[Any, Any]], cells: Sequence[str], column: str
+    ) -> tuple[Any, Any]:
+        """A cell in the unit of its column."""
+        at = self._at.get(column)
+        return _NOTHING if at is None else read(cells[at].strip(), self._units[at])
 
-    def _add_call(
-        self,
-        cells: Sequence[str],
-        call: re.Match[str],
-        start: tuple[int | None, float | None],
-        correlation: int | None,
-    ) -> None:
-        if self._api is None:
-            return
-        if correlation is None and call[2] and (found := _CORRELATION.match(call[2])):
-            correlation = int(found[2])
-        own = (*start, *self._time(cells, self._duration_at), correlation)
-        self._append(self._api, (api_name(call[1]),), own)
-
-    def _append(self, table: Columns, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
-        stream = self._stream
-        self._last = (table, shared), own
-        table.append((stream.block or 0, stream.rank, stream.pid, *shared), own)
+    def _alike(self, cells: Sequence[str], name: str) -> tuple[_Alike, int | None]:
+        """What the row shares with others, and the id in its name."""
+        call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
+        if call is not None:
+            found = _CORRELATION.match(call[2] or "")
+            return _Alike("call", (api_name(call[1]),)), found and int(found[2])
+        if name.endswith("]") and (found := _CORRELATION.match(name)):
+            return _Alike("work", self._operation(found[1], self._rest(cells)), "Memcpy" in found[1]), int(found[2])
+        return _Alike("work", self._operation(name, self._rest(cells)), "Memcpy" in name), None
 
     def _read_operation(self, name: str, rest: tuple[str, ...]) -> tuple[Any, ...]:
         """What rows with these cells share, from the device on."""
@@ -262,42 +277,15 @@ class TraceColumns:
         cell = cells.get(column, "")
         return byte_size(cell, self._units[self._at[column]]) if column in self._at else _NOTHING
 
-    def _sized(self, column: str, read: Callable[[str, str | None], Pair]) -> Callable[[Sequence[str]], Pair]:
-        """What reads the column's cell of a row."""
-        at = self._at.get(column)
-        if at is None:
-            return lambda _: _NOTHING
-        unit = self._units[at]
-        return lambda cells: read(cells[at].strip(), unit)
-
-    def _read_size(self, cell: str) -> Pair:
-        return byte_size(cell, self._units[self._at["bytes"]])
-
-    def _read_rate(self, cell: str) -> Pair:
-        return byte_rate(cell, self._units[self._at["bytes_per_s"]])
-
     def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
-        device_name, device = split_device(self._cell(cells, "device"))
         for at, metric in self._metrics:
-            if cells[at].strip() in {"", "-"}:
-                continue
-            value = metric_value(cells[at] + ((self._units[at] or "") if cells[at].strip()[-1:].isdigit() else ""))
-            row: dict[str, Any] = {
-                **self._stream.origin(),
-                "device": device,
-                "device_name": device_name,
-                "launch_id": correlation,
-                "kernel": name,
-                "metric": metric,
-                "unit": value.unit,
-                "text": value.text if value.quantity is None else None,
-            }
-            if value.quantity is not None:
-                row["value"], row["value_pm"] = value.quantity
-            self._sink.add("metrics", row)
+            printed = cells[at].strip()
+            if printed not in {"", "-"}:
+                value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
+                add_value(self._sink, self._stream, correlation, name, metric, self._cell(cells, "device"), value)
 
 
-def _getter(places: Sequence[int]) -> Callable[[Sequence[str]], tuple[str, ...]]:
+def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The cells at these places as a tuple."""
     if len(places) < 2:
         return lambda cells: tuple(cells[p] for p in places)

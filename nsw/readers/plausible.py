@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.quantities import QUANTITY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
     from nsw.readers.model import Report
-    from nsw.tables.data import Row
+    from nsw.tables.data import Row, TableData
 
 # Least, what lies between, greatest; by what share of its value the mean may lie outside.
 _SLACK: Final = 1e-6  # floats, and means that were rounded twice
@@ -31,6 +35,7 @@ _CHECKED: Final = frozenset(
 _NAMED: Final = frozenset(("gpu_summary", "api_summary", "osrt_summary", "um_summary"))
 _NO_NAME: Final = re.compile(rf"{QUANTITY.pattern}(?:\s\s|\Z)")  # a number of the table, then perhaps the name
 _MOST_SHOWN: Final = 5
+_AT_ONCE: Final = 4096  # rows of a large table
 _GREATEST_SHARE: Final = 100.05
 
 
@@ -38,18 +43,63 @@ def leave_out_contradictions(report: Report) -> None:
     """Take such rows out of the tables of statistics and say so, naming the first ones."""
     for table in _CHECKED & report.tables.keys():
         data = report.tables[table]
-        if not isinstance(data, list):
+        suspects = enumerate(data) if isinstance(data, list) else _suspects(table, data)
+        places: list[int] = []
+        shown: list[tuple[str, str]] = []
+        for at, row in suspects:
+            if (why := _fault(table, row)) is not None:
+                places.append(at)
+                if len(shown) < _MOST_SHOWN:
+                    shown.append((row.get("name") or row.get("metric") or "", why))
+        if not places:
             continue
-        wrong = [(row, why) for row in data if (why := _fault(table, row)) is not None]
-        if not wrong:
-            continue
-        left = {id(row) for row, _ in wrong}
-        report.tables[table] = [row for row in data if id(row) not in left]
-        for row, why in wrong[:_MOST_SHOWN]:
-            name = row.get("name") or row.get("metric") or ""
+        report.tables[table] = _without(data, frozenset(places))
+        for name, why in shown:
             report.error(f"a row of {table} contradicts itself and is left out: {name[:80]}: {why}", fix=_FIX)
-        if len(wrong) > _MOST_SHOWN:
-            report.error(f"{len(wrong)} rows of {table} in all contradict themselves", fix=_FIX)
+        if len(places) > _MOST_SHOWN:
+            report.error(f"{len(places)} rows of {table} in all contradict themselves", fix=_FIX)
+
+
+def _without(data: TableData, places: frozenset[int]) -> TableData:
+    if isinstance(data, list):
+        return [row for at, row in enumerate(data) if at not in places]
+    import numpy as np
+
+    kept = np.ones(data.num_rows, bool)
+    kept[list(places)] = False
+    return data.filter(kept)
+
+
+def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
+    """The rows of a large table, with their places, of which columns alone do not tell that they are right."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def fails(low: str, high: str | pa.ChunkedArray) -> None:
+        """Those where `low` is not known to be as small as `high`; absent values are."""
+        if low in data.column_names and (not isinstance(high, str) or high in data.column_names):
+            above = data[high] if isinstance(high, str) else high
+            found.append(pc.invert(pc.fill_null(pc.less_equal(data[low], above), True)))
+
+    found: list[pa.ChunkedArray] = []
+    for low, middle, high, _ in _ORDERED:
+        for pair in ((low, middle), (middle, high), (low, high)):
+            fails(*pair)
+    fails("time_pct", pa.chunked_array([pa.repeat(_GREATEST_SHARE, data.num_rows)]))
+    fails("max_ns", "total_ns")
+    if {"avg_ns", "calls"} <= set(data.column_names):
+        fails("total_ns", pc.multiply(data["avg_ns"], pc.cast(data["calls"], pa.float64())))
+    if table in _NAMED:
+        names = [name for name in pc.unique(data["name"]).to_pylist() if _NO_NAME.match(name or "0")]
+        if names:
+            found.append(pc.is_in(pc.cast(data["name"], pa.string()), pa.array(names, pa.string())))
+    if not found:
+        return
+    places = np.flatnonzero(np.logical_or.reduce([column.to_numpy() for column in found]))
+    for first in range(0, len(places), _AT_ONCE):
+        some = places[first : first + _AT_ONCE]
+        yield from zip(some.tolist(), data.take(some).to_pylist(), strict=True)
 
 
 _FIX: Final = "copy or print the report again: cells of a row, or words of its titles, are missing or swapped"

@@ -3,17 +3,17 @@
 import html
 import json
 import re
+import sys
 import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import model, nvprof_lines, nvprof_metrics, nvprof_summary, nvprof_text, read
+from nsw.readers import model, nvprof_lines, nvprof_metrics, nvprof_text, read
 from nsw.readers.nvprof_lines import clean
 from nsw.readers.nvprof_sizes import byte_rate, byte_size
 from nsw.readers.nvprof_times import exact_to_a_ns, whole_ns
-from nsw.readers.nvprof_trace_columns import TraceColumns
 from nsw.readers.quantities import duration, rate, size
 from nsw.tables import TABLES, as_arrow, rows
 
@@ -94,25 +94,6 @@ COPIES_CSV = "\n".join(
         "",
     ]
 )
-CALLS_CSV = """\
-==7== Profiling result:
-"Start","Duration","Name","Correlation_ID"
-ms,us,,
-1.500000,2.500000,"cudaLaunchKernel (void k<int>(int, int) [155])",155
-1.600000,2.600000,"cudaLaunchKernel (void k<int>(int, int) [156])",156
-1.700000,2.700000,"cudaLaunchKernel (void k<int>(int, int) [156])",157
-1.800000,2.800000,"cudaFree",158
-1.900000,2.900000,"cudaFree",159
-"""
-OLD_CSV = """\
-==7== Profiling result:
-"Start","Duration","Name"
-ms,us,
-1.500000,2.500000,"void k<int>(int, int) [155]"
-1.600000,2.600000,"void k<int>(int, int) [156]"
-1.700000,2.700000,"void k<int>(int, int)"
-1.800000,2.800000,"void k<int>(int, int)
-"""
 SUMMARY_CSV = """\
 ==3== Profiling result:
 "Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
@@ -497,15 +478,26 @@ def test_a_hostile_line_ends(load, text, line):
 
 
 @pytest.fixture
+def at_once(load, monkeypatch):
+    """Read a text as much of it at once as can be: all lines of a run, else each line as if it were many."""
+
+    def at_once(text):
+        with monkeypatch.context() as patch:
+            patch.setattr(nvprof_text, "_LEAST", 1)
+            patch.setattr(nvprof_text, "_PART", 1)
+            return load(text)
+
+    return at_once
+
+
+@pytest.fixture
 def slowly(load, monkeypatch):
     """Read a text without any of the shortcuts: every line looked at, every row taken apart."""
 
     def slowly(text):
         with monkeypatch.context() as patch:
             patch.setattr(nvprof_text, "_TELLS", re.compile(r".*\S", re.DOTALL))
-            patch.setattr(nvprof_summary, "_plain_row", lambda _: None)
-            patch.setattr(TraceColumns, "add_known", lambda *_: False)
-            patch.setattr(TraceColumns, "add_move", lambda *_: False)
+            patch.setattr(nvprof_text, "_LEAST", sys.maxsize)
             patch.setattr(nvprof_metrics, "_is_value", lambda _: False)
             patch.setattr(nvprof_lines, "_MARKS", "\n" + nvprof_lines._MARKS)
             return load(text)
@@ -527,12 +519,12 @@ def rows_again(text):
 
 
 @pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
-def test_shortcuts_change_nothing(load, slowly, text):
+def test_shortcuts_change_nothing(at_once, slowly, text):
     again = rows_again(text)
-    assert_read_the_same(load(again), slowly(again))
+    assert_read_the_same(at_once(again), slowly(again))
 
 
-def test_ids_of_rows_alike_are_not_taken_for_each_others(load, slowly):
+def test_ids_of_rows_alike_are_not_taken_for_each_others(at_once, slowly):
     row = "1.5ms  1.2us  "
     names = [
         "cudaFree",
@@ -545,41 +537,15 @@ def test_ids_of_rows_alike_are_not_taken_for_each_others(load, slowly):
     for first in names:
         for then in names:
             text = f"   Start  Duration  Name\n{row}{first}\n{row}{then}\n{row}{first}\n"
-            assert_read_the_same(load(text), slowly(text))
+            assert_read_the_same(at_once(text), slowly(text))
 
 
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(text=damaged())
-def test_shortcuts_change_nothing_of_a_damaged_report(load, slowly, text):
-    assert_read_the_same(load(rows_again(text)), slowly(rows_again(text)))
-
-
-def test_copies_that_differ_in_size_and_rate_are_known_by_the_rest(load, monkeypatch):
-    taken = []
-    monkeypatch.setattr(
-        TraceColumns, "add", lambda self, cells, add=TraceColumns.add: taken.append(0) or add(self, cells)
-    )
-    for text, old, new in ((TRACE, "24B  19.105MB/s", "%dB  %d.105MB/s"), (TRACE_CSV, "0.019531,0.533823", "%d,%d.5")):
-        taken.clear()
-        row = next(x for x in text.splitlines() if "[CUDA" in x)
-        copies = [row.replace(old, new % (i, i)) for i in range(1, 60)]
-        found = table(load(text.replace(row, "\n".join(copies))), "gpu_trace")
-        assert len(taken) < 10
-        assert len({r.get("bytes_per_s") for r in found if r["kind"] == "memcpy"}) == 59
-
-
-def test_rows_alike_are_known_by_their_text(load, monkeypatch):
-    taken = []
-    monkeypatch.setattr(
-        TraceColumns, "add", lambda self, cells, add=TraceColumns.add: taken.append(0) or add(self, cells)
-    )
-    for text in (TRACE, TRACE_CSV, CALLS_CSV, OLD_CSV):
-        taken.clear()
-        row = next(x for x in text.splitlines() if "minmax" in x or "[CUDA" in x or "[155]" in x)
-        load(text.replace(row, "\n".join([row] * 50)))
-        assert len(taken) < 10
+def test_shortcuts_change_nothing_of_a_damaged_report(at_once, slowly, text):
+    assert_read_the_same(at_once(rows_again(text)), slowly(rows_again(text)))
 
 
 @given(
