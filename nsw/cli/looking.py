@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _CHOICES = 8
+_MOST_SHOWN = 1 << 26  # bytes
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
@@ -76,15 +77,15 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
     """The end of a run's output."""
     from nsw.present.terminal import console
     from nsw.schedulers.create import dialect_of
+    from nsw.transport.create import connect
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
         row = _one(run, ledger)
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
-        words = dialect_of(json.loads(ledger.meta("site_data") or "{}").get("scheduler", "local"))
-    from pathlib import Path
-
+        site = json.loads(ledger.meta("site_data") or "{}")
+    words, transport = dialect_of(site.get("scheduler", "local")), connect(site, scratch)
     out = console()
     out.print(
         f"{row.id}: {row.state}"
@@ -92,24 +93,21 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
         + (f", attempt {row.attempt}" if row.attempt > 1 else ""),
         style="bold",
     )
-    home = Path(run_folder(scratch, row.id, row.attempt))
+    home = run_folder(scratch, row.id, row.attempt)
     if row.attempt == 0:
         out.print("it has not begun")
     for name in ("stdout", "stderr"):
-        _show_end(out, home / name, name, lines)
+        _show_end(out, transport.tail(f"{home}/{name}", _MOST_SHOWN), name, lines)
     if row.submission:
         name = words.log_name(row.submission, native, row.task) if words else f"{row.submission}.log"
-        _show_end(out, Path(scratch) / "jobs" / name, "job script", lines)
+        _show_end(out, transport.tail(f"{scratch}/jobs/{name}", _MOST_SHOWN), "job script", lines)
     return Exit.GOOD
 
 
-def _show_end(out: Any, file: Path, name: str, lines: int) -> None:
+def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
     from nsw.present.terminal import clean
 
-    try:
-        text = file.read_bytes().decode(errors="replace").splitlines()
-    except OSError:
-        return
+    text = (content or b"").decode(errors="replace").splitlines()
     if not text:
         return
     chosen = text[-lines:] if lines else text

@@ -289,7 +289,7 @@ def _opened(
         ledger = stack.enter_context(Ledger(folder.ledger))
         site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
         scratch = ledger.meta("scratch") or ""
-        transport = stack.enter_context(closing(connect(site, folder.commands)))
+        transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
         watch, log = Watch(ledger), Log(folder.log)
         wait_for_commands(transport, watch.say)
 

@@ -174,9 +174,12 @@ class BatchScheduler:
             CommandError: It failed.
         """
         argv = self._words.cancel_command(submissions)
-        if argv is not None:
-            self._runner.need(argv, timeout=120, what="jobs could not be cancelled", retry=PATIENT)
-            self._pace.reset()
+        if argv is None:
+            return
+        result = self._runner.run(argv, timeout=120, retry=PATIENT)
+        if not self._words.cancelled(result):
+            raise CommandError(result, what="jobs could not be cancelled")
+        self._pace.reset()
 
     def limit(self, running: int) -> None:
         """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""

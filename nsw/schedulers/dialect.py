@@ -186,5 +186,8 @@ class Dialect(Protocol):
     def cancel_command(self, submissions: Sequence[Submission]) -> list[str] | None:
         """One command to end all of these; of an array only the tasks that are named. None: there is nothing."""
 
+    def cancelled(self, result: CommandResult) -> bool:
+        """Whether that ended what there was to end; what had ended by itself is no fault."""
+
     def throttle_command(self, native: Native, limit: int) -> list[str] | None:
         """Change how many tasks of an array may run at the same time; None where that cannot be changed."""

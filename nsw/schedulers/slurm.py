@@ -316,6 +316,9 @@ def cancel_command(submissions: Sequence[Submission]) -> list[str] | None:
     return ["scancel", *words] if words else None
 
 
+cancelled = answered  # of unknown and finished jobs scancel says nothing
+
+
 def throttle_command(native: Native, limit: int) -> list[str]:
     """Change how many tasks of an array may run at the same time."""
     return ["scontrol", "update", f"JobId={native.job}", f"ArrayTaskThrottle={limit}"]

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 
-def connect(site: Mapping[str, Any], mark: Path | None = None) -> Transport:
+def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | None = None) -> Transport:
     """The way to a site.
 
     Args:
         site: The site as data, defaults left out or not.
-        mark: A file of this machine by which a later nsw knows of the commands that this one began.
+        scratch: A campaign's folder there; None as long as there is none.
+        mark: A file in the campaign's folder here. By it, or by one in the folder there, a later nsw knows of the
+            commands that this one began.
 
     Raises:
         NotYetError: This version does not know it.
@@ -29,5 +31,5 @@ def connect(site: Mapping[str, Any], mark: Path | None = None) -> Transport:
     if kind not in TRANSPORTS:
         raise NotYetError(f"transport {kind}: not yet")
     module: Any = import_module(TRANSPORTS[kind])
-    way: Transport = module.connect(site, mark)
+    way: Transport = module.connect(site, scratch, mark)
     return way

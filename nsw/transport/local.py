@@ -141,7 +141,7 @@ class LocalTransport:
         return sorted(n for n in entries if any(fnmatch.fnmatchcase(n, p) for p in patterns))
 
 
-def connect(site: Mapping[str, Any], mark: Path | None) -> LocalTransport:  # noqa: ARG001  others are told where it is
+def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -> LocalTransport:
     """This machine, whatever the site."""
     return LocalTransport(mark)
 

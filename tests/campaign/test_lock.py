@@ -66,7 +66,7 @@ def test_an_sbatch_that_a_killed_nsw_left_behind_is_waited_for_and_the_user_told
 def test_a_command_that_stays_for_ever_is_not_waited_for_for_ever(holder, tmp_path):
     holder.kill()
     holder.wait()
-    transport = connect({"transport": {"kind": "local"}}, CampaignFolder(tmp_path).commands)
+    transport = connect({"transport": {"kind": "local"}}, mark=CampaignFolder(tmp_path).commands)
     with pytest.raises(UnreachableError, match="may yet submit a job"):
         wait_for_commands(transport, lambda _text: None, most_s=0)
 

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 ROOT = Path(os.environ.get("NSW_FAKE_SLURM", "/nonexistent"))
 LIVE = ("PENDING", "RUNNING", "COMPLETING")
 FORBIDDEN = ("SBATCH_", "SQUEUE_", "SACCT_", "SLURM_")
-DEFAULTS = {"max_array": 1001, "accounting": True, "partitions": ["gpu", "short"], "gpus": 8, "min_job_age": 300}
+DEFAULTS = {
+    "max_array": 1001,
+    "accounting": True,
+    "partitions": ["gpu", "short"],
+    "gpus": 8,
+    "min_job_age": 300,
+    "prints": "{id}",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -177,7 +184,7 @@ def sbatch(argv: list[str]) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    print(job)
+    print(setting("prints").replace("{id}", str(job)))
 
 
 def check(asked: argparse.Namespace) -> None:

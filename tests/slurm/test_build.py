@@ -10,7 +10,7 @@ import pytest
 
 from nsw.campaign.ledger import Ledger, State
 
-from .test_campaign import campaign, nsw_words, states, wait_until
+from .test_campaign import campaign, in_queue, nsw_words, states, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be
     assert "compiling" in shown
     assert "--- stderr\nprog.cu(3): error: no such thing" in shown
     assert not (cluster.work / "ran").exists()
-    assert cluster.run("squeue", "--me", "-h", "-t", "pending,running").stdout == ""
+    assert in_queue(cluster) == []
     (cluster.work / "mended").touch()
     done = cluster.nsw("retry", "--failed", "--root", "campaigns")
     assert done.returncode == 0, done.stderr
@@ -154,4 +154,4 @@ def test_a_cancelled_campaign_leaves_no_build(cluster):
     process.wait()
     assert cluster.nsw("cancel", "--root", "campaigns").returncode == 0
     assert states(cluster) == {"cancelled": 4}
-    wait_until(lambda: cluster.run("squeue", "--me", "-h", "-t", "pending,running").stdout == "")
+    wait_until(lambda: not in_queue(cluster, "PD,R"))

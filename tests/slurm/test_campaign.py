@@ -67,6 +67,12 @@ def campaign(place: Fake | Real) -> Path:
     return found
 
 
+def in_queue(place: Real, states: str = "PD,R,CG", field: str = "%T") -> list[str]:
+    """What squeue shows of the campaign's tasks; others may use the cluster at the same time."""
+    told = place.run("squeue", "--me", "-h", "-r", "-t", states, "-o", f"{field} %k").stdout.splitlines()
+    return [line.split()[0] for line in told if line.endswith(f" nsw:{campaign(place).name}")]
+
+
 def states(place: Fake | Real) -> dict[str, int]:
     with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
         return ledger.counts()
@@ -109,7 +115,7 @@ def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
         body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 60"
         process = place.start(*nsw_words("run", *recipe(place, 1, body=body)))
         wait_until((place.work / "second").exists)
-        job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
+        (job,) = in_queue(place, "R", "%A")
         as_root(place, "scontrol", "requeue", job)
         # Slurm lets it wait two minutes; a node that still ends the first try would refuse it at once
         wait_until(lambda: place.run("squeue", "--me", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")

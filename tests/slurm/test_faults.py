@@ -70,6 +70,28 @@ def test_a_submission_is_never_sent_twice_by_itself(fake, scheduler):
     assert scheduler.find(one(fake)) is None
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "{id};tux",
+        "Submitted batch job {id} on cluster tux",
+        "** Maintenance on 2026-12-01 **\n{id}\nyour project has 500 hours left",
+    ],
+)
+def test_the_id_is_found_whatever_a_site_prints_around_it(fake, scheduler, printed):
+    fake.hold()
+    fake.settings(prints=printed)
+    assert scheduler.submit(one(fake)) == "1"
+
+
+def test_a_number_that_may_not_be_the_id_is_not_taken_for_it(fake, scheduler):
+    fake.hold()
+    fake.settings(prints="{id}\n500")
+    with pytest.raises(UnreachableError, match="sbatch gave no job id"):
+        scheduler.submit(one(fake))
+    assert scheduler.find(one(fake)) == "1"
+
+
 def test_a_failed_squeue_says_nothing_of_the_jobs(fake, scheduler):
     fake.hold()
     sent = submit(scheduler, one(fake))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .places import own_cluster
-from .test_campaign import as_root, campaign, nsw_words, ran, recipe, states, wait_until
+from .test_campaign import as_root, campaign, in_queue, nsw_words, ran, recipe, states, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +43,6 @@ def runs(place: Real) -> dict[int, dict]:
     return {r["params"]["n"]: r for r in json.loads(nsw(place, "status", "--json").stdout)["runs"]}
 
 
-def in_queue(place: Real) -> list[str]:
-    return place.run("squeue", "--me", "-h", "-r", "-t", "PD,R,CG", "-o", "%T").stdout.split()
-
-
 def test_a_driven_campaign_is_cancelled_by_another_nsw_and_done_again_by_a_third(place):
     process = begun(place, *recipe(place, 3, body=waiting(place)))
     wait_until(lambda: len(ran(place)) == 3)
@@ -75,7 +71,7 @@ def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place)
     process = begun(place, *words)
     wait_until(lambda: (place.work / "campaigns").exists() and "BeginTime" in nsw(place, "status").stdout)
     assert "its begin time lies ahead" in " ".join(nsw(place, "status").stdout.split())
-    for job in place.run("squeue", "--me", "-h", "-t", "PD", "-o", "%A").stdout.split():
+    for job in in_queue(place, "PD", "%A"):
         place.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(lambda: len(ran(place)) == 2)
     assert "to be seen" in nsw(place, "logs", "n-1.baseline.r1").stdout
@@ -114,7 +110,7 @@ def test_a_job_that_depends_on_one_that_failed_is_not_waited_for(place):
 def test_a_job_that_is_put_back_and_held_is_not_waited_for(place):
     process = begun(place, *recipe(place, 1, body=waiting(place)))
     wait_until(lambda: ran(place))
-    job = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.split()[0]
+    (job,) = in_queue(place, "R", "%A")
     as_root(place, "scontrol", "requeuehold", job)
     assert process.wait(timeout=300) == 1
     assert "would never have begun again: put back into the queue and held" in runs(place)[1]["reason"]
