@@ -240,7 +240,9 @@ def summarize(
 
 @app.command()
 def read(
-    files: Annotated[list[Path] | None, typer.Argument(help="Reports of any profiler.", show_default=False)] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Reports of any profiler; - is standard input.", show_default=False)
+    ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(

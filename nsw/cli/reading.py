@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.cli import writing
+from nsw.cli.stdin import standard_input
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.terminal import plural
@@ -30,7 +31,8 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
     if formats:
         return _list_formats(format, output)
     if not files:
-        raise UsageError("no file was named", hint="`nsw read FILE...`; `nsw read --formats` lists what can be read")
+        hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
+        raise UsageError("no file was named", hint=hint)
     for name in tables:
         if name not in TABLES:
             raise UsageError(
@@ -38,10 +40,11 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
             )
     options = Options(frozenset(tables) if tables else None)
     search = _Search()
-    paths = list(search.paths(files))
-    asked = _Asked(tables, several=len(paths) > 1)
-    reports = search.known(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
-    code = _put_out(asked.noted(reports), tables, format, output)
+    with standard_input(files) as given:
+        paths = list(search.paths(given.files))
+        asked = _Asked(tables, several=len(paths) > 1)
+        found = given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
+        code = _put_out(asked.noted(search.known(found)), tables, format, output)
     return max(code, search.tell(), asked.tell())
 
 

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, cast
 
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
-from nsw.readers.notreports import explain
+from nsw.readers.notreports import explain, pointer, unopened
 from nsw.readers.plausible import leave_out_contradictions
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.said import only_said
@@ -41,10 +41,14 @@ def _read(path: Path, options: Options) -> Report:
     try:
         sample = Sample(path)
     except OSError as fault:
-        report.error(f"cannot be opened: {fault.strerror or fault}")
+        why = unopened(path, fault.strerror or str(fault))
+        report.error(why.message, fix=why.fix)
         return report
     if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
+        return report
+    if not sample.is_folder and (other := pointer(sample)) is not None:
+        report.error(other.message, fix=other.fix)
         return report
     found = detect(sample)
     if found is None:
@@ -67,7 +71,16 @@ def _read(path: Path, options: Options) -> Report:
             report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")
     report.tool = report.tool or format_.tool
     report.format = report.format or format_.id
+    if not any(len(t) for t in report.tables.values()) and not sample.is_folder:
+        _look_again(report, sample)
     return report
+
+
+def _look_again(report: Report, sample: Sample) -> None:
+    """Of a file that only its name makes a report, what it is says more than what of a report it lacks."""
+    if (other := explain(sample)) is not None and any(p.severity == "error" for p in report.problems):
+        report.problems = [p for p in report.problems if p.severity != "error"]
+        report.error(other.message, fix=other.fix)
 
 
 def detect(sample: Sample) -> tuple[Format, Reader] | None:

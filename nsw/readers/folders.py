@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.detect import UNKNOWN, detect
 from nsw.readers.model import Sample
+from nsw.readers.notreports import ANNEX, LFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ _REPORTS = (
 _DATABASES = (".sqlite", ".sqlite3")
 _PACKED = (".sqlite.gz", ".json.gz")
 _MAYBE = (*_DATABASES, *_PACKED, ".prof", ".cprof")
+_WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
 _DATABASE = b"SQLite format 3\0"
 
 
@@ -35,6 +37,8 @@ def is_meant_as_report(report: Report) -> bool:
     name = report.path.lower()
     if name.endswith(_REPORTS):
         return True
+    if any(p.message.startswith((LFS, ANNEX)) for p in report.problems):
+        return name.endswith(_WRITTEN)
     return name.endswith(_MAYBE) and not _is_whole(Path(report.path), [p.message for p in report.problems])
 
 
@@ -79,4 +83,10 @@ def below(folder: Path) -> Iterator[Path]:
         for name in [f for f in folders if is_report(here / f)]:
             folders.remove(name)
             yield here / name
-        yield from (here / f for f in sorted(files) if not f.startswith(".") and (here / f).is_file())
+        found = (here / f for f in sorted(files) if not f.startswith("."))
+        yield from (f for f in found if f.is_file() or _leads_nowhere(f))
+
+
+def _leads_nowhere(file: Path) -> bool:
+    """Whether it is a link whose report is not here, as git-annex leaves them."""
+    return file.name.lower().endswith((*_REPORTS, *_WRITTEN)) and file.is_symlink() and not file.exists()

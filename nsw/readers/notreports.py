@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nsw.readers.model import Sample
 
+LFS, ANNEX = "a Git LFS pointer", "a git-annex"  # how what is said of such files begins
+_GET = "run `git annex get` on it"
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
 _ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
@@ -33,9 +39,10 @@ _NSYS_EXPORTS = (
     (re.compile(rb"\A\xff{4}(?s:.){0,400}table_desc(?s:.)*StringIds"), "Arrow"),
 )
 
+_GZIP = b"\x1f\x8b"
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
-    (b"\x1f\x8b", "gzip", "gunzip"),
+    (_GZIP, "gzip", "gunzip"),
     (b"BZh", "bzip2", "bunzip2"),
     (b"\xfd7zXZ\x00", "xz", "unxz"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
@@ -43,24 +50,45 @@ _PACKED = (
 )
 
 
+_ZIPPED = (b"PK\x03\x04", b"PK\x05\x06")
+_TAR_AT, _TAR = 257, b"ustar"
+_TAR_NAMES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".txz")
+
+
 class NotReport(NamedTuple):
     """Why a file is no report, and what to do."""
 
     message: str
-    fix: str
+    fix: str | None
+
+
+def pointer(sample: Sample) -> NotReport | None:
+    """Whether it only points to where the file is, whatever its name: such files are no report of any format."""
+    head = sample.head
+    if head.startswith(_LFS):
+        size = _LFS_SIZE.search(head[:1024])
+        what = f" of {int(size[1]):,} bytes" if size else ""
+        return NotReport(f"{LFS} to a file{what}, not the file itself", "run `git lfs pull` in its repository")
+    if _ANNEX.match(head):
+        return NotReport(f"{ANNEX} pointer, not the file itself", _GET)
+    return None
+
+
+def unopened(path: Path, reason: str) -> NotReport:
+    """Why a file cannot be opened; of a link that leads nowhere where it leads."""
+    if not path.is_symlink() or path.exists():
+        return NotReport(f"cannot be opened: {reason}", None)
+    target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
+    if ".git/annex/objects/" in target:
+        return NotReport(f"{ANNEX} link, whose content is not here", _GET)
+    return NotReport(f"a link to {target}, which is not there", "bring the file, or mend the link")
 
 
 def explain(sample: Sample) -> NotReport | None:
     """What the file is, when it is one of the usual stand-ins for a report; None when it may be a report."""
     head = sample.head
-    if head.startswith(_LFS):
-        size = _LFS_SIZE.search(head[:1024])
-        what = f" of {int(size[1]):,} bytes" if size else ""
-        return NotReport(
-            f"a Git LFS pointer to a file{what}, not the file itself", "run `git lfs pull` in its repository"
-        )
-    if _ANNEX.match(head):
-        return NotReport("a git-annex pointer, not the file itself", "run `git annex get` on it")
+    if (pointing := pointer(sample)) is not None:
+        return pointing
     if not sample.is_binary and (found := _HTML.match(sample.text)) is not None:
         title = _TITLE.search(sample.text, found.end(), found.end() + 4096)
         if title is None or not _REPORT_TAGS.search(title[1]):
@@ -82,9 +110,24 @@ def explain(sample: Sample) -> NotReport | None:
             return NotReport(
                 f"an export of nsys as {what}, which is not read", "export it with `nsys export --type sqlite`"
             )
+    if head.startswith(_ZIPPED) or head[_TAR_AT:].startswith(_TAR) or sample.path.name.lower().endswith(_TAR_NAMES):
+        return NotReport("an archive of files", "unpack it, and name the folder: `nsw read FOLDER`")
+    if head.startswith(_GZIP) and (wrong := _bad_gzip(head, sample.size)) is not None:
+        return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, what, command in _PACKED:
         if head.startswith(magic):
             return NotReport(f"packed with {what}", f"unpack it first: {command} {sample.path.name}")
     if head and not head.strip(b"\0"):
         return NotReport("its first 64 KiB are zero bytes: a copy or a write that did not end", "copy it again")
     return None
+
+
+def _bad_gzip(head: bytes, size: int) -> str | None:
+    """What is wrong with packed data of which not even the first byte comes out."""
+    try:
+        begun = zlib.decompressobj(wbits=31).decompress(head, 1)
+    except zlib.error as fault:
+        return f"packed with gzip, and damaged: {fault}"
+    if begun or size > len(head):
+        return None
+    return "packed with gzip, and cut short: nothing can be unpacked from it"
