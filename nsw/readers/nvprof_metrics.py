@@ -34,6 +34,7 @@ _DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
 _TITLE = "Kernel: "
 _MOST_CONTINUATIONS = 8
+_AGAIN = "copy the report again"
 _DAMAGED = "a row of metrics is cut short or damaged"
 
 
@@ -52,6 +53,7 @@ class MetricTable:
         self._values = 3 if header["total"] is None else 4
         self._kernel, stream.kernel = stream.kernel, None
         self._open_name = 0  # continuation lines that the kernel's name may still have
+        self._seen: set[str] = set()  # metrics of this kernel
         self.number = number
         self.rows = 0
 
@@ -66,11 +68,16 @@ class MetricTable:
         if cells is None:
             return self._take_heading(number, text)
         if self._kernel is None:
-            self._sink.fault("a metric without the kernel it is of", number, "copy the report again")
+            self._sink.fault("a metric without the kernel it is of", number, _AGAIN)
             return True
         self._open_name = 0
-        self.rows += 1
         calls, name, description, values = cells
+        if name in self._seen:
+            self._kernel = None
+            self._sink.fault("a metric that its kernel has already: whose it is, is lost", number, _AGAIN)
+            return True
+        self._seen.add(name)
+        self.rows += 1
         add_metric(self._sink, self._stream, self._kernel, name, description, int(calls), values)
         return True
 
@@ -114,8 +121,10 @@ class MetricTable:
     def _take_heading(self, number: int, text: str) -> bool:
         if device := _DEVICE.match(text):
             self._stream.set_device(device[1])
+            self._seen.clear()
             return True
         if kernel := KERNEL.match(text):
+            self._seen.clear()
             self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
             return True
         if text.strip() == "Kernel:":
@@ -131,7 +140,7 @@ class MetricTable:
 
     def _take_rest(self, number: int, text: str) -> bool:
         if self._looks_like_a_row(text):
-            self._sink.fault(_DAMAGED, number, "copy the report again")
+            self._sink.fault(_DAMAGED, number, _AGAIN)
             return True
         if not self._open_name and _SIGNATURE.match(text):
             self._kernel = None  # what follows is of another kernel, perhaps of this one

@@ -111,6 +111,7 @@ def read(path: Path, options: Options) -> Report:
         reading.take_all(numbers, rank, lines)
     reading.finish()
     _want_results(report)
+    _warn_of_cut_names(report)
     if options.tables is not None:
         report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
     return report
@@ -123,6 +124,17 @@ def _want_results(report: Report) -> None:
     if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
         return
     report.error("holds nvprof's messages only, no result", fix=None if report.problems else _AGAIN)
+
+
+def _warn_of_cut_names(report: Report) -> None:
+    """Say that the lines were broken at some width, or cropped: nvprof prints names whole."""
+    names = {row["name"] for row in report.tables.get("gpu_summary", []) if isinstance(row, dict)}
+    cut = [n for n in names if n.count("(") > n.count(")") or (n.count("<") > n.count(">") and "operator" not in n)]
+    if cut:
+        report.warn(
+            "a kernel's name is cut" if len(cut) == 1 else f"the names of {len(cut)} kernels are cut",
+            fix="copy the report again, with whole lines",
+        )
 
 
 class _Reading:

@@ -226,6 +226,29 @@ def test_a_table_of_ncu_that_stops_before_its_end_is_warned_of(last, tmp_path):
     assert any("a table stops before its end" in p.message for p in report.problems)
 
 
+def test_names_of_kernels_that_nvprof_did_not_print_whole_are_warned_of(tmp_path):
+    lines = [line[: NVPROF.splitlines()[4].index(" int)")] for line in NVPROF.splitlines()]
+    report, told = found(tmp_path, "\n".join(lines))
+    assert told["gpu_summary"][0]["name"] == "void scale<float>(float*,"
+    assert [(p.severity, p.message) for p in report.problems] == [("warning", "a kernel's name is cut")]
+
+
+def test_metrics_of_nvprof_whose_kernel_is_lost_are_left_out(tmp_path):
+    """A metric stands once below a kernel."""
+    titles = "Invocations   Metric Name   Metric Description   Min   Max   Avg"
+    rows_ = [
+        "   1   ipc   Executed IPC   0.500000   0.500000   0.500000",
+        "   1   dram_utilization   x   Low (1)   Low (1)   Low (1)",
+    ]
+    lines = ["==7== Metric result:", titles, 'Device "GPU (0)"', "    Kernel: scale(int)", *rows_, *rows_]
+    report, told = found(tmp_path, "\n".join(["==7== NVPROF is profiling process 7, command: ./a.out", *lines]))
+    assert [(r["kernel"], r["metric"]) for r in told["metrics"]] == [
+        ("scale(int)", "ipc"),
+        ("scale(int)", "dram_utilization"),
+    ]
+    assert {p.severity for p in report.problems} == {"error"}
+
+
 def test_rows_of_nvprof_without_their_titles_are_known_by_their_labels(tmp_path):
     _, plain = found(tmp_path, NVPROF)
     _, told = found(tmp_path, "\n".join(NVPROF.splitlines()[4:]))
