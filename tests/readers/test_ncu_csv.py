@@ -122,6 +122,17 @@ def test_two_csvs_in_a_file_are_two_blocks(tmp_path):
     assert [(r["block"], r["launch_id"], r["duration_ns"]) for r in found["launches"]] == [(0, 0, 5), (1, 0, 7)]
 
 
+@pytest.mark.parametrize("between", ["", "==PROF== Connected\n"])
+def test_each_page_of_a_file_is_read_by_its_own_decimal_mark(tmp_path, between):
+    """A German one and an English one: 1.234 is a thousand in the first and little more than one in the second."""
+    text = details((SPEED, "a", "", "3,5"), (SPEED, "b", "", "1.234")) + between
+    text += details((SPEED, "a", "", "3.5"), (SPEED, "b", "", "1.234")) + between + details((SPEED, "b", "", "9,5"))
+    report, found = tables(tmp_path, text)
+    values = [(m["block"], m["metric"], m["value"]) for m in found["metrics"]]
+    assert values == [(0, "a", 3.5), (0, "b", 1234), (1, "a", 3.5), (1, "b", 1.234), (2, "b", 9.5)]
+    assert report.problems == []
+
+
 def test_the_old_layout_and_nvtx_columns(tmp_path):
     header = ["ID", "Process ID", "thread Domain:Push/Pop_Range:PL_Type", "Kernel Name", "Kernel Time", "Context",
               "Stream", "Section Name", "Metric Name", "Metric Unit", "Metric Value"]  # fmt: skip
