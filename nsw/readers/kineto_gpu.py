@@ -128,7 +128,7 @@ class GpuTrace:
         if kind == 1 and (copy := _COPY.search(event["name"])):
             row |= {"src_memory": copy[1].lower(), "dst_memory": copy[2].lower()}
         rate = args.get("memory bandwidth (GB/s)")
-        if isinstance(rate, float) and 0 <= rate < 1e9:
+        if isinstance(rate, int | float) and 0 <= rate < 1e9:
             row["bytes_per_s"] = rate * 1e9
         self._rows.append(row)
         self.count += 1

@@ -100,6 +100,31 @@ def test_communication_is_ncclss_part_of_gpu_time():
     assert summary(tables).communication_pct == 25
 
 
+def test_reports_and_gpus_are_counted_once_each():
+    tables = {
+        "gpu_summary": [gpu_row("k", 1), gpu_row("l", 1), gpu_row("k", 1, report="b")],
+        "facts": [
+            {"run": "r", "key": "gpu_name", "text": text} for text in ("NVIDIA L4", "NVIDIA A100", "NVIDIA L4", None)
+        ] + [{"run": "r", "key": "host_name", "text": "n1"}],
+    }  # fmt: skip
+    case = summary(tables)
+    assert (case.reports, case.gpus) == (2, ("NVIDIA A100", "NVIDIA L4"))
+
+
+def test_a_row_without_times_or_calls_adds_nothing():
+    rows_ = [gpu_row(name, 10, calls=3, kind=kind) for name, kind in (("k", "kernel"), ("HtoD", "memcpy"))]
+    rows_ += [gpu_row(name, None, calls=None, kind=kind) for name, kind in (("k", "kernel"), ("HtoD", "memcpy"))]
+    case = summary({"gpu_summary": rows_}, cover=1)
+    assert [(s.name, s.total_ns, s.calls) for s in case.hotspots] == [("k", 10, 3), ("HtoD", 10, 3)]
+    assert [(c.total_ns, c.calls) for c in case.copies] == [(10, 3)]
+
+
+def test_what_is_shown_is_the_short_name_and_what_counts_is_the_whole_one():
+    rows_ = [gpu_row(f"void gemm<{t}>()", 10) | {"short_name": "gemm"} for t in ("int", "float")]
+    found = covering(rows_, 1)
+    assert [(s.name, s.short_name) for s in found] == [("void gemm<float>()", "gemm"), ("void gemm<int>()", "gemm")]
+
+
 def test_rows_of_other_runs_do_not_count():
     case = summary({"gpu_summary": [gpu_row("k", 60), gpu_row("k", 40, run="another")]})
     assert case.gpu_ns == 60

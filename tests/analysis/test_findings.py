@@ -24,7 +24,8 @@ def test_the_range_of_efficiency_at_the_end_of_the_axis_with_its_cases():
 def test_communication_is_blamed_only_where_it_is_much_and_the_efficiency_poor():
     poor = case(100.0, n=1), case(100.0, communication=40.0, n=2)
     assert "NCCL kernels take 40.0 % of GPU time" in told(*poor, axis="n")[1].text
-    assert len(told(case(100.0, n=1), case(100.0, communication=5.0, n=2), axis="n")) == 1
+    assert len(told(case(100.0, n=1), case(100.0, communication=20.0, n=2), axis="n")) == 2
+    assert len(told(case(100.0, n=1), case(100.0, communication=19.0, n=2), axis="n")) == 1
     assert len(told(case(100.0, n=1), case(190.0, communication=40.0, n=2), axis="n")) == 1
     assert len(told(case(100.0, n=1), case(100.0, n=2), axis="n")) == 1
 

@@ -110,11 +110,11 @@ def variants(*cases, baseline="a", **how):
 
 def test_a_variant_is_compared_with_the_case_that_differs_in_nothing_else():
     found = variants(case(10.0, v="a", s=1), case(30.0, v="b", s=1), case(100.0, v="a", s=2), case(50.0, v="b", s=2))
-    assert [(v.series["s"], v.variant, v.ratio) for v in found] == [
-        (1, "a", 1),
-        (1, "b", 3),
-        (2, "a", 1),
-        (2, "b", 0.5),
+    assert [(v.series, v.variant, v.ratio) for v in found] == [
+        ({"s": 1}, "a", 1),
+        ({"s": 1}, "b", 3),
+        ({"s": 2}, "a", 1),
+        ({"s": 2}, "b", 0.5),
     ]
 
 

@@ -238,6 +238,53 @@ def test_collectives_have_their_bytes(tmp_path):
     assert (fact(report, "step_communication_ns"), fact(report, "step_kernel_ns")) == (6000, 0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "each"),
+    [("Float", 4), ("Half", 2), ("BFloat16", 2), ("Double", 8), ("Int", 4), ("Long", 8), ("Short", 2), ("Byte", 1),
+     ("Char", 1), ("Bool", 1), ("Float8_e4m3fn", 1), ("Float8_e5m2", 1), ("ComplexFloat", None)],
+)  # fmt: skip
+def test_a_collective_moves_as_many_bytes_as_its_elements_have(tmp_path, dtype, each):
+    args = {"Collective name": "allreduce", "In msg nelems": 1000, "dtype": dtype}
+    report = read_text(tmp_path, document([kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", 1.0, 2.0, **args)]))
+    assert table(report, "communication")[0]["total_bytes"] == (each and 1000 * each)
+
+
+def test_shares_of_the_gpu_are_of_what_all_operators_launched(tmp_path):
+    work = [("aten::mm", 30), ("aten::mm", 30), ("aten::add", 15), ("aten::view", None)]
+    events = []
+    for number, (name, took) in enumerate(work, 1):
+        events.append(span("cpu_op", name, 100.0 * number, 10.0, **{"External id": number}))
+        events += [kernel("k", 100.0 * number, float(took), **{"External id": number})] if took else []
+    got = {
+        r["name"]: pick(r, "calls", "device_ns", "device_avg_ns", "self_device_pct", "self_cpu_pct", "cpu_avg_ns")
+        for r in table(read_text(tmp_path, document(events)), "operators")
+    }
+    assert got == {
+        "aten::mm": (2, 60_000, 30_000, 80, 50, 10_000),
+        "aten::add": (1, 15_000, 15_000, 20, 25, 10_000),
+        "aten::view": (1, 0, 0, 0, 25, 10_000),
+    }
+
+
+@pytest.mark.parametrize("args", [{}, {"memory bandwidth (GB/s)": -1.0}, {"memory bandwidth (GB/s)": "7"}])
+def test_the_rate_of_a_copy_is_that_of_the_trace_or_absent(tmp_path, args):
+    rated = [{"memory bandwidth (GB/s)": 0.25}, {"memory bandwidth (GB/s)": 12}, args]
+    copies = [
+        span("gpu_memcpy", "Memcpy DtoD (Device -> Device)", float(n), 1.0, **more) for n, more in enumerate(rated)
+    ]
+    report = read_text(tmp_path, document(copies), tables=frozenset({"gpu_trace"}))
+    assert [r["bytes_per_s"] for r in table(report, "gpu_trace")] == [2.5e8, 1.2e10, None]
+
+
+@pytest.mark.parametrize("grid", [[1, 2], [1, -2, 3], [1, 2.5, 3], "1,2,3", None])
+def test_a_grid_that_is_none_is_absent_as_a_whole(tmp_path, grid):
+    report = read_text(
+        tmp_path, document([kernel("k", 1.0, 1.0, grid=grid, block=[32, 4, 1])]), tables=frozenset({"gpu_trace"})
+    )
+    (row,) = table(report, "gpu_trace")
+    assert pick(row, "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z") == (None, None, None, 32, 4, 1)
+
+
 def test_the_trace_of_the_gpu_is_given_when_asked_for(tmp_path):
     events = [
         kernel("b", 20.5, 2.0, grid=[2, 3, 1], block=[128, 1, 1], **{"registers per thread": 32}),
@@ -278,9 +325,10 @@ def test_times_may_be_text(ts, dur, tmp_path):
 
 @pytest.mark.parametrize("fault", [{"ts": None}, {"dur": "x"}, {"dur": -1}, {"name": 7}, {"ts": 1e300}])
 def test_events_without_a_time_are_left_out_and_counted(fault, tmp_path):
-    report = read_text(tmp_path, document([kernel("a", 1.0, 2.0), kernel("b", 1.0, 2.0) | fault]))
-    assert [r["name"] for r in table(report, "gpu_summary")] == ["a"]
-    assert "1 events without a time" in report.problems[0].message
+    faulty = kernel("b", 1.0, 2.0) | fault
+    report = read_text(tmp_path, document([faulty, kernel("a", 1.0, 2.0), faulty, kernel("a", 9.0, 0.0)]))
+    assert [pick(r, "name", "calls", "min_ns") for r in table(report, "gpu_summary")] == [("a", 2, 0)]
+    assert "2 events without a time" in report.problems[0].message
 
 
 def test_nan_and_raw_control_characters_are_survived(tmp_path):
