@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Private-use characters that stand for the interpolated value number N while a command is taken apart.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _VALUE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_VALUE_AND_BEFORE = re.compile(rf"(\\?){_VALUE.pattern}")
 # Safe in any shell context, quoted or not; no `=`, which would make an assignment of a first word.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+")
 _SPECIAL = frozenset("|&;<>()$`*?[]{}!#~\n")
@@ -99,17 +100,14 @@ def _restore(text: str, kept: list[str]) -> str:
 
 
 def _contexts(text: str) -> str:
-    """For each character how it stands: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped)."""
+    """For each character how it stands: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped), E: both d and e."""
     states: list[str] = []
     state = "u"
     escaped = False
     for char in text:
-        if escaped:
-            states.append("e")
-            escaped = False
-        elif char == "\\" and state != "s":
-            states.append("e")
-            escaped = True
+        if escaped or (char == "\\" and state != "s"):
+            states.append("E" if state == "d" else "e")
+            escaped = not escaped
         elif (char == "'" and state != "d") or (char == '"' and state != "s"):
             opening = state == "u"
             states.append("s" if char == "'" else "d")
@@ -123,7 +121,7 @@ def _needs_shell(text: str, states: str) -> bool:
     if _ASSIGNMENT.match(text.lstrip()) or next(iter(text.split(maxsplit=1)), "") in _BUILTIN:
         return True
     return any(
-        (s == "u" and c in _SPECIAL) or (s == "d" and c in _SPECIAL_IN_DOUBLE) or (s == "e" and c == "\n")
+        (s == "u" and c in _SPECIAL) or (s in "dE" and c in _SPECIAL_IN_DOUBLE) or (s in "eE" and c == "\n")
         for c, s in zip(text, states, strict=True)
     )
 
@@ -132,10 +130,14 @@ def _as_parameters(text: str, states: str, kept: list[str]) -> str:
     """The text with each value as `$N`, quoted for where it stands; plain values stay readable."""
 
     def reference(match: re.Match[str]) -> str:
-        value, state = kept[int(match[1])], states[match.start()]
+        before, value, state = match[1], kept[int(match[2])], states[match.start() + len(match[1])]
         if _PLAIN.fullmatch(value):
-            return value
-        parameter = f"${{{int(match[1]) + 1}}}"
-        return {"d": parameter, "s": f"'\"{parameter}\"'"}.get(state, f'"{parameter}"')
+            return f"{before}{value}"
+        parameter = f"${{{int(match[2]) + 1}}}"
+        if state == "e":  # a backslash that quotes what is quoted here anyway
+            return f'"{parameter}"'
+        if state == "E":  # there it quotes nothing, and is one
+            return f"{before}{before}{parameter}"
+        return before + {"d": parameter, "s": f"'\"{parameter}\"'"}.get(state, f'"{parameter}"')
 
-    return _VALUE.sub(reference, text)
+    return _VALUE_AND_BEFORE.sub(reference, text)

@@ -94,6 +94,27 @@ def test_two_parameters_in_a_shell_text_stay_apart(one, two):
     assert run_words(words(Expression.parse(text), {"one": one, "two": two})) == [one, two]
 
 
+PIECES = ["a", " ", "'", '"', "\\", "\\$HOME", "\\`", "'$x'", "\\\n", "{{ v }}", '"', "\\"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(["a b", "'", '"', "\\", "$HOME", "`", "ok"]))
+@example(['"', "\\$HOME", '"'], "ok")
+@example(['"', "\\", "{{ v }}", '"'], "a b")
+@example(["\\", "{{ v }}"], "a b")
+@settings(max_examples=150, deadline=None)
+def test_quotes_and_backslashes_of_a_command_mean_what_they_mean_to_bash(pieces, value):
+    """With the value in a place where bash sees one plain letter instead; with a shell and without."""
+    text = "".join(pieces)
+    by_bash = subprocess.run(
+        ["bash", "-c", f"{quote_all(SHOW)} {text.replace('{{ v }}', 'V')}"], capture_output=True, check=False
+    )
+    if by_bash.returncode or by_bash.stderr or text.endswith("\\"):  # quotes that are never closed, or quote nothing
+        return
+    expected = [word.replace("V", value) for word in by_bash.stdout.decode().split("\0")[:-1]]
+    for tail in SHELLS.values():
+        assert run_words(words(Expression.parse(f"{quote_all(SHOW)} {text}{tail}"), {"v": value})) == expected
+
+
 def test_a_command_without_shell_syntax_is_taken_apart_and_needs_no_shell():
     found = words(Expression.parse("python train.py -b {{ batch }} --out 'my file'"), {"batch": 16})
     assert found == ("python", "train.py", "-b", "16", "--out", "my file")
