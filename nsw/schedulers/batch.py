@@ -144,14 +144,7 @@ class BatchScheduler:
         return found
 
     def _look_up(self, submission: Submission) -> str | None:
-        words, name = self._words, submission.name
-        queue = self._polling.need(words.queue_command([name]), f"asking {words.QUEUE} for a job by its name")
-        lines = words.parse_queue(queue.stdout)
-        if self._polling.facts.history and not any(line.name == name for line in lines):
-            argv = words.history_by_name_command(name, _FIND_MINUTES)
-            told = self._polling.need(argv, f"asking {words.HISTORY} for a job by its name")
-            lines = words.parse_history(told.stdout)
-        jobs = {line.job for line in lines if line.name == name}
+        jobs = {line.job for line in self._polling.find(submission.name, _FIND_MINUTES)}
         # the first of several: the runs' folders are claimed by whichever job began, and both are looked at there
         return str(Native.of(submission, min(jobs, key=lambda job: (len(job), job)))) if jobs else None
 

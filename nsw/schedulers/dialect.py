@@ -172,6 +172,9 @@ class Dialect(Protocol):
     def parse_history(self, stdout: str) -> list[Line]:
         """The lines of both."""
 
+    def no_history(self, result: CommandResult) -> bool:
+        """Whether an answer says that there is no history to ask, now and later."""
+
     def job_of(self, native: str | None, task: int) -> str | None:
         """What the system calls a task of a submission."""
 

@@ -37,6 +37,14 @@ class _Memory:
     each: int = 0  # how many polls more are to ask for a line for each task
 
 
+@dataclass(slots=True)
+class _Silence:
+    """Since when the history, of which something must be asked, gives no answer."""
+
+    since: float | None = None
+    said: bool = False
+
+
 class Polling:
     """Asks a batch system, and remembers what it said.
 
@@ -59,10 +67,11 @@ class Polling:
         self._jobs = jobs
         self._say = say
         self._memory = _Memory()
+        self._history = _Silence()
 
     @cached_property
     def facts(self) -> Facts:
-        """What the cluster is set to, asked once.
+        """What the cluster is set to, asked once; that there is no history may turn out later.
 
         Raises:
             UnreachableError: It could not be asked.
@@ -78,11 +87,33 @@ class Polling:
         """
         result = self._runner.run(argv, timeout=120, retry=PATIENT)
         if not self._words.answered(result):
-            self._unanswered(result)
-            message = CommandError(result, what=what).message
-            raise UnreachableError(message, hint="`nsw resume` goes on when it answers again")
+            raise self._unreachable(result, what)
         self._pace.answered()
         return result
+
+    def _unreachable(self, result: CommandResult, what: str) -> UnreachableError:
+        self._unanswered(result)
+        message = CommandError(result, what=what).message
+        return UnreachableError(message, hint="`nsw resume` goes on when it answers again")
+
+    def find(self, name: str, minutes: int) -> list[Line]:
+        """What is known of a job by its name: by the queue, else by the history of the last minutes.
+
+        Raises:
+            UnreachableError: One of them could not be asked.
+        """
+        words = self._words
+        queue = self.need(words.queue_command([name]), f"asking {words.QUEUE} for a job by its name")
+        lines = [line for line in words.parse_queue(queue.stdout) if line.name == name]
+        if lines or not self.facts.history:
+            return lines
+        result = self._runner.run(words.history_by_name_command(name, minutes), timeout=120, retry=PATIENT)
+        if words.no_history(result):
+            self.facts = replace(self.facts, history=False)
+            return []
+        if not words.answered(result):
+            raise self._unreachable(result, f"asking {words.HISTORY} for a job by its name")
+        return [line for line in words.parse_history(result.stdout) if line.name == name]
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
@@ -143,13 +174,33 @@ class Polling:
         jobs = {n.job: f"{self._jobs}/{s.name}" for s in some if (n := Native.parse(s.native_id))}
         if jobs and self.facts.history:
             results = [self._runner.run(argv, timeout=120) for argv in self._words.history_commands(jobs)]
-            asked = all(map(self._words.answered, results))
+            asked = self._told(results)
             history = _sorted_out(self._words.parse_history("".join(result.stdout for result in results)), some)
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
         counts = self._memory.absent
         self._memory.absent = {key: counts.get(key, 0) + asked for key in missing}
         for (name, task), found in missing.items():
             told[name][task] = self._absent_answer(self._memory.absent[name, task], found)
+
+    def _told(self, results: Sequence[CommandResult]) -> bool:
+        """Whether the history answered. Where it never will, it counts no more; of a long silence the user hears."""
+        failed = next((result for result in results if not self._words.answered(result)), None)
+        if failed is None:
+            self._history = _Silence()
+            return True
+        if self._words.no_history(failed):
+            self.facts = replace(self.facts, history=False)
+            return True
+        now, quiet = self._pace.clock(), self._history
+        quiet.since = now if quiet.since is None else quiet.since
+        if now - quiet.since >= _SAY_AFTER_S and not quiet.said:
+            quiet.said = True
+            self._say(
+                f"{self._words.QUEUE} does not know some jobs any more, and {self._words.HISTORY}, which could say how"
+                " they ended, has not answered for some minutes; nsw goes on asking."
+                f"\n{CommandError(failed, what='the last try').message}"
+            )
+        return False
 
     def _absent_answer(self, polls: int, found: Answer | None) -> Answer:
         if found is not None and found.phase is Phase.ENDED:

@@ -216,6 +216,11 @@ def history_by_name_command(name: str, minutes: int) -> list[str]:
     return [*_SACCT, f"--name={name}", "-S", f"now-{max(1, minutes)}minutes"]
 
 
+def no_history(result: CommandResult) -> bool:
+    """No sacct on this machine, or none that is told anything, whatever the cluster's settings say."""
+    return result.returncode == 127 or "accounting storage is disabled" in result.stderr
+
+
 _SACCT = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
 
 

@@ -395,7 +395,7 @@ def overridden(scripts, block: str, text: str, **how):
 
 
 @pytest.mark.parametrize(
-    "block", ["directives", "environment", "provenance", "runs", "finish", "task", "job_id", "restart"]
+    "block", ["directives", "environment", "provenance", "runs", "finish", "attempt", "task", "job_id", "restart"]
 )
 def test_a_site_may_override_each_block(scripts, block):
     script = overridden(scripts, block, "ours_{{ job.name | sh }}")

@@ -150,6 +150,36 @@ def test_a_failed_sacct_is_no_absence(fake, scheduler):
         assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
 
 
+def test_of_an_accounting_that_stays_silent_the_user_hears_once(fake, scheduler, clock, said):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
+    for _ in range(14):
+        fake.fault("sacct", stderr="sacct: error: Problem talking to the database: Connection refused")
+        scheduler.poll([sent])
+        clock.now += 60
+    assert len(said) == 1
+    assert "sacct, which could say how they ended, has not answered for some minutes" in said[0]
+    assert "Connection refused" in said[0]
+
+
+@pytest.mark.parametrize(
+    "fault", [{"rc": 127, "stderr": "sacct: command not found"}, {"stderr": "Slurm accounting storage is disabled"}]
+)
+def test_a_sacct_that_is_not_there_is_not_waited_for(fake, scheduler, fault):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
+    fake.fault("sacct", **fault)
+    assert [phases(scheduler, sent)[0] for _ in range(3)][-1] is Phase.LOST
+    assert scheduler.calls()["sacct"] == 1
+
+
+def test_a_submission_in_doubt_is_looked_for_without_a_sacct_that_is_not_there(fake, scheduler):
+    fake.fault("sacct", rc=127, stderr="sacct: command not found")
+    assert scheduler.find(one(fake)) is None
+
+
 def test_without_accounting_absence_from_squeue_counts_alone(fake, scheduler):
     fake.settings(accounting=False)
     fake.hold()
