@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import dataclass, field
 from math import isnan
@@ -32,6 +33,7 @@ _RULED: Final = ("block", "rank", "host", "pid", "device", "launch_id", "kernel"
 _NAMES: Final = ("section", "metric", "description", "unit")
 _SPREAD: Final = ("min", "max", "avg")
 _NAN: Final = float("nan")
+_OTHER_MARK: Final = re.compile(r"[+-]?\d+[.,]\d+")  # a number, by the marks of another language
 
 Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
 
@@ -53,6 +55,7 @@ class Results:
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
     spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
+    other_marks: int = 0  # figures that are no number by the decimal mark of the rest
     lost: int = 0  # launches without a header, which are counted in the numbers of those behind them
 
     @property
@@ -78,6 +81,7 @@ class Results:
         """One metric of one launch, which may tell the launch's duration or the GPU's name."""
         if value.text is not None:
             self.texts[len(self.owners)] = value.text
+            self.other_marks += _OTHER_MARK.fullmatch(value.text) is not None
         self.owners.append(owner)
         self.names.append(names)
         self.numbers.append(_NAN if value.number is None else value.number)
@@ -116,6 +120,9 @@ class Results:
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
         name_kernels(rows)
+        if self.other_marks:
+            figures = "a figure is" if self.other_marks == 1 else f"{self.other_marks} figures are"
+            report.warn(f"{figures} written with another decimal mark than the rest, and read as text")
         made: dict[str, TableData] = {}
         if self.launches:
             made["launches"] = [_less(row, "invocations") for row in self.launches.values()]

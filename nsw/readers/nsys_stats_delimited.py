@@ -82,6 +82,8 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             cells = next(csv.reader(one_record(), delimiter=delimiter), None)
         except csv.Error:
             cells = None
+        if sum(text.count('"') for _, text in taken) % 2:  # the file ends within a cell
+            cells = None
         if cells is None or len(cells) != len(grid.headers) or not is_row(grid.headers, cells):
             lines.give_back(taken)
             skipped = _csv_strays(lines, grid.headers, prefix, delimiter)

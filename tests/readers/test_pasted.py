@@ -249,6 +249,26 @@ def test_metrics_of_nvprof_whose_kernel_is_lost_are_left_out(tmp_path):
     assert {p.severity for p in report.problems} == {"error"}
 
 
+def test_figures_of_ncu_with_another_decimal_mark_than_the_rest_are_warned_of(tmp_path):
+    row = NCU_CSV.splitlines()[-1]
+    second = row.replace("gpu__time_duration.sum", "dram__throughput.pct").replace('"3.52"', '"61,02"')
+    report, told = found(tmp_path, f"{NCU_CSV}{second}\n")
+    assert [r["value"] for r in told["metrics"]] == [3.52, None]
+    assert [p.severity for p in report.problems] == ["warning"]
+
+
+def test_a_csv_of_nsys_that_ends_within_a_name_has_no_such_row(tmp_path):
+    titles = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
+    lines = [
+        titles,
+        '75.0,300,1,300.0,300.0,300,300,0.0,"scale(int, int)"',
+        '25.0,100,1,100.0,100.0,100,100,0.0,"shift(int, ',
+    ]
+    report, told = found(tmp_path, "\n".join(lines))
+    assert [r["name"] for r in told["gpu_summary"]] == ["scale(int, int)"]
+    assert len(report.problems) == 1
+
+
 def test_rows_of_nvprof_without_their_titles_are_known_by_their_labels(tmp_path):
     _, plain = found(tmp_path, NVPROF)
     _, told = found(tmp_path, "\n".join(NVPROF.splitlines()[4:]))
