@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nsw import __version__
+from nsw.errors import UsageError
 
 app = typer.Typer(
     name="nsw",
@@ -123,11 +124,11 @@ def run(recipe: Recipe, site: Site = "local", sites: Sites = None, root: Root = 
 
 
 @app.command()
-def resume(campaign: Campaign = None, root: Root = None) -> None:
+def resume(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
     """Go on with a campaign that was left; nothing that finished is done again."""
     from nsw.cli import running
 
-    raise typer.Exit(running.resume(campaign, root))
+    raise typer.Exit(running.resume(_either(campaign, named), root))
 
 
 @app.command()
@@ -135,7 +136,9 @@ def retry(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs to do again; if none is named, all that failed, were lost or cancelled.", show_default=False
+            help="Runs to do again: their ids, or a part that only one has; if none is named, all that failed, were"
+            " lost or cancelled.",
+            show_default=False,
         ),
     ] = None,
     campaign: CampaignOption = None,
@@ -152,17 +155,18 @@ def retry(
 
 
 @app.command()
-def cancel(campaign: Campaign = None, root: Root = None) -> None:
+def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
     """End a campaign's runs, queued and running; what is done stays."""
     from nsw.cli import running
 
-    raise typer.Exit(running.cancel(campaign, root))
+    raise typer.Exit(running.cancel(_either(campaign, named), root))
 
 
 @app.command()
 def throttle(
     running: Annotated[int, typer.Argument(min=1, metavar="N", help="Jobs and array tasks.", show_default=False)],
     campaign: Campaign = None,
+    named: CampaignOption = None,
     root: Root = None,
 ) -> None:
     """Change how many of a campaign's jobs and array tasks run at a time, while it runs.
@@ -171,12 +175,13 @@ def throttle(
     """
     from nsw.cli import running as commands
 
-    raise typer.Exit(commands.throttle(running, campaign, root))
+    raise typer.Exit(commands.throttle(running, _either(campaign, named), root))
 
 
 @app.command()
 def status(
     campaign: Campaign = None,
+    named: CampaignOption = None,
     root: Root = None,
     runs: Annotated[bool, typer.Option("--runs", help="List every run.", show_default=False)] = False,
     format: Format = None,
@@ -186,14 +191,18 @@ def status(
     """Show where a campaign stands and what went wrong."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.status(campaign, root, runs, _chosen(format, json, output), output))
+    raise typer.Exit(looking.status(_either(campaign, named), root, runs, _chosen(format, json, output), output))
 
 
 @app.command()
 def logs(
     run: Annotated[
-        str, typer.Argument(help="Run or build: its id, or a part of it that only one has.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(
+            help="Run or build: its id, or a part of it that only one has; the one that failed if not given.",
+            show_default=False,
+        ),
+    ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines; 0: all.")] = 40,
@@ -215,6 +224,7 @@ def list_campaigns(root: Root = None, format: Format = None, json: Json = False,
 @app.command()
 def summarize(
     campaign: Campaign = None,
+    named: CampaignOption = None,
     root: Root = None,
     case: Annotated[
         list[str] | None,
@@ -235,7 +245,9 @@ def summarize(
     """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
     from nsw.cli import summarizing
 
-    raise typer.Exit(summarizing.summarize(campaign, root, case or [], table, _chosen(format, json, output), output))
+    raise typer.Exit(
+        summarizing.summarize(_either(campaign, named), root, case or [], table, _chosen(format, json, output), output)
+    )
 
 
 @app.command()
@@ -287,3 +299,10 @@ def _chosen(format: _Format | None, json: bool, output: Path | None) -> str:
         ending = output.suffix.lower().removeprefix(".") if output else ""
         return ending if ending in set(_Format) else "table"
     return format.value
+
+
+def _either(campaign: str | None, named: str | None) -> str | None:
+    """The campaign, named by its place or with -c, which every command of a campaign takes."""
+    if campaign is not None and named is not None and campaign != named:
+        raise UsageError(f"two campaigns are named: {campaign} and {named}")
+    return campaign if named is None else named

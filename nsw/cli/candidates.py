@@ -111,7 +111,7 @@ def _of_campaign(
         from nsw.campaign import folder as folders
         from nsw.campaign.ledger import Ledger
 
-        named = given.get("campaign")
+        named = given.get("campaign") or given.get("named")
         folder = folders.find(_root(given), named[-1] if named else None)
         with Ledger(folder.ledger, read_only=True) as ledger:
             return list(ask(ledger, begun))
@@ -147,6 +147,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "recipe": _recipes,
     "site": _sites,
     "campaign": _campaigns,
+    "named": _campaigns,
     "run": _of_campaign(_runs),
     "runs": _of_campaign(_to_retry),
     "case": _of_campaign(_cases),

@@ -11,7 +11,8 @@ from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
 from nsw.cli import writing
-from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.cli.naming import one_of, the_one
+from nsw.errors import Exit
 from nsw.present import emit
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_CHOICES = 8
 _MOST_SHOWN = 1 << 26  # bytes
+_WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
@@ -73,7 +74,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
 
 
-def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
+def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -> int:
     """The end of a run's output."""
     from nsw.present.terminal import console
     from nsw.schedulers.create import dialect_of
@@ -81,7 +82,8 @@ def logs(run: str, campaign: str | None, root: Path | None, lines: int) -> int:
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        row = _one(run, ledger)
+        known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
+        row = the_one(known) if run is None else one_of(known, run)
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
         site = json.loads(ledger.meta("site_data") or "{}")
@@ -117,27 +119,6 @@ def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
     )
     for line in chosen:
         out.print(clean(line), soft_wrap=True)
-
-
-def _one(named: str, ledger: Ledger) -> RunRow | BuildRow:
-    """The run or build of that id, or the only one that has it as a part."""
-    known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
-    found = [r for r in known if r.id == named] or [r for r in known if named in r.id]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        hint = did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them"
-        raise UsageError(f"there is no run {named}", hint=hint)
-    what = "builds" if all(isinstance(r, BuildRow) for r in found) else "runs"
-    raise UsageError(f"'{named}' is part of the names of {len(found)} {what}", hint=_choices(found))
-
-
-def _choices(found: Sequence[RunRow | BuildRow]) -> str:
-    """The names to choose from, those first that something is wrong with, each with how it stands."""
-    found = sorted(found, key=lambda r: r.state not in {State.FAILED, State.LOST})
-    lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
-    more = len(found) - _CHOICES
-    return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
@@ -181,15 +162,17 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
     from nsw.present.status_view import headline
     from nsw.present.terminal import console, table
 
+    out = console()
+    columns = ("campaign", "site", "begun", "runs") if out.width >= _WIDE else ("campaign", "site", "runs")
     cells = [
-        (r["campaign"], r.get("site"), _here(r.get("created")),
-         r.get("problem") or headline(r["counts"]) + (", driven now" if r["driven"] else ""))
+        {**r, "begun": _here(r.get("created")),
+         "runs": r.get("problem") or headline(r["counts"]) + (", driven now" if r["driven"] else "")}
         for r in rows
     ]  # fmt: skip
     if cells:
-        console().print(table(None, ("campaign", "site", "begun", "runs"), cells))
+        out.print(table(None, columns, ([c.get(name) for name in columns] for c in cells), wide="runs"))
     else:
-        console().print(f"no campaign under {root}")
+        out.print(f"no campaign under {root}")
 
 
 def _here(created: str | None) -> str | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import IN_FLIGHT, State
-from nsw.errors import UsageError, did_you_mean
+from nsw.cli.naming import one_of
+from nsw.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -40,7 +41,7 @@ def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[Stat
         UsageError: One that is named is not there, did not fail, or cannot be done yet.
     """
     may = [r.id for r in runs if r.state in states or r.id in first]
-    again = {_named(run, [r.id for r in runs], may) for run in named} if named else set(may)
+    again = {_named(run, runs, may) for run in named} if named else set(may)
     tasks = {(r.job, r.task) for r in runs if r.id in again}
     going = {(r.job, r.task): r.id for r in runs if (r.job, r.task) in tasks and r.state in IN_FLIGHT}
     held = [r for r in runs if r.id in again and (r.job, r.task) in going]
@@ -69,9 +70,12 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _named(run: str, known: list[str], again: list[str]) -> str:
-    if run not in known:
-        raise UsageError(f"there is no run {run}", hint=did_you_mean(run, known) or "`nsw status --runs` lists them")
-    if run not in again:
-        raise UsageError(f"run {run} did not fail, and is not done again")
-    return run
+def _named(run: str, known: Sequence[RunRow], again: Collection[str]) -> str:
+    """The run of that id, or the only one of those to do again that has it as a part."""
+    some = [r for r in known if r.id in again and run in r.id]
+    if not some or any(r.id == run for r in known):
+        some = list(known)
+    found = one_of(some, run).id
+    if found not in again:
+        raise UsageError(f"run {found} did not fail, and is not done again")
+    return found

@@ -160,8 +160,14 @@ def cancel(campaign: str | None, root: Path | None) -> int:
 
     from nsw.campaign.drive import ask_to_cancel
     from nsw.errors import CampaignLockedError
+    from nsw.present.status_view import headline
 
     folder = folders.find(folders.root(root), campaign)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        counts = ledger.counts()
+    if not any(counts.get(state) for state in State if state not in ENDED):
+        print(f"{folder.id} is over, and nothing is left to cancel ({headline(counts)})", file=sys.stderr)
+        return Exit.GOOD
     try:
         with _opened(folder, quiet=True) as it:
             it.driver.recover()
@@ -173,8 +179,6 @@ def cancel(campaign: str | None, root: Path | None) -> int:
         while (folder.path / "cancel").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        from nsw.present.status_view import headline
-
         print(headline(ledger.counts()))
     return Exit.GOOD
 

@@ -27,7 +27,9 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     if plan.note:
         out.print(plan.note, style="yellow")
     rows = [_row(job) for job in (*plan.builds, *plan.jobs)[:_MOST_JOBS]]
-    out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows))
+    out.print(
+        table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows, wide="passes")
+    )
     if (left := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(f"(limit a task: the time of its runs, and {AROUND_S} s for what is around them)", style="dim")

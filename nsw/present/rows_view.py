@@ -20,7 +20,21 @@ _HIDDEN = frozenset({"run", "report", "mangled_name", "description"})
 _NAMES = ("short_name", "name", "kernel", "message", "text")
 # what a table is looked at for comes before where it was measured
 _FIRST = frozenset(
-    {"metric", "unit", "value", "avg", "rule", "message", "speedup_pct", "duration_ns", "total_ns", "calls", "time_pct"}
+    {
+        "metric",
+        "unit",
+        "value",
+        "avg",
+        "rule",
+        "message",
+        "speedup_pct",
+        "duration_ns",
+        "total_ns",
+        "calls",
+        "time_pct",
+        "self_s",
+        "cpu_time_s",
+    }
 )
 _LEAST_NAME = 24
 _GAP = 3

@@ -49,7 +49,8 @@ def clean(text: object) -> str:
     return _CONTROL.sub(_INSTEAD, str(text)).replace("\n", " ").replace("\t", " ")
 
 
-_SENTENCES = frozenset({"why", "message", "text", "description"})  # columns that are cut at their end
+_FOLDED = frozenset({"why"})  # columns that are never cut, since the rest of the sentence says it
+_SENTENCES = frozenset({"message", "text", "description", "passes", "runs"})  # columns that are cut at their end
 
 
 def table(
@@ -57,13 +58,11 @@ def table(
 ) -> Table:
     """A table; a column whose name ends in `>` is right-aligned, `wide` is the one that gives way for space.
 
-    A name gives up its middle, a sentence its end.
+    A name gives up its middle, a sentence its end; a reason goes on in the next line.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
-
-    from nsw.present.middle import Middle
 
     head = None if title is None else Text(clean(title))
     made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -74,11 +73,20 @@ def table(
         made.add_column(Text(clean(name)), justify=side, no_wrap=name != wide, overflow="ellipsis")
     for row in rows:
         texts = ["" if cell is None else clean(cell) for cell in row]
-        made.add_row(*(
-            Middle(text) if column == wide and wide not in _SENTENCES else Text(text, overflow="ellipsis", no_wrap=True)
-            for column, text in zip(columns, texts, strict=True)
-        ))  # fmt: skip
+        made.add_row(*(_cell(text, column, wide) for column, text in zip(columns, texts, strict=True)))
     return made
+
+
+def _cell(text: str, column: str, wide: str | None) -> Any:
+    from rich.text import Text
+
+    from nsw.present.middle import Middle
+
+    if column == wide and column in _FOLDED:
+        return Text(text, overflow="fold")
+    if column == wide and column not in _SENTENCES:
+        return Middle(text)
+    return Text(text, overflow="ellipsis", no_wrap=True)
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ _HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _PROFILE_LOG = re.compile(
     r"^(?:# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |(?:[ \t]*\d+[ \t]+)?method=\[ \S+ \] gputime=\[)", re.MULTILINE
 )
+_OF_NSW = re.compile(r"(?m)\A(?:#[^\n]*\n|\s)*nsw: \d+$")
 _TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,120})", re.IGNORECASE)
 _REPORT_TAGS = re.compile(r"application performance snapshot|aps|vtune|nsight", re.IGNORECASE)
 
@@ -105,6 +106,10 @@ def explain(sample: Sample) -> NotReport | None:
         )
     if not sample.is_binary and (found := _CRASHED.fullmatch(sample.text)) is not None:
         return NotReport(f"no result: the program that should have written it ended with '{found[1]}'", "run it again")
+    if not sample.is_binary and _OF_NSW.search(sample.text):
+        return NotReport(
+            "a recipe or a sites file of nsw, not a report", f"`nsw plan {sample.path.name}` shows its plan"
+        )
     for words, what in _NSYS_EXPORTS:
         if words.search(head):
             return NotReport(

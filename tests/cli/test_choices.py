@@ -81,3 +81,51 @@ def test_a_retry_of_a_packed_run_says_which_others_are_done_with_it(nsw, recipe,
     assert sorted((home / "ran").read_text().split()) == ["1", "3"]
     runs = {r["id"]: r["state"] for r in json.loads(nsw("status", "--runs", "--json").out)["runs"]}
     assert [runs[f"n-{n}.baseline.r1"] for n in (1, 2, 3, 4, 5)] == ["done", "done", "done", "failed", "failed"]
+
+
+def test_without_a_name_the_log_is_that_of_the_run_that_failed(nsw, failing):
+    assert nsw("logs").out == nsw("logs", "n-3.baseline.r1").out
+
+
+def test_without_a_name_several_runs_are_listed(nsw, good):
+    refused(nsw("logs"), "which run? there are 2", "case.baseline.r1  done")
+
+
+def test_a_run_to_retry_may_be_named_by_a_part(nsw, recipe):
+    assert nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [0, 1, 2]}\n"), "-s", "here").code == 1
+    assert nsw("retry", "n-1").code == 1
+    attempts = {r["id"]: r["attempt"] for r in json.loads(nsw("status", "--runs", "--json").out)["runs"]}
+    assert attempts == {"n-0.baseline.r1": 1, "n-1.baseline.r1": 2, "n-2.baseline.r1": 1}
+    refused(nsw("retry", "baseline"), "is part of the names of 2 runs", "n-2.baseline.r1  failed")
+    refused(nsw("retry", "n-0"), "run n-0.baseline.r1 did not fail")
+
+
+@pytest.mark.parametrize("command", [["status"], ["summarize"], ["throttle", "2"], ["cancel"], ["resume"]])
+def test_the_campaign_may_be_named_with_an_option_by_every_command(nsw, good, command):
+    assert nsw(*command, "-c", good.name[:5]).code == 0
+    assert nsw(*command, good.name, "-c", good.name).code == 0
+    refused(nsw(*command, good.name, "-c", "other"), "two campaigns are named")
+
+
+def test_a_campaign_that_is_over_has_nothing_to_cancel(nsw, good):
+    said = nsw("cancel")
+    assert (said.code, said.out) == (0, "")
+    assert "nothing is left to cancel (2 runs: 2 done)" in said.err
+
+
+def test_on_a_narrow_terminal_what_counts_is_not_cut(nsw, failing, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    name = failing.name
+    assert f" {name} " in nsw("ls").out
+    assert "2 runs: 1 done, 1 failed" in nsw("ls").out
+    plan = nsw("plan", "cpu_quickstart", "-s", "here").out
+    for head in ("tasks", "nodes", "GPUs", "limit a task"):
+        assert f" {head} " in plan
+
+
+def test_a_reason_is_never_cut(nsw, recipe, monkeypatch):
+    words = "RuntimeError: " + " ".join(f"word{n}" for n in range(20))
+    assert nsw("run", recipe(f"{{command: 'echo {words} >&2; false'}}"), "-s", "here").code == 1
+    monkeypatch.setenv("COLUMNS", "80")
+    told = nsw("status").out.split()
+    assert all(word in told for word in words.split())

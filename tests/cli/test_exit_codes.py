@@ -65,6 +65,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["cancel"], ["there is no campaign"]),
         (["summarize"], ["there is no campaign"]),
         (["logs", "r1"], ["there is no campaign"]),
+        (["logs"], ["there is no campaign"]),
         (["read"], ["no file was named"]),
         (["read", "x", "--table", "gpu_sumary"], ["did you mean 'gpu_summary'?"]),
         (["schema", "nothing"], ["'nothing'"]),

@@ -259,7 +259,8 @@ def test_a_name_without_room_gives_up_its_middle_and_a_sentence_its_end(monkeypa
     monkeypatch.setenv("COLUMNS", "40")
     stream = Screen()
     console(stream).print(table(None, ("name", "n>"), [("kernel<" + "x" * 60 + ", AdamFunctor>", 1)], wide="name"))
-    console(stream).print(table(None, ("run", "why"), [("r", "it failed because " + "y" * 60)], wide="why"))
+    sentence = "it failed because " + "y" * 60
+    console(stream).print(table(None, ("run", "description"), [("r", sentence)], wide="description"))
     text = stream.getvalue()
     assert "kernel<xxx" in text
     assert "AdamFunctor>" in text

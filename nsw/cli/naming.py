@@ -1,0 +1,53 @@
+"""Runs and builds as a person names them: by their id, or by a part of it that only one has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from nsw.campaign.ledger import BuildRow, RunRow, State
+from nsw.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T", RunRow, RunRow | BuildRow)
+_CHOICES = 8
+_BAD = (State.FAILED, State.LOST)
+
+
+def one_of(known: Sequence[T], named: str) -> T:
+    """The one of that id, or the only one that has it as a part.
+
+    Raises:
+        UsageError: There is none, or several have it.
+    """
+    found = [r for r in known if r.id == named] or [r for r in known if named in r.id]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        hint = did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them"
+        raise UsageError(f"there is no run {named}", hint=hint)
+    what = "builds" if all(isinstance(r, BuildRow) for r in found) else "runs"
+    raise UsageError(f"'{named}' is part of the names of {len(found)} {what}", hint=choices(found))
+
+
+def the_one(known: Sequence[T]) -> T:
+    """Where none is named: the only one that failed or was lost, or the only one at all.
+
+    Raises:
+        UsageError: There are several.
+    """
+    bad = [r for r in known if r.state in _BAD]
+    some = bad or known
+    if len(some) == 1:
+        return some[0]
+    what = f"{len(bad)} failed or were lost" if bad else f"there are {len(known)}"
+    raise UsageError(f"which run? {what}", hint=choices(some))
+
+
+def choices(found: Sequence[RunRow | BuildRow]) -> str:
+    """The names to choose from, those first that something is wrong with, each with how it stands."""
+    found = sorted(found, key=lambda r: r.state not in _BAD)
+    lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
+    more = len(found) - _CHOICES
+    return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
