@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nsys_stats_kinds import table_name
 from nsw.readers.nsys_stats_reports import why_not
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
 Origin: TypeAlias = tuple[str, ...]
+_ROUNDED: Final = 0.06  # ns a call that a total is off where it was made of a mean with one decimal
 
 
 class Collected:
@@ -34,18 +35,30 @@ class Collected:
         self._rows: dict[str, list[Row]] = {}
         self._chunks: dict[str, list[pa.Table]] = {}
         self._blocks: Counter[str] = Counter()
-        self._seen: dict[tuple[str, int, float], Origin] = {}
+        self._seen: dict[tuple[str, int | None, int], list[tuple[float, Origin]]] = {}
         self._halves: dict[tuple[str, frozenset[tuple[str, Any]]], list[list[Row]]] = {}
         self._unread: dict[str, int] = {}
+        self._repeats: list[tuple[str, int]] = []
         self._tallies: list[Tally] = []
         self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
     def kernels(self, rows: list[Row], grid: Grid) -> None:
-        """gpu_summary rows of kernels, or of kernels and copies."""
-        if rows and not self._is_repeat("kernels", [r for r in rows if r["kind"] == "kernel"], grid):
-            with_copies = any(r["kind"] != "kernel" for r in rows)
-            counters = ("kernels", "copies") if with_copies else ("kernels",)
-            self._add("gpu_summary", rows, self._next_block(*counters, part=grid.part))
+        """gpu_summary rows of kernels, or of kernels and copies; either may stand in another table too."""
+        groups = {
+            "kernels": [r for r in rows if r["kind"] == "kernel"],
+            "copies": [r for r in rows if r["kind"] != "kernel"],
+        }
+        told = {group for group, some in groups.items() if some and self._was_told(group, some, grid)}
+        new = {group for group, some in groups.items() if some} - told
+        if told:
+            self._repeats.append((f"the {told.pop()} of {_name(grid)}" if new else _name(grid), grid.line))
+        if not new:
+            return
+        chosen = [r for r in rows if ("kernels" if r["kind"] == "kernel" else "copies") in new]
+        counters = ("kernels", "copies") if "copies" in new else ("kernels",)
+        self._add("gpu_summary", chosen, self._next_block(*counters, part=grid.part))
+        if "copies" in new:
+            self._halves.setdefault(("copies", _counts(groups["copies"])), []).append(groups["copies"])
 
     def copies(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of copies, by time; their bytes come in another table."""
@@ -108,6 +121,7 @@ class Collected:
         for grid, rank, rows in self._messages:
             self.rank = rank
             self._finish_messages(grid, rows)
+        self._say_repeats()
         for what, line in self._unread.items():
             reason, fix = why_not(what)
             self._report.warn(f"not read: {what}; {reason}", line=line, fix=fix)
@@ -116,6 +130,17 @@ class Collected:
             import pyarrow as pa
 
             self._report.tables[table] = pa.concat_tables(chunks)
+
+    def _say_repeats(self) -> None:
+        if not self._repeats:
+            return
+        names, line = ", ".join(dict.fromkeys(name for name, _ in self._repeats)), self._repeats[0][1]
+        if len(self._repeats) == 1:
+            verbs = ("repeat", "were") if names.startswith("the ") else ("repeats", "was")
+            self._report.warn("{} {} rows of a table before it and {} left out".format(names, *verbs), line=line)
+        else:
+            said = f"{len(self._repeats)} tables repeat rows of tables before them and were left out"
+            self._report.warn(f"{said}: {names}", line=line)
 
     def _finish(self, tally: Tally) -> None:
         name = _name(tally.first)
@@ -166,21 +191,26 @@ class Collected:
         return block
 
     def _is_repeat(self, table: str, rows: list[Row], grid: Grid) -> bool:
+        """Whether the rows are left out, which is said, for a table before this one has them."""
+        told = bool(rows) and self._was_told(table, rows, grid)
+        if told:
+            self._repeats.append((_name(grid), grid.line))
+        return told
+
+    def _was_told(self, table: str, rows: list[Row], grid: Grid) -> bool:
         """Whether another report of nsys, or another format of it, gave the same calls and the same time."""
-        if grid.part or not rows:
+        if grid.part:
             return False
-        calls = sum(row.get("calls") or 0 for row in rows)
-        total = sum(row.get("total_ns") or row.get("projected_ns") or 0 for row in rows)
-        origin = (grid.style, *grid.headers)
-        before = self._seen.setdefault((table, calls, float(total)), origin)
         if table == "um_summary":
-            if not self._has_faults(rows):
-                return False
-        elif before == origin or not total:
-            return False
-        name = _name(grid)
-        self._report.warn(f"{name} repeats rows of a table before it and was left out", line=grid.line)
-        return True
+            return self._has_faults(rows)
+        calls = sum(row.get("calls") or 0 for row in rows)
+        total = float(sum(row.get("total_ns") or row.get("projected_ns") or 0 for row in rows))
+        origin = (grid.style, grid.report or "", *grid.headers)
+        before = self._seen.setdefault((table, self.rank, calls), [])
+        near = max(1.0, _ROUNDED * calls)
+        told = bool(total) and any(abs(total - other) <= near and by != origin for other, by in before)
+        before.append((total, origin))
+        return told
 
     def _has_faults(self, rows: list[Row]) -> bool:
         """Whether these are the CPU page faults, by instruction, that the totals have too."""

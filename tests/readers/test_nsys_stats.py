@@ -459,14 +459,53 @@ def test_tables_without_a_place_are_named(tmp_path):
     assert any("mpi_event_trace" in p.message for p in report.problems)
 
 
+BOTH = "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Category,Operation\n"
+BOTH += '60.0,3000,2,1500.0,1000,2000,CUDA_KERNEL,"void gemm<int>(T1 *, int)"\n'
+BOTH += "20.0,1000,1,1000.0,1000,1000,CUDA_KERNEL,axpy\n"
+COPIES = "20.0,900,3,300.0,300,300,MEMORY_OPER,[CUDA memset]\n"
+
+
+def report_of(name, text):
+    return f"\nProcessing [r.sqlite] with [/x/reports/{name}.py]...\n{text}"
+
+
 def test_a_table_printed_twice_is_read_once(tmp_path):
-    csv = "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Category,Operation\n"
-    csv += '60.0,3000,2,1500.0,1000,2000,CUDA_KERNEL,"void gemm<int>(T1 *, int)"\n'
-    csv += "20.0,1000,1,1000.0,1000,1000,CUDA_KERNEL,axpy\n"
-    csv += "20.0,1000,1,1000.0,1000,1000,MEMORY_OPER,[CUDA memset]\n"
-    report = read_text(tmp_path, NEW + "\n" + csv)
+    report = read_text(tmp_path, NEW + "\n" + BOTH)
     assert len(table(report, "gpu_summary")) == 4
     assert "repeats" in report.problems[0].message
+
+
+def test_copies_beside_kernels_that_are_known_are_not_lost(tmp_path):
+    report = read_text(tmp_path, NEW + report_of("cuda_gpu_sum", BOTH + COPIES))
+    rows = table(report, "gpu_summary")
+    assert [pick(r, "name", "calls", "total_ns") for r in rows[4:]] == [("[CUDA memset]", 3, 900)]
+    (problem,) = report.problems
+    assert problem.message == "the kernels of cuda_gpu_sum repeat rows of a table before it and were left out"
+
+
+def test_reports_of_one_layout_and_totals_made_of_rounded_means_are_repeats_too(tmp_path):
+    sizes = "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
+    sizes += "0.003,3,0.001,0.001,0.001,0.001,0.000,[CUDA memset]\n"
+    times = "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation\n"
+    times += "100.0,900,3,300.0,300.0,300,300,0.0,[CUDA memset]\n"
+    off = BOTH.replace(",3000,2,1500.0", ",2999.9,2,1499.95")
+    text = report_of("cuda_api_gpu_sum", BOTH + COPIES) + report_of("cuda_gpu_mem_size_sum", sizes)
+    text += report_of("cuda_gpu_mem_time_sum", times) + report_of("cuda_gpu_sum", BOTH + COPIES)
+    report = read_text(tmp_path, text + report_of("cuda_other_sum", off))
+    rows = table(report, "gpu_summary")
+    assert [pick(r, "block", "calls", "total_ns", "total_bytes") for r in rows] == [
+        (0, 2, 3000, None), (0, 1, 1000, None), (0, 3, 900, 3000),
+    ]  # fmt: skip
+    (problem,) = report.problems
+    assert problem.message.startswith(
+        "3 tables repeat rows of tables before them and were left out: cuda_gpu_mem_time_sum"
+    )
+
+
+def test_one_report_printed_twice_is_of_two_runs(tmp_path):
+    report = read_text(tmp_path, 2 * report_of("cuda_gpu_sum", BOTH + COPIES))
+    assert [r["block"] for r in table(report, "gpu_summary")] == [0, 0, 0, 1, 1, 1]
+    assert report.problems == []
 
 
 def test_shares_of_api_and_gpu_together_are_not_given_as_shares_of_either(tmp_path):
