@@ -111,6 +111,14 @@ ODD = {
     "names in blanks": lambda text: text.replace('"m3"', '" m3 "').replace('"s1"', '" s1"'),
     "other letters": lambda text: text.replace("k4", "k\u00b5\U0001f600"),
     "ids with a zero": lambda text: text.replace('"7","42"', '"07","42"'),
+    "ids of letters": lambda text: text.replace('"9","42"', '"9a","42"').replace('"11","42"', '"-11","42"'),
+    "letters beside the digits": lambda text: text.replace('"9","42"', '"9:","42"').replace('"11","42"', '"/11","42"'),
+    "processes of letters": lambda text: text.replace('"9","42"', '"9","4x2"').replace('"11","42"', '"11","4.2"'),
+    "ids too long": lambda text: text.replace('"9","42"', '"9999999999999999999","42"').replace(
+        '"11","42"', '"11","9999999999999999999"'
+    ),
+    "blanks between fields": lambda text: text.replace('"9","42"', '"9" ,"42"').replace('"11","42"', '"11", "42"'),
+    "other marks between fields": lambda text: text.replace('"9","42"', '"9";"42"').replace('"11","42"', '"11""42"'),
     "no process": lambda text: text.replace('"8","42"', '"8",""'),
     "no line end": lambda text: text.rstrip("\n"),
     "torn": lambda text: text[:-20],

@@ -31,6 +31,24 @@ def test_value(text, value):
     assert type(found) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("-3 | abs", 3), ("'x' | bool", True), ("nothing | default(7)", 7), ("nothing | d(7)", 7), ("[4, 5] | first", 4),
+        ("[4, 5] | last", 5), ("'1.5' | float", 1.5), ("'%04d' | format(gpus)", "0004"), ("'12' | int", 12),
+        ("[1, 2] | join('-')", "1-2"), ("[4, 5] | length", 2), ("[4, 5] | count", 2), ("range(3) | list", [0, 1, 2]),
+        ("'A' | lower", "a"), ("'a' | upper", "A"), ("[4, 9, 5] | max", 9), ("[4, 1, 5] | min", 1),
+        ("'a-b' | replace('-', '_')", "a_b"), ("2.5 | round(0, 'ceil')", 3.0), ("[3, 1] | sort", [1, 3]),
+        ("4 | string", "4"), ("[1, 2] | sum", 3), ("'a b' | title", "A B"), ("' a ' | trim", "a"),
+        ("[1, 1, 2] | unique | list", [1, 2]), ("gpus is even", True), ("gpus is divisibleby 3", False),
+        ("nothing is defined", False), ("2 ** 10", 1024), ("(-2) ** 3", -8), ("'ab' * 2", "abab"), ("7 % gpus", 3),
+    ],
+)  # fmt: skip
+def test_what_a_recipe_may_compute(text, value):
+    found = Expression.parse("{{ " + text + " }}").value(VALUES)
+    assert (found, type(found)) == (value, type(value))
+
+
 def test_only_interpolated_values_are_wrapped():
     def wrap(value):
         return f"<{value}>"
@@ -62,6 +80,18 @@ def test_the_same_text_is_parsed_once():
         "{{ '%0999999d' % 1 }}",
         "{{ '%0999999d' | format(1) }}",
         "{{ '{:99999999}'.format(1) }}",
+        "{{ '{x:99999999}'.format_map({'x': 1}) }}",
+        "{{ '%*d' % (999999999, 1) }}",
+        "{{ '%*d' | format(999999999, 1) }}",
+        "{{ 'x'.ljust(10 ** 9) }}",
+        "{{ 'x'.rjust(10 ** 9) }}",
+        "{{ '1'.zfill(10 ** 9) }}",
+        "{{ ('\\t' * 10000).expandtabs(10 ** 6) }}",
+        "{{ ('x' * 10000).replace('x', 'y' * 10000) }}",
+        "{{ ('x' * 10000).join(['a'] * 10000) }}",
+        "{{ ('x' * 10000).translate({120: 'y' * 10000}) }}",
+        "{{ 2 ** 65 }}",
+        "{{ 2000000 ** 2 }}",
         "{{ ''.__class__.__mro__ }}",
         "{{ model.center(10 ** 9) }}",
         "{{ 1 / 0 }}",

@@ -79,6 +79,12 @@ def test_an_expression_must_give_a_value():
         cases(a="{{ [1, 2] }}")
 
 
+def test_names_of_cases_are_plain_words_where_they_can_be():
+    assert case_id({"model": "res net/50", "x": 1e16, "on": True}) == "model-res-net-50-49876555b2_x-1e16_on-true"
+    assert case_id({"path": "a/b/c-" + "d" * 50}).startswith("path-a-b-c-dddd")
+    assert case_id({"kept": "v1.2_b"}) == "kept-v1.2_b"
+
+
 _scalars = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),

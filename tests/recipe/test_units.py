@@ -29,6 +29,26 @@ def test_durations(text, seconds):
 
 
 @pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("d day days", 86400),
+        ("h hr hour hours", 3600),
+        ("m min mins minute minutes", 60),
+        ("s sec secs second seconds", 1),
+    ],
+)
+def test_units_of_time_may_be_spelled_out(words, seconds):
+    assert {units.parse_duration(f"2 {word}") for word in words.split()} == {2 * seconds}
+
+
+def test_units_of_size_are_powers_of_1024_however_they_are_written():
+    for power, letter in enumerate("KMGTP", 1):
+        assert {units.parse_size(f"2{letter}{rest}") for rest in ("", "B", "iB", "i")} == {2 * 1024**power}
+    assert {units.parse_size(f"2{word}") for word in ("B", "byte", "bytes")} == {2}
+    assert [units.format_size(size) for size in (1023, 1024, 1536, 1 << 30)] == ["1023B", "1K", "1536B", "1G"]
+
+
+@pytest.mark.parametrize(
     "text",
     [10, 1.5, "10", "", "m", "10x", "30m1h", "1h1h", "10:00", "0s", "0.3s", "-5m", "99999d", True, None, [], "1h 5"],
 )
