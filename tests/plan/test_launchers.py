@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.plan.launchers import Launch, launch
+from nsw.plan.launchers import Launch, launch, ranks_of
 
 PROGRAM = ("./prog", "-x", "a b")
 
@@ -84,3 +84,15 @@ def test_torchrun_gets_a_port_of_its_own_unless_the_recipe_says_where_to_meet():
 def test_torchrun_meets_where_the_recipe_says_and_else_on_a_port_of_its_own(option):
     assert "--standalone" in launch(Launch("torchrun", 2, ("--max-restarts=0",)), PROGRAM)
     assert "--standalone" not in launch(Launch("torchrun", 2, (option,)), PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "options", "ranks"),
+    [
+        ("none", None, [], 1), ("srun", 4, ["--exclusive"], 4), ("srun", None, [], 1),
+        ("srun", None, ["-n4"], None), ("custom", None, [], None), ("torchrun", None, [], 1),
+        ("torchrun", 4, ["--max-restarts=0"], 4), ("torchrun", 4, ["--max-restarts=0", "--nnodes=2"], None),
+    ],
+)  # fmt: skip
+def test_how_many_processes_there_are_in_all_is_known_or_left_open(kind, given, options, ranks):
+    assert ranks_of(kind, given, options) == ranks

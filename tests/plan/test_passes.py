@@ -69,6 +69,15 @@ def test_a_scheduler_launcher_starts_a_profiler_for_each_process(planner):
     assert "--output=timeline.rank%q{SLURM_PROCID}" in run.command
 
 
+@pytest.mark.parametrize(
+    ("kind", "variable"),
+    [("srun", "SLURM_PROCID"), ("aprun", "ALPS_APP_PE"), ("jsrun", "OMPI_COMM_WORLD_RANK"), ("torchrun", "RANK")],
+)
+def test_the_report_of_each_process_has_the_rank_in_its_name_that_its_launcher_tells(planner, kind, variable):
+    (run,) = runs(planner, f"launcher: {{kind: {kind}, processes: 2, profiler: inside}}", "[timeline: {tool: nsys}]")
+    assert f"--output=timeline.rank%q{{{variable}}}" in run.command
+
+
 def test_torchrun_is_profiled_as_a_whole(planner):
     (run,) = runs(planner, TORCHRUN, "[timeline: {tool: nsys}]")
     assert run.command[0] == "/opt/nsys"
