@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     import typer
 
 
+_WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "it is no whole number",
+    "Input should be greater than or equal to": "it must be at least",
+}
+
+
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     if (asked := os.environ.get("_NSW_COMPLETE")) is not None:
@@ -71,7 +78,14 @@ def _usage(fault: typer.TyperException) -> NswError:
     """What is wrong with a command line."""
     context = getattr(fault, "ctx", None)
     hint = f"`{context.command_path} --help` says what there is" if context is not None else None
-    return UsageError(fault.format_message(), hint=hint)
+    return UsageError(_in_plain_words(fault.format_message()), hint=hint)
+
+
+def _in_plain_words(message: str) -> str:
+    """Without the words of the library that checks values."""
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return message
 
 
 def _show_outside(message: str) -> int:

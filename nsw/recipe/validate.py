@@ -117,6 +117,8 @@ def _real_path(loc: Sequence[str | int], document: Document, below: Path) -> Pat
 def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
     kind, loc = problem["type"], problem["loc"]
     path = _real_path(loc, document, below)
+    if kind == "extra_forbidden" and isinstance(path[-1], int):  # a word that is short for a map of it
+        return _unknown_word(path, model, document, below)
     if kind == "extra_forbidden":
         return _unknown_key(path, model, document, below)
     if kind == "missing":
@@ -138,6 +140,12 @@ def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: 
     return document.diagnostic(
         path, f"unknown key {shown(path[-1])}{' ' + where if where else ''}", hint=hint, key=True
     )
+
+
+def _unknown_word(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+    word, known = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
+    hint = did_you_mean(word, known) or f"there are {', '.join(known)}"
+    return document.diagnostic(path, f"unknown word {shown(word)} {_where(path)}".rstrip(), hint=hint)
 
 
 def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnostic:
