@@ -21,12 +21,10 @@ class Columns:
         """The cells of one line; None when the line is no row, because text stands between the columns."""
         if not line.strip():
             return None
-        shift = 0
-        first = self.spans[0][0]
-        if line[:first].strip():
+        at = self.spans[0][0]
+        if line[:at].strip():
             return None
         cut: list[str] = []
-        at = first + shift
         for i, (start, end) in enumerate(self.spans):
             stop = max(end, len(line)) if i == len(self.spans) - 1 else end
             if line[at:start].strip():

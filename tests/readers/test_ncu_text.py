@@ -156,6 +156,58 @@ display_name     NVIDIA RTX A4500
     assert [(f["key"], f["text"]) for f in found["facts"]][1:] == [("gpu_name", "NVIDIA RTX A4500")]
 
 
+def test_the_session_page_of_several_gpus_with_words_over_two_lines(tmp_path):
+    text = """\
+Session Info
+-------------------- ----------------------
+Session Attribute    Value
+-------------------- ----------------------
+Process Command Line /home/user/a/long/path
+                     /train.py --batch 16
+Process ID           4711
+-------------------- ----------------------
+
+Device Attributes
+---------------- --------- -----------
+Device Attribute Device 0  Device 1
+---------------- --------- -----------
+clock_rate       1410000   1980000
+display_name     NVIDIA L4 NVIDIA H100
+---------------- --------- -----------
+"""
+    report, found = tables(tmp_path, text)
+    assert [(f["key"], f["device"], f["text"], f["value"]) for f in found["facts"]] == [
+        ("process_command_line", None, "/home/user/a/long/path/train.py --batch 16", None),
+        ("process_id", None, None, 4711),
+        ("clock_rate", 0, None, 1410000),
+        ("clock_rate", 1, None, 1980000),
+        ("gpu_name", 0, "NVIDIA L4", None),
+        ("gpu_name", 1, "NVIDIA H100", None),
+    ]
+    assert not report.problems
+    assert tables(tmp_path, text + "\n" + HEAD + LAUNCH + TABLE)[1]["launches"][0]["duration_ns"] == 99680
+
+
+def test_tables_of_one_section_are_told_apart_by_their_names(tmp_path):
+    text = "\n".join(
+        f"""\
+    Table Name : {name}
+    ----------- ----------- ------------
+    Metric Name Metric Unit Metric Value
+    ----------- ----------- ------------
+    Hits              %     {value}
+    ----------- ----------- ------------
+"""
+        for name, value in (("L1", "12.5"), ("L2 slices", "99.0"))
+    )
+    report, found = tables(
+        tmp_path, HEAD + LAUNCH + TABLE.replace("    Function Cache          CachePreferNone\n", "") + text
+    )
+    hits = [(m["section"], m["description"], m["value"]) for m in found["metrics"] if m["metric"] == "Hits"]
+    assert hits == [("GPU Speed Of Light Throughput", "L1", 12.5), ("GPU Speed Of Light Throughput", "L2 slices", 99.0)]
+    assert not report.problems
+
+
 def test_colours_windows_and_job_logs(tmp_path):
     text = "\x1b[32mstarting\x1b[0m\n==PROF== Connected to process 42\n" + HEAD + LAUNCH + TABLE
     _, plain = tables(tmp_path, HEAD + LAUNCH + TABLE)
