@@ -34,6 +34,7 @@ COPY_KINDS = {
     13: "Unified Device-to-Device",
 }  # fmt: skip
 _UNIFIED = (11, 12, 13)
+_DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own, since 2025
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class GpuWork:
     communication: list[Row] = field(default_factory=list)
     graph_launches: int = 0
     graph_share: float | None = None  # % of the GPU time of the report
+    decompressions: int = 0  # left out of all of these
 
 
 def gpu_work(source: Source) -> GpuWork:
@@ -59,6 +61,7 @@ def gpu_work(source: Source) -> GpuWork:
     work.summary += _copies(source) + _memsets(source) + _graphs(source)
     work.summary = with_shares(work.summary)
     graphs = [r for r in work.summary if r["kind"] == "graph"]
+    work.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
     work.graph_launches = sum(r["calls"] for r in graphs)
     if graphs and all(r["time_pct"] is not None for r in graphs):
         work.graph_share = sum(r["time_pct"] for r in graphs)

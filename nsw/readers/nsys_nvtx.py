@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 # ENUM_NSYS_EVENT_TYPE; NVTXT is the variant that is read from text files.
 _STYLES = {59: "pushpop", 60: "startend", 70: "pushpop", 71: "startend", 34: "mark"}
 _DOMAIN_CREATE = 75
+_THREAD = 39  # the name of a thread
+_RANK = re.compile(r"MPI Rank (\d{1,7})")
+_MPI = "MPI"  # nsys's own domain for the calls of MPI, before it gave them tables of their own (2023)
 _PID = 0xFFFFFF000000  # the process in a serialized global id
 _COLUMNS = ("start", "end", "eventType", "textId", "domainId", "globalTid", "endGlobalTid")
 
@@ -35,6 +39,7 @@ class Ranges:
     label: IntArray
     labels: tuple[Label, ...]
     unended: int
+    rank: int | None = None  # what nsys named the threads after, where it is one
 
     @property
     def marks(self) -> frozenset[int]:
@@ -69,8 +74,9 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     end = np.where(unended, latest, np.where(mark, chosen["start"], chosen["end"]))
     _refuse_absurd(chosen["start"], end)
     return Ranges(
-        chosen["start"], end, chosen["globalTid"], chosen["endGlobalTid"], numbers, labels, int(unended.sum())
-    )
+        chosen["start"], end, chosen["globalTid"], chosen["endGlobalTid"], numbers, labels, int(unended.sum()),
+        _rank(source, events),
+    )  # fmt: skip
 
 
 def nvtx_summary(ranges: Ranges) -> list[Row]:
@@ -87,6 +93,33 @@ def nvtx_summary(ranges: Ranges) -> list[Row]:
         else:
             timed.append(row | statistics(values))
     return with_shares(timed) + sorted(marks, key=lambda r: -r["calls"])
+
+
+def mpi_calls(ranges: Ranges) -> list[Row]:
+    """The MPI calls that nsys recorded as ranges, one row a call; without shares and bytes."""
+    import numpy as np
+
+    calls = {
+        number: name
+        for number, (style, domain, name) in enumerate(ranges.labels)
+        if style == "pushpop" and domain == _MPI and name is not None and name.startswith("MPI_")
+    }
+    if not calls:
+        return []
+    mine = np.isin(ranges.label, list(calls))
+    grouped = group(ranges.label[mine], (ranges.end - ranges.start)[mine])
+    merged = merge(grouped, [calls[k] for k in grouped.keys])
+    return [{"library": "mpi", "name": name, **statistics(values)} for name, values in merged.items()]
+
+
+def _rank(source: Source, events: Batch) -> int | None:
+    """The MPI rank in the names of threads; None where there is none, or several."""
+    named = (events["eventType"] == _THREAD).nonzero()[0]
+    codes = set(zip(events[TEXT][named].tolist(), events["textId"][named].tolist(), strict=True))
+    texts = source.strings([t for _, t in codes if t != NULL])
+    found = {_RANK.fullmatch(_text(source, texts, *code) or "") for code in codes}
+    ranks = {int(match[1]) for match in found if match}
+    return ranks.pop() if len(ranks) == 1 else None
 
 
 def _domains(source: Source, events: Batch) -> dict[tuple[int, int], str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers import nsys_calls, nsys_facts, nsys_gpu, nsys_nvtx, nsys_traces
 from nsw.readers.nsys_diagnostics import diagnostics
 from nsw.readers.nsys_projection import nvtx_gpu_summary
+from nsw.readers.nsys_shape import unknown_shapes
 from nsw.readers.nsys_source import TableFault
 from nsw.readers.statistics import with_shares
 from nsw.tables import TABLES, TRACES
@@ -40,7 +41,7 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
         report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
     made = {name: o.value for name, o in outcomes.items() if o.fault is None}
     report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
-    report.problems += made.get("diagnostics", [])
+    report.problems += made.get("shapes", []) + made.get("diagnostics", [])
     _warn(report, made)
     _assemble(report, made, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
@@ -58,7 +59,7 @@ def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
     makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
         "gpu": (nsys_gpu.gpu_work, ("gpu_summary", "communication")),
         "api_summary": (nsys_calls.api_summary, ("api_summary",)),
-        "nvtx": (lambda s: _nvtx(s, options), ("nvtx_summary", "nvtx_gpu_summary")),
+        "nvtx": (lambda s: _nvtx(s, options), ("nvtx_summary", "nvtx_gpu_summary", "communication")),
         "osrt_summary": (nsys_calls.osrt_summary, ("osrt_summary",)),
         "openacc_summary": (nsys_calls.openacc_summary, ("openacc_summary",)),
         "openmp_summary": (nsys_calls.openmp_summary, ("openmp_summary",)),
@@ -71,6 +72,7 @@ def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
         **{name: make for name, (make, tables) in makers.items() if any(map(options.wants, tables))},
         **{name: make for name, make in traces.items() if options.wants(name, default=False)},
         "diagnostics": diagnostics,
+        "shapes": unknown_shapes,
         "metadata": nsys_facts.metadata,
         "origin": nsys_facts.origin,
     }
@@ -97,34 +99,43 @@ def _try(make: Callable[[Source], Any], source: Source, again: Source | None) ->
         return _Outcome(fault=fault)
 
 
-def _nvtx(source: Source, options: Options) -> tuple[list[Row], list[Row], int]:
+@dataclass(frozen=True, slots=True)
+class _Nvtx:
+    timed: list[Row] = field(default_factory=list)
+    projected: list[Row] = field(default_factory=list)
+    mpi: list[Row] = field(default_factory=list)
+    unended: int = 0
+    rank: int | None = None
+
+
+def _nvtx(source: Source, options: Options) -> _Nvtx:
     ranges = nsys_nvtx.nvtx_ranges(source)
     if ranges is None:
-        return [], [], 0
+        return _Nvtx()
     timed = nsys_nvtx.nvtx_summary(ranges) if options.wants("nvtx_summary") else []
     projected = nvtx_gpu_summary(source, ranges) if options.wants("nvtx_gpu_summary") else []
-    return timed, projected, ranges.unended
+    return _Nvtx(timed, projected, nsys_nvtx.mpi_calls(ranges), ranges.unended, ranges.rank)
 
 
 def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
     work = made.get("gpu", nsys_gpu.GpuWork())
-    timed, projected, _ = made.get("nvtx", ([], [], 0))
+    nvtx = made.get("nvtx", _Nvtx())
     mpi, _ = made.get("mpi", ([], 0))
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
         "api_summary": made.get("api_summary", []),
         "osrt_summary": made.get("osrt_summary", []),
-        "nvtx_summary": timed,
-        "nvtx_gpu_summary": projected,
+        "nvtx_summary": nvtx.timed,
+        "nvtx_gpu_summary": nvtx.projected,
         "um_summary": made.get("um_summary", []),
         "openacc_summary": made.get("openacc_summary", []),
         "openmp_summary": made.get("openmp_summary", []),
-        "communication": with_shares(work.communication) + with_shares(mpi),
+        "communication": with_shares(work.communication) + with_shares(mpi or nvtx.mpi),
         "facts": made.get("facts", []),
     }
     origin = made.get("origin", nsys_facts.Origin())
-    shared = {"host": origin.host, "rank": origin.rank}
+    shared = {"host": origin.host, "rank": nvtx.rank if origin.rank is None else origin.rank}
     for name, rows in tables.items():
         if rows and options.wants(name):
             report.tables[name] = [shared | row for row in rows]
@@ -140,9 +151,11 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
             " not attributed to kernels",
             fix="profile with --cuda-graph-trace=node to see the kernels inside (slower)",
         )
+    if work.decompressions:
+        report.warn(f"{work.decompressions} decompressions by the GPU's own engine are not in gpu_summary")
     _, unended_calls = made.get("mpi", ([], 0))
     if unended_calls:
         report.warn(f"{unended_calls} MPI calls were under way when the trace ended; they are left out")
-    _, _, unended = made.get("nvtx", ([], [], 0))
-    if unended:
-        report.warn(f"{unended} NVTX ranges were never ended; taken to last to the last NVTX event")
+    nvtx = made.get("nvtx", _Nvtx())
+    if nvtx.unended:
+        report.warn(f"{nvtx.unended} NVTX ranges were never ended; taken to last to the last NVTX event")

@@ -50,7 +50,10 @@ FORMATS: tuple[Format, ...] = (
         "Nsight Systems 2020 to 2026: schema none, 2.9 to 3.28; lazy tables; 25 to 40 kernel columns",
         _TIMELINE,
         f"{_UNSUMMED}; single NVTX ranges",
-        ("fixtures/h200/tiled.sqlite.gz", "readers/test_nsys_sqlite.py", "readers/test_nsys_oracle.py"),
+        (
+            "fixtures/h200/tiled.sqlite.gz", "readers/test_nsys_sqlite.py", "readers/test_nsys_oracle.py",
+            "readers/test_nsys_generations.py",
+        ),
     ),
     Format(
         "nsys-binary",
