@@ -119,7 +119,7 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
         some = [r for r in runs if r.state is state]
         if some:
             why = f": {some[0].reason}" if some[0].reason else ""
-            lines.append(f"{plural(len(some), 'run')} {state} and not in these numbers, such as {some[0].id}{why}")
+            lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
     return lines
 
 
@@ -142,8 +142,20 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     err.print(headline(ledger.counts()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
-    err.print(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}", soft_wrap=True)
+    for line in _next_steps(folder, ledger):
+        err.print(line, soft_wrap=True)
     return exit_code(folder, ledger, only)
+
+
+def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
+    """What a person may want to see now: why something failed, and what is there."""
+    bad = [run for run in ledger.runs() if run.state in {State.FAILED, State.LOST}]
+    steps = []
+    if bad:
+        steps.append(f"`nsw logs {bad[0].id}` shows what it said; `nsw retry` does again what did not succeed")
+    if ledger.counts().get(State.DONE):
+        steps.append(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}")
+    return steps
 
 
 def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:

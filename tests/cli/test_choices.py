@@ -129,3 +129,13 @@ def test_a_reason_is_never_cut(nsw, recipe, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     told = nsw("status").out.split()
     assert all(word in told for word in words.split())
+
+
+def test_the_end_of_a_run_says_where_to_look_next(nsw, recipe):
+    said = nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [1, 2]}\n"), "-s", "here")
+    assert "not in these numbers: 2 runs failed, such as n-1.baseline.r1: exit status 1" in said.out
+    assert "`nsw logs n-1.baseline.r1` shows what it said" in said.err
+    assert "nsw summarize" not in said.err
+    said = nsw("run", recipe("{command: 'true'}"), "-s", "here")
+    assert "nsw logs" not in said.err
+    assert "nsw summarize" in said.err

@@ -28,7 +28,7 @@ def test_a_failing_run_does_not_stop_its_neighbours_and_says_what_the_program_sa
     assert [r["state"] for r in runs.values()] == ["done", "failed", "done"]
     assert runs["n-2.baseline.r1"]["exit_code"] == 7
     assert runs["n-2.baseline.r1"]["reason"] == "exit status 7: no luck"
-    assert "1 run failed and not in these numbers, such as n-2.baseline.r1: exit status 7: no luck" in done.stdout
+    assert "not in these numbers: 1 run failed, such as n-2.baseline.r1: exit status 7: no luck" in done.stdout
 
 
 def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_next_goes_on(road):
