@@ -37,6 +37,9 @@ _TIME: Final = r"[\d.]+(?:[eE][-+]?\d+)?"
 _PATH_ROW: Final = re.compile(
     rf"\s*{_TIME}%?[num]?s?(?:,|\s+){_TIME}[num]?s?(?:,|\s+){_TIME}[num]?s?(?:(?:,|\s+){_TIME}[num]?s?)?(?:,|\s+)\S.*"
 )
+_SAMPLED: Final = re.compile(
+    r'\s*(?:"","Device",)?"?Sample Count"?(?:,|\s+)"?Avg\*?"?(?:,|\s+)"?Min\*?"?(?:,|\s+)"?Max\*?"?\s*\Z'
+)
 _PATH_UNITS: Final = re.compile(r"(?:%|[num]?s)(?:,[num]?s){2,3},\s*\Z")
 
 
@@ -51,6 +54,11 @@ def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
     """What takes the rows below a line of titles of these sections; None for other lines."""
     if _PATH.match(text):
         announce(sink, "dependency analysis")
+        return PassedOver()
+    if _SAMPLED.match(text):
+        sink.note(
+            "not read: samples of Unified Memory's counters (CUDA 6.0), which do not tell between what they counted"
+        )
         return PassedOver()
     return nvprof_system.system_table(sink, stream, text) or nvprof_events.event_table(sink, stream, text)
 

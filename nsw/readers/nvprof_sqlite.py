@@ -6,6 +6,7 @@ them. The summaries are what `nvprof -i FILE` prints, with median and standard d
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
 _MAGIC = b"SQLite format 3\0"
+_SESSION = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?<session\s")
 _SIGN = b"CUPTI_ACTIVITY_KIND_"
 _SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock
@@ -69,7 +71,7 @@ def _holds(sample: Sample, text: str) -> bool:
 
 
 def _is_session(sample: Sample) -> bool:
-    return not sample.is_binary and "<session" in sample.text[:400] and sample.text.lstrip()[:5] == "<?xml"
+    return not sample.is_binary and _SESSION.match(sample.text) is not None
 
 
 def read(path: Path, options: Options) -> Report:

@@ -59,6 +59,8 @@ class Stream:
     table: RowTaker | None = None
     filled: set[str] = field(default_factory=set)  # sections of this block that have rows
     blocks_by_pid: dict[int, int] = field(default_factory=dict)
+    # the block and the GPU below which the rows of OpenACC or OpenMP stood first
+    directives: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
     def where(self) -> tuple[int, int | None, int | None]:
         """The same as `origin`, for `Columns`: block, rank, pid."""

@@ -46,6 +46,7 @@ _TABLES: Final = {
     "openmp": ("openmp_summary",),
     "range": ("nvtx_summary", "domain"),
 }
+_OF_THE_PROCESS: Final = frozenset(("openacc", "openmp"))
 _MEAN_WIDTH: Final = 1.0  # ns: nvprof cuts its means to whole ones
 
 
@@ -106,6 +107,11 @@ def add_openacc(sink: Sink, where: tuple[int | None, ...], name: str, figures: F
     _columns(sink, "openacc").append((*where, openacc_kind(name), name), figures)
 
 
+def add_range(sink: Sink, stream: Stream, name: str, figures: Figures) -> None:
+    """A row of the table of ranges, that was not printed so."""
+    _columns(sink, "range").append((*stream.where(), stream.nvtx_domain, name), figures)
+
+
 def add_summary_rows(
     sink: Sink, stream: Stream, cells: Sequence[Sequence[str]], units: Sequence[str | None], names: Sequence[str]
 ) -> None:
@@ -147,10 +153,20 @@ def _table(sink: Sink, stream: Stream) -> Columns | None:
         return None
     if section in {"gpu", "api"}:
         stream.filled.add(section)
-    if section not in _TABLES:
+    if section not in _TABLES or (section in _OF_THE_PROCESS and _is_repeated(stream, section)):
         return None
     sink.summed.add((section, stream.where()))
     return _columns(sink, section)
+
+
+def _is_repeated(stream: Stream, section: str) -> bool:
+    """Whether rows of the section stood below another GPU before: --print-summary-per-gpu prints them below each."""
+    below = stream.block, stream.device
+    first = stream.directives.get(section)
+    if first is None or first[0] != stream.block:
+        stream.directives[section] = below
+        return False
+    return first != below
 
 
 def _columns(sink: Sink, section: str) -> Columns:

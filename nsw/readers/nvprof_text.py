@@ -14,6 +14,7 @@ from nsw.readers.nvprof_csv import csv_table, header_of
 from nsw.readers.nvprof_instances import TextInstances, with_instances
 from nsw.readers.nvprof_lines import clean, read_runs
 from nsw.readers.nvprof_numbers import OddRowsError
+from nsw.readers.nvprof_old_ranges import take_old_range
 from nsw.readers.nvprof_state import LinesTaker, Sink, Stream
 from nsw.readers.nvprof_summary_rows import nvtx_name
 from nsw.readers.nvprof_titles import BEGINS, are_damaged_titles, refuse
@@ -44,7 +45,12 @@ _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \
 _DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
 _AGAIN = "copy the report again"
 _SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
-_NOTHING = re.compile(r"\s*No (?:kernels|API activities|events/metrics|events|metrics) were profiled\.")
+_BARE_WARNING = re.compile(
+    r"Warning: (?:\d+ records have invalid timestamps|Found \d+ invalid records|One or more events or metrics)"
+)
+_NOTHING = re.compile(
+    r"\s*No (?:kernels|(?:API|OpenACC|OpenMP) activities|events/metrics|events|metrics) were profiled\."
+)
 _SECTIONS = {
     "metric result": "metric",
     "event result": "metric",
@@ -57,6 +63,7 @@ _SECTIONS = {
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
+    |"?Sample\ Count|Warning:\ |(?:NV|PG)PROF\ is
     |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:|Available\ |"?Critical\ path|"","Device"
     |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
     + BEGINS,
@@ -182,13 +189,18 @@ class _Reading:
                 self._switch(stream, int(said["pid"]))
             if self._hear(stream, number, text):
                 return
+        elif self._hear_bare(stream, number, text.strip()):
+            return
         if _RESULT.match(text):
             self._sink.new_block(stream)
         elif _NOTHING.match(text):
-            self._sink.message(number, text.strip(), None)
+            if not stream.in_nvtx:  # else of one range
+                self._sink.message(number, text.strip(), None)
         elif (title := _TITLE.match(text)) is not None:
             self._enter(stream, title["what"].lower())
-        elif not self._describe(stream, text):
+        elif not (stream.in_nvtx and take_old_range(self._sink, stream, number, text)) and not self._describe(
+            stream, text
+        ):
             self._begin_table(stream, number, text)
 
     def _switch(self, stream: Stream, pid: int) -> None:
@@ -213,6 +225,17 @@ class _Reading:
         if text.startswith("Profiling application:"):
             return True
         self._sink.message(number, text, None)
+        return False
+
+    def _hear_bare(self, stream: Stream, number: int, text: str) -> bool:
+        """What only nvprof says of itself, in a report that lost the marks before it; whether the line is done with."""
+        if (profiling := _PROFILING.match(text)) is not None:
+            who = {**_who(stream), "pid": int(profiling[1])}
+            self._sink.add("facts", {"block": self._sink.blocks, **who, "key": "command", "text": profiling[2].strip()})
+            return True
+        if _BARE_WARNING.match(text):
+            self._sink.message(number, text, None)
+            return True
         return False
 
     def _enter(self, stream: Stream, what: str) -> None:

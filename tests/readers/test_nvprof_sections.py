@@ -221,6 +221,128 @@ def test_constructs_do_not_hide_what_an_event_is(load):
     assert [r["kind"] for r in table(load(text), "openacc_summary")] == ["compute", "other"]
 
 
+OLD_RANGES = """\
+
+======== NVTX result:
+========   Thread <unnamed> (id = 1)
+========     NVTX range "step" (2 times, total time: 50.500us)
+Time(%)      Time     Calls       Avg       Min       Max  Name
+ 66.67%  4.0000us         2  2.0000us  1.0000us  3.0000us  axpy(float*)
+ 33.33%  2.0000us         1  2.0000us  2.0000us  2.0000us  gemm(float*)
+========     API calls:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+100.00%  2.4000us         3     800ns     800ns     800ns  cudaLaunchKernel
+========     NVTX range "other" (1 times, total time: 99.500us)
+No kernels were profiled.
+"""
+OLD_RANGES_CSV = """\
+
+======== NVTX result:
+========   Thread <unnamed> (id = 1)
+========     NVTX range "step" (2 times, total time: 50.500us)
+"Time(%)","Time","Calls","Avg","Min","Max","Name"
+%,us,,us,us,us,
+66.666667,4.000000,2,2.000000,1.000000,3.000000,"axpy(float*)"
+33.333333,2.000000,1,2.000000,2.000000,2.000000,"gemm(float*)"
+========     API calls:
+"Time(%)","Time","Calls","Avg","Min","Max","Name"
+%,us,,ns,ns,ns,
+100.000000,2.400000,3,800,800,800,"cudaLaunchKernel"
+========     NVTX range "other" (1 times, total time: 99.500us)
+No kernels were profiled.
+"""
+OLDEST_RANGES = """\
+======== NVTX result:
+Thread <unnamed> (id = 1)
+NVTX range "step" (id = 1)
+No kernels were profiled.
+NVTX range <unnamed> (id = 2)
+Time(%)      Time     Calls       Avg       Min       Max  Name
+100.00%  1.5000us         1  1.5000us  1.5000us  1.5000us  [CUDA memset]
+"""
+SAMPLES = """\
+
+======== Unified Memory profiling result:
+Device "Tesla K40c (0)"
+                           Sample Count        Avg*      Min*      Max*
+   Host To Device (bytes)             2     6144.00      4096      8192
+          CPU Page faults             1        2.00         2         2
+
+Avg/Min/Max: These are the average, minimum and maximum counter values taken across all the samples
+"""
+SAMPLES_CSV = """\
+
+======== Unified Memory profiling result:
+"","Device","Sample Count","Avg","Min","Max"
+"Host To Device (bytes)","Tesla K40c (0)",2,6144.000000,4096,8192
+"""
+
+
+@pytest.mark.parametrize("section", [OLD_RANGES, OLD_RANGES_CSV])
+def test_ranges_of_cuda_5_to_7_have_their_gpu_work_and_repeat_no_kernel(load, section):
+    report = load(SUMMARY + section)
+    assert len(table(report, "gpu_summary")) == len(table(report, "api_summary")) == 1
+    found = [(r["name"], r["domain"], r["calls"], r["total_ns"]) for r in table(report, "nvtx_summary")]
+    assert found == [("step", None, 2, 50_500), ("other", None, 1, 99_500)]
+    assert [(r["name"], r["gpu_ops"], r["gpu_ns"]) for r in table(report, "nvtx_gpu_summary")] == [("step", 3, 6000)]
+    assert not report.problems
+
+
+def test_ranges_of_cuda_5_0_have_their_gpu_work(load):
+    report = load(SUMMARY + OLDEST_RANGES)
+    found = [(r["name"], r["gpu_ops"], r["gpu_ns"]) for r in table(report, "nvtx_gpu_summary")]
+    assert found == [("<unnamed>", 1, 1500)]
+    assert not report.problems
+    damaged = load(SUMMARY + OLDEST_RANGES.replace("(id = 2)", "(id ="))
+    assert not table(damaged, "nvtx_gpu_summary")
+    assert "damaged" in said(damaged)[0]
+
+
+@pytest.mark.parametrize("section", [SAMPLES, SAMPLES_CSV])
+def test_samples_of_unified_memory_are_named(load, section):
+    report = load(SUMMARY + section)
+    assert set(report.tables) == {"gpu_summary", "api_summary"}
+    (message,) = said(report)
+    assert "CUDA 6.0" in message
+
+
+LOST = """\
+NVPROF is profiling process 351, command: ./nbody 4096
+Simulator is calculating.
+Profiling application: ./nbody 4096
+Warning: 3 records have invalid timestamps due to insufficient device buffer space.
+Warning: my own
+"""
+
+
+def test_a_report_that_lost_the_marks_of_its_process_is_read(load):
+    report = load(LOST + SUMMARY.replace("======== ", ""))
+    assert [(r["text"], r["pid"], r["block"]) for r in table(report, "facts")] == [("./nbody 4096", 351, 0)]
+    (problem,) = report.problems
+    assert "3 records have invalid timestamps" in problem.message
+    assert (len(table(report, "gpu_summary")), len(table(report, "api_summary"))) == (1, 1)
+
+
+def test_nothing_of_openacc_is_told(load):
+    assert any(
+        "No OpenACC activities" in m
+        for m in said(load("======== Profiling result:\nNo OpenACC activities were profiled.\n"))
+    )
+
+
+def test_openacc_of_the_process_is_counted_once_though_it_stands_below_each_gpu(load):
+    rows_ = (
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:  100.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  axpy(float*)\n"
+        " OpenACC (excl):   60.00%  3.0000us         1  3.0000us  3.0000us  3.0000us  acc_wait@f.c:1\n"
+        "                   40.00%  2.0000us         2  1.0000us  1.0000us  1.0000us  acc_wait@f.c:1\n"
+    )
+    gpus = [f'\n======== Device "Tesla V100 ({n})"\n{rows_}' for n in range(2)]
+    report = load("======== Profiling result:\n" + "".join(gpus))
+    assert [r["device"] for r in table(report, "gpu_summary")] == [0, 1]
+    assert [r["total_ns"] for r in table(report, "openacc_summary")] == [3000, 2000]
+
+
 @pytest.fixture
 def sampled(tmp_path):
     """A database with samples of clocks and power."""

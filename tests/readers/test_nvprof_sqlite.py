@@ -8,6 +8,7 @@ import sqlite3
 import statistics
 import struct
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -236,12 +237,22 @@ def test_an_older_layout_has_fewer_columns(tmp_path, monkeypatch):
     assert (row["name"], row["total_ns"], row["mangled_name"]) == ("main_69_gpu", 5, None)
 
 
-def test_a_session_of_the_visual_profiler_is_explained(tmp_path):
+@pytest.mark.parametrize("before", ["", '<?xml version="1.0"?>\n', '\ufeff<?xml version="1.0" encoding="UTF-8"?>'])
+def test_a_session_of_the_visual_profiler_is_explained(tmp_path, before):
     path = tmp_path / "a.nvvp"
-    path.write_text('<?xml version="1.0"?>\n<session version="2" name="a.nvvp">\n</session>\n')
+    path.write_text(f'{before}<session version="2" name="a.nvvp">\n</session>\n')
     (problem,) = read(path).problems
     assert "holds no results" in problem.message
     assert problem.severity == "error"
+
+
+def test_a_packed_file_is_explained(tmp_path):
+    path = tmp_path / "a.nvvp"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("run.nvvp", "SQLite format 3")
+    (problem,) = read(path).problems
+    assert "packed with zip" in problem.message
+    assert "unzip a.nvvp" in problem.fix
 
 
 def test_a_pointer_is_explained(tmp_path):
