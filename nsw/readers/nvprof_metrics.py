@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsw.readers.nvprof_lines import columns_apart
@@ -83,10 +84,14 @@ class MetricTable:
 
     def take_all(self, lines: Sequence[str]) -> None:
         """Read lines that are all kernels and rows."""
-        kernel, kernels, printed = self._kernel, [], []
+        kernel = self._kernel
+        kernels: list[str] = []
+        printed: list[str] = []
+        begins: list[int] = []  # where the rows of another kernel begin
         for text in map(str.strip, lines):
             if text.startswith(_TITLE):
                 kernel = text.removeprefix(_TITLE)
+                begins.append(len(printed))
                 continue
             if kernel is None:
                 raise OddRowsError
@@ -98,11 +103,27 @@ class MetricTable:
         looks = set(shapes("\n".join(map("\n".join, values))))
         if not (all(map(_is_value, looks)) and all(map(_NAME.match, set(columns[1])))):
             raise OddRowsError
+        seen = self._see(columns[1], begins)
         described = columns[2] if self._described else None
         add_metrics(self._sink, self._stream, (None, kernels, columns[1], described), counts(columns[0]), values[:3])
-        self._kernel = kernel
+        self._kernel, self._seen = kernel, seen
         self._open_name = _MOST_CONTINUATIONS if lines[-1].lstrip().startswith(_TITLE) else 0
         self.rows += len(printed)
+
+    def _see(self, names: Sequence[str], begins: Sequence[int]) -> set[str]:
+        """The metrics of the last kernel; `begins` is where the rows of each other one begin.
+
+        Raises:
+            OddRowsError: A kernel has a metric twice.
+        """
+        seen = set(self._seen)
+        for which, (begin, end) in enumerate(pairwise((0, *begins, len(names)))):
+            own = names[begin:end]
+            seen = set() if which else seen
+            if len(seen.union(own)) < len(seen) + len(own):
+                raise OddRowsError
+            seen.update(own)
+        return seen
 
     def _cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
         """Invocations, name, description and values of a row."""

@@ -47,6 +47,7 @@ _WHOLE = re.compile(r"\d+\Z")
 _SIZE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B\Z")
 _RATE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B/s\Z")
 _NAME = re.compile(r"(?!(?:-|[\d.]+[a-zA-Z/%]*)(?:\s\s|\Z)).+")
+_OF_CUDA_5 = re.compile(r"Throughput {4}Device {3}Context")  # where a GPU is its number
 _CELLS = {
     "start": _TIME, "duration": _TIME, "grid": _EXTENT, "block": _EXTENT, "registers": _WHOLE, "static_smem": _SIZE,
     "dynamic_smem": _SIZE, "bytes": _SIZE, "bytes_per_s": _RATE, "context": _WHOLE, "stream": _WHOLE, "device": _NAME,
@@ -95,7 +96,8 @@ class TraceTable:
         self._sink, self._stream, self._header = sink, stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
-        self._checks = [_CELLS.get(KNOWN.get(t) or "") for t in titles]
+        checks = _CELLS | {"device": _WHOLE} if _OF_CUDA_5.search(header) else _CELLS
+        self._checks = [checks.get(KNOWN.get(t) or "") for t in titles]
         self._timed = titles[:1] == ["Start"]
         self._shape: re.Pattern[str] | None = None
         self.number = number

@@ -111,6 +111,29 @@ def test_a_trace_of_cuda_5_events_has_a_row_a_launch(load):
     assert found == [(0, "axpy(float, float*, float*)", "branch", 1000), (1, "gemm(float*, int)", "branch", 2000)]
 
 
+GPU_TRACE = """\
+======== Profiling result:
+   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput    Device   Context    Stream  Name
+     0ns  1.0000us            (128 1 1)       (256 1 1)        32        0B        0B         -           -         0         1         7  axpy(float*)
+20.000us  2.0000us                    -               -         -         -         -  4.0000KB  1.9073GB/s         1         2         7  [CUDA memcpy HtoD]
+30.000us  2.0000us                    -               -         -         -         -  4.0000KB  1.9073GB/s         1         2         7  [CUDA memcpy HtoD]
+"""
+
+
+def test_a_trace_of_cuda_5_has_its_gpu_by_its_number(load):
+    report = load(GPU_TRACE)
+    assert not report.problems
+    found = list(rows("gpu_trace", report.tables["gpu_trace"]))
+    assert [(r["device"], r["device_name"], r["context"], r["bytes"]) for r in found] == [
+        (0, None, 1, None),
+        (1, None, 2, 4096),
+        (1, None, 2, 4096),
+    ]
+    shifted = load(GPU_TRACE.replace("         0         1         7  axpy", "         0         7  axpy"))
+    assert len(shifted.tables["gpu_trace"]) == 2
+    assert "damaged" in said(shifted)
+
+
 def test_names_of_ten_characters_are_no_names(load):
     report = load(TRACE)
     assert not report.tables.get("metrics")
