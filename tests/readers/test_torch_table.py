@@ -231,12 +231,14 @@ def test_tables_that_were_pasted_elsewhere(pasted, rule, tmp_path):
 
 def test_totals_whose_tables_were_left_out_are_blocks_of_their_own(tmp_path):
     text = "=== a ===\n...\nSelf CPU time total: 52.389ms\nSelf CUDA time total: 52.545ms\n\n=== b ===\n...\n"
-    report = read_text(tmp_path, text + "Self CPU time total: 11.452ms\nSelf CUDA time total: 3.908ms\n")
+    text += "Self CPU time total: 11.452ms\nSelf CUDA time total: 3.908ms\nSelf CPU time total: 1.000ms\n"
+    report = read_text(tmp_path, text)
     assert [(f["block"], f["key"], f["value"]) for f in rows("facts", report.tables["facts"])] == [
         (0, "self_cpu_time_total_ns", 52389000.0),
         (0, "self_cuda_time_total_ns", 52545000.0),
         (1, "self_cpu_time_total_ns", 11452000.0),
         (1, "self_cuda_time_total_ns", 3908000.0),
+        (2, "self_cpu_time_total_ns", 1000000.0),
     ]
 
 
