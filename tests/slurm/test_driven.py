@@ -155,6 +155,17 @@ def test_a_task_that_would_never_begin_is_cancelled_and_reported_and_the_others_
     assert states == ["PENDING", "CANCELLED", "PENDING"]
 
 
+def test_a_reason_to_wait_for_ever_that_comes_and_goes_is_not_believed(campaign, fake):
+    it = campaign()
+    it.rounds()
+    for _ in range(3):
+        fake.set(1, 1, "PENDING", "PartitionTimeLimit")
+        it.rounds()
+        fake.set(1, 1, "PENDING", "Priority")
+        it.rounds()
+    assert it.states == ["queued", "queued", "queued"]
+
+
 def test_what_the_first_launch_of_a_job_finished_counts_though_the_controller_holds_a_second(campaign, fake):
     it = campaign()
     it.rounds()
