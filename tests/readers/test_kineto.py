@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import kineto
+from nsw.readers import kineto, kineto_gpu
 from nsw.readers.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.readers.model import Options, Sample
 from nsw.tables import rows
@@ -283,6 +283,14 @@ def test_a_grid_that_is_none_is_absent_as_a_whole(tmp_path, grid):
     )
     (row,) = table(report, "gpu_trace")
     assert pick(row, "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z") == (None, None, None, 32, 4, 1)
+
+
+def test_a_long_trace_of_the_gpu_is_whole_and_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(kineto_gpu, "_CHUNK", 3)
+    events = [kernel(f"k{n}", float((7 * n) % 10), 1.0) for n in range(10)]
+    report = read_text(tmp_path, document(events), tables=frozenset({"gpu_trace"}))
+    assert [r["start_ns"] for r in table(report, "gpu_trace")] == [1000 * n for n in range(10)]
+    assert {r["name"] for r in table(report, "gpu_trace")} == {f"k{n}" for n in range(10)}
 
 
 def test_the_trace_of_the_gpu_is_given_when_asked_for(tmp_path):

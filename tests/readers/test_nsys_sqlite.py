@@ -183,9 +183,14 @@ def test_graphs_traced_as_a_whole_are_rows_and_a_warning(nsys_database):
         database.add(
             "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=start, end=start + 25, deviceId=0, globalPid=GLOBAL_PID, graphId=4
         )
-    report = read(database.done())
+    path = database.done()
+    report = read(path)
     row = by_name(report, "gpu_summary")["[CUDA graph 4]"]
-    assert (row["kind"], row["calls"], row["time_pct"]) == ("graph", 3, 75.0)
+    assert (row["kind"], row["short_name"], row["calls"], row["time_pct"]) == ("graph", row["name"], 3, 75.0)
+    graphs = [r for r in table(read(path, Options(frozenset({"gpu_trace"}))), "gpu_trace") if r["kind"] == "graph"]
+    assert [(r["name"], r["start_ns"], r["duration_ns"], r["pid"], r["device"]) for r in graphs] == [
+        ("[CUDA graph 4]", start, 25, PID, 0) for start in (100, 200, 300)
+    ]
     (warning,) = warnings(report)
     assert "3 CUDA graph launches, 75.0 % of the GPU time" in warning
 
