@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
+from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
 from nsw.readers.notreports import explain, pointer, unopened
 from nsw.readers.plausible import leave_out_contradictions
@@ -64,6 +65,7 @@ def _read(path: Path, options: Options) -> Report:
     format_, reader = found
     try:
         report = reader.read(path, options)
+        add_others(report, sample, format_, options)
     except Exception as fault:  # noqa: BLE001  untrusted input: a reader's fault must spoil this file only
         if isinstance(fault, MemoryError) or _NO_THREAD in str(fault):
             report.error("there is not enough memory to read it", fix=_MORE_MEMORY)

@@ -269,6 +269,23 @@ def test_a_csv_of_nsys_that_ends_within_a_name_has_no_such_row(tmp_path):
     assert len(report.problems) == 1
 
 
+@pytest.mark.parametrize("first", ["nsys", "ncu"])
+def test_the_reports_of_two_tools_in_one_file_are_both_read(first, tmp_path):
+    _, kernels = found(tmp_path, NSYS)
+    _, launches = found(tmp_path, NCU)
+    text = f"{NSYS}\n{NCU}" if first == "nsys" else f"{NCU}\n{NSYS}"
+    report, told = found(tmp_path, text)
+    assert told == kernels | launches
+    assert [(p.severity, "ncu too" in p.message) for p in report.problems] == [("warning", True)]
+
+
+@pytest.mark.parametrize(("one", "other"), [(NSYS, NVPROF), (NCU, NCU_CSV)], ids=["nsys and nvprof", "ncu twice"])
+def test_a_report_that_would_fill_the_tables_of_another_is_said_and_left(one, other, tmp_path):
+    report, told = found(tmp_path, f"{one}\n{other}")
+    assert told in [found(tmp_path, text)[1] for text in (one, other)]
+    assert ["which is not read" in p.message for p in report.problems if p.severity == "error"] == [True]
+
+
 def test_rows_of_nvprof_without_their_titles_are_known_by_their_labels(tmp_path):
     _, plain = found(tmp_path, NVPROF)
     _, told = found(tmp_path, "\n".join(NVPROF.splitlines()[4:]))

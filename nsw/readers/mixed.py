@@ -1,0 +1,47 @@
+"""Text in which several tools tell of themselves: a job that ran two profilers, a page that shows what both print."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final, cast
+
+from nsw.readers.registry import FORMATS
+
+if TYPE_CHECKING:
+    from nsw.readers.model import Options, Reader, Report, Sample
+    from nsw.readers.registry import Format
+
+TEXTS: Final = frozenset({"nvprof-text", "nsys-stats", "ncu-text", "ncu-csv", "torch-table"})
+_RESULTS: Final = 75  # how sure a reader is at least of what has tables
+_NO_RESULT: Final = "facts"
+
+
+def add_others(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
+    """Add the tables of every other tool whose report stands in the file too; say which are, and which cannot be.
+
+    Tables of two tools are not mixed: rows of the same table would number their blocks alike.
+    """
+    if chosen.id not in TEXTS:
+        return
+    sample.is_looked_through = False
+    for format_ in FORMATS:
+        if format_.id not in TEXTS or format_.id == chosen.id:
+            continue
+        reader = cast("Reader", importlib.import_module(format_.module))
+        if reader.sniff(sample) < _RESULTS:
+            continue
+        other = reader.read(sample.path, options)
+        names = [name for name, table in other.tables.items() if len(table) and name != _NO_RESULT]
+        if not names:
+            continue
+        if any(len(report.tables.get(name, ())) for name in names):
+            report.error(
+                f"holds a report of {format_.tool} ({format_.id}) too, which is not read",
+                fix="put the two reports into files of their own",
+            )
+            continue
+        report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names))}")
+        report.tables |= {name: other.tables[name] for name in names}
+        report.problems += other.problems
+        if facts := other.tables.get(_NO_RESULT):
+            report.tables[_NO_RESULT] = [*report.tables.get(_NO_RESULT, []), *facts]
