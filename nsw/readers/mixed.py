@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from nsw.readers.model import Options, Reader, Report, Sample
     from nsw.readers.registry import Format
 
-TEXTS: Final = frozenset({"nvprof-text", "nsys-stats", "ncu-text", "ncu-csv", "torch-table"})
+# One of these words stands in each report of a format: what is looked for before its reader is asked.
+TEXTS: Final = {
+    "nvprof-text": ("rofiling result", "PROF is profiling", "== NVTX result", "== OpenACC (", "== OpenMP ("),
+    "nsys-stats": ("Total Time", "Total (", "Start (", "PID,TID", "PID\tTID", "Total Proj"),
+    "ncu-text": (", Context ", ", Invocations ", "Session Attribute"),
+    "ncu-csv": ("Process ID", "Session Attribute", '"Source"', "Metric Name", "Kernel Name", "PL_Type"),
+    "torch-table": ("Self CPU", "CPU total", "CPU time", "Self CUDA", "CUDA total", "CUDA time", "Self XPU"),
+}
 _RESULTS: Final = 75  # how sure a reader is at least of what has tables
 _NO_RESULT: Final = "facts"
 
@@ -25,7 +32,7 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
         return
     sample.is_looked_through = False
     for format_ in FORMATS:
-        if format_.id not in TEXTS or format_.id == chosen.id:
+        if format_.id == chosen.id or not any(word in sample.text for word in TEXTS.get(format_.id, ())):
             continue
         reader = cast("Reader", importlib.import_module(format_.module))
         if reader.sniff(sample) < _RESULTS:
