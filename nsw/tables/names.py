@@ -75,8 +75,9 @@ _PLUMBING = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _ENCLOSING = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>]*>)?\([^()]*\)(?: const)?::\{lambda")
-_CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)")
+_CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)(?![\w:])")
 _CORRELATION = re.compile(r"\s*\[\d+\]\s*\Z")
+_FIRST_ARGUMENT = re.compile(r"IN(?:S[0-9A-Z]*_)?")  # a class in a namespace
 _API_VERSION = re.compile(r"_v\d{1,5}\Z")  # cudaLaunchKernel_v7000, cuMemAlloc_v2
 _LENGTH = re.compile(r"L?(\d{1,4})")
 _SOURCE_NAME = re.compile(r"_?_Z(?:L|N[KVr]*)?((?:L?\d+[A-Za-z_])|(?:S[tabsiod_]))")
@@ -224,11 +225,23 @@ def _is_plumbing(word: str) -> bool:
 
 
 def _source_names(mangled: str) -> str:
-    """The plain names at the start of a mangled name that could not be demangled, joined by `::`."""
+    """The plain names at the start of a mangled name that could not be demangled, joined by `::`.
+
+    With the first template argument, where that is a class: `cutlass::Kernel<ImplicitGemmConvolution>`.
+    """
     found = _SOURCE_NAME.match(mangled)
     if not found:
         return mangled
-    at = found.start(1)
+    nested = mangled.startswith(("_ZN", "__ZN"))
+    parts, at = _counted_names(mangled, found.start(1), every=nested)
+    name = "::".join(p for p in parts if not p.startswith("_GLOBAL__N_"))
+    argument = _FIRST_ARGUMENT.match(mangled, at)
+    inner = _counted_names(mangled, argument.end(), every=True)[0] if argument else []
+    return (f"{name}<{inner[-1]}>" if name and inner else name) or mangled
+
+
+def _counted_names(mangled: str, at: int, *, every: bool) -> tuple[list[str], int]:
+    """Names with their lengths before them (`4conv6kernel`), all or the first, and where they end."""
     parts: list[str] = []
     while number := _LENGTH.match(mangled, at):
         end = number.end() + int(number[1])
@@ -236,7 +249,6 @@ def _source_names(mangled: str) -> str:
             break
         parts.append(mangled[number.end() : end])
         at = end
-        if not mangled.startswith(("_ZN", "__ZN")):
+        if not every:
             break
-    parts = [p for p in parts if not p.startswith("_GLOBAL__N_")]
-    return "::".join(parts) or mangled
+    return parts, at

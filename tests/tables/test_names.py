@@ -42,6 +42,13 @@ SHORT = {
         "reduce_kernel<MeanOps>"
     ),
     "_Z4axpyfPfS_": "axpy",
+    "void cutlass__5x_cudnn::Kernel<cutlass__5x_cudnn::reduction::kernel::ReduceSplitK<cutlass__5x_cudnn::Matrix>>(X)": (
+        "cutlass__5x_cudnn::Kernel<ReduceSplitK>"
+    ),
+    # cuDNN's names that no demangler reads
+    "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS1_11threadblockEEEEvNT_6Params_": (
+        "cutlass__5x_cudnn::Kernel<ImplicitGemmConvolution>"
+    ),
     "_ZN2at6native13reduce_kernelILi4": "reduce_kernel",  # cut short: no demangler reads it
     "": "",
 }
