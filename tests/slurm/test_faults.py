@@ -344,6 +344,15 @@ def test_an_array_whose_indices_squeue_cuts_short_is_asked_for_task_by_task(fake
     assert len(phases(scheduler, sent)) == 100
 
 
+def test_one_array_that_is_cut_short_among_others_is_enough_to_ask_task_by_task(fake, scheduler):
+    fake.hold()
+    long = submit(scheduler, one(fake, tuple(range(0, 200, 2))))
+    short = submit(scheduler, replace(one(fake, (0, 1)), name="nsw-fedcba9876543210"))
+    answers = scheduler.poll([short, long])
+    assert {a.phase for a in answers[long.name].values()} == {Phase.QUEUED}
+    assert [len(answers[one.name]) for one in (short, long)] == [2, 100]
+
+
 def test_why_a_task_waits_may_change_without_a_poll_more(fake, scheduler, clock):
     fake.hold()
     sent = submit(scheduler, one(fake))
