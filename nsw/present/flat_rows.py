@@ -6,6 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nsw.analysis.summary import Summary
 
 FLAT = ("scaling", "compare", "hotspots", "api", "copies", "figures", "functions")
@@ -19,18 +21,21 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             return []
         rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
         return [
-            {
-                **p.series,
-                curve.axis: p.at,
-                "case": p.case_id,
-                "figure": curve.figure,
-                "value": p.figure,
-                "unit": curve.unit,
-            }
-            | {name: getattr(p, name) for name in rest}
+            _beside(
+                {**p.series, curve.axis: p.at},
+                {"case": p.case_id, "figure": curve.figure, "value": p.figure, "unit": curve.unit}
+                | {name: getattr(p, name) for name in rest},
+            )
             for p in curve.points
         ]
     if table_name == "compare":
-        return [{**v.series, **{k: x for k, x in asdict(v).items() if k != "series"}} for v in summary.variants]
+        return [_beside(v.series, {k: x for k, x in asdict(v).items() if k != "series"}) for v in summary.variants]
     # the others stand under their own names in each case
-    return [{"case": c.id, **c.params, **asdict(row)} for c in summary.cases for row in getattr(c, table_name)]
+    return [
+        {"case": c.id} | _beside(c.params, asdict(row), "case") for c in summary.cases for row in getattr(c, table_name)
+    ]
+
+
+def _beside(params: Mapping[str, Any], row: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    """The parameters, then the row; a parameter with the name of one of its columns is told apart from it."""
+    return {f"param_{k}" if k in row or k in more else k: v for k, v in params.items()} | dict(row)

@@ -1,0 +1,78 @@
+"""A summary's tables as rows: parameters first, then what was found, and of what was not asked for nothing."""
+
+import pytest
+
+from nsw.analysis.summary import Asked, summarize
+from nsw.present.flat_rows import FLAT, flat_rows
+
+from .made import figure_row, gpu_row, make_run
+
+
+@pytest.fixture
+def summary():
+    runs = [make_run(f"r{n}", f"b-8_n-{n}", params={"b": 8, "n": n}) for n in (1, 2)]
+    tables = {
+        "figures": [figure_row(value, run=run) for run, value in (("r1", 100.0), ("r2", 150.0))],
+        "gpu_summary": [gpu_row("k", 80, run="r1"), gpu_row("HtoD", 20, kind="memcpy", run="r1")],
+    }
+
+    def make(**asked):
+        return summarize("c", "s", None, runs, tables, Asked(**asked))
+
+    return make
+
+
+def test_each_point_of_a_curve_is_a_row(summary):
+    first, second = flat_rows(summary(axis="n", figure="speed"), "scaling")
+    assert list(first)[:3] == ["b", "n", "case"]
+    expected = {
+        "b": 8, "n": 2, "case": "b-8_n-2", "figure": "speed", "value": 150, "unit": "images/s", "runs": 1,
+        "profiled": False, "speedup": 1.5, "efficiency_pct": 75, "communication_pct": None, "missing": None,
+    }  # fmt: skip
+    assert second == expected
+
+
+def test_each_variant_is_a_row(summary):
+    _, second = flat_rows(summary(compare="n", baseline=1, figure="speed"), "compare")
+    assert (second["b"], second["variant"], second["case_id"], second["ratio"]) == (8, 2, "b-8_n-2", 1.5)
+    assert "series" not in second
+
+
+def test_the_others_are_the_rows_of_each_case(summary):
+    found = summary(cover=1)
+    assert [(r["case"], r["b"], r["n"], r["name"], r["share_pct"]) for r in flat_rows(found, "hotspots")] == [
+        ("b-8_n-1", 8, 1, "k", 80),
+        ("b-8_n-1", 8, 1, "HtoD", 20),
+    ]
+    assert [r["median"] for r in flat_rows(found, "figures")] == [100, 150]
+    assert [(r["name"], r["total_ns"]) for r in flat_rows(found, "copies")] == [("HtoD", 20)]
+
+
+def test_what_was_not_asked_for_has_no_rows(summary):
+    assert {name: len(flat_rows(summary(cover=1), name)) for name in FLAT} == {
+        "scaling": 0, "compare": 0, "hotspots": 2, "api": 0, "copies": 1, "figures": 2, "functions": 0,
+    }  # fmt: skip
+
+
+def test_parameters_with_the_names_of_columns_are_told_apart_from_them():
+    runs = [make_run(f"r{n}", f"c{n}", params={"value": n, "kind": "x", "case": n}) for n in (1, 2)]
+    tables = {
+        "figures": [figure_row(value, run=run) for run, value in (("r1", 100.0), ("r2", 150.0))],
+        "gpu_summary": [gpu_row("k", 80, run="r1")],
+    }
+    found = summarize(
+        "c", "s", None, runs, tables, Asked(cover=1, axis="value", figure="speed", compare="value", baseline=1)
+    )
+    point = flat_rows(found, "scaling")[1]
+    assert {k: point[k] for k in ("param_value", "kind", "param_case", "case", "value")} == {
+        "param_value": 2, "kind": "x", "param_case": 2, "case": "c2", "value": 150,
+    }  # fmt: skip
+    (spot,) = flat_rows(found, "hotspots")
+    assert (spot["case"], spot["param_case"], spot["kind"], spot["param_kind"], spot["value"]) == (
+        "c1",
+        1,
+        "kernel",
+        "x",
+        1,
+    )
+    assert flat_rows(found, "compare")[1]["case"] == 2
