@@ -56,6 +56,7 @@ _ONLY_SAID = re.compile(
 )
 _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
 _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
+_ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
 _COMPLAINT = re.compile(
@@ -119,16 +120,19 @@ def read(path: Path, options: Options) -> Report:
 
 
 class _Untitled:
-    """Sees rows that follow the name of a report at once: it was printed without titles (`:nohdr`)."""
+    """Sees rows that follow the name of a report at once (it was printed without titles, `:nohdr`), and advice."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._name = ""
+        self._is_advised = False
 
     def line(self, number: int, text: str) -> None:
         """Take a line that is outside of tables."""
         if found := _PROCESSING.match(text.lstrip()):
             self._name = found[1]
+            if _ADVICE.search(text):
+                self._advice(number)
         elif self._name and _BARE_ROW.match(text):
             self._report.error(
                 f"{self._name} was printed without titles, or without units (:nohdr, :nohdrunit): it is not read",
@@ -136,6 +140,12 @@ class _Untitled:
                 fix="print it with its titles and their units",
             )
             self._name = ""
+
+    def _advice(self, number: int) -> None:
+        self._name = ""
+        if not self._is_advised:
+            self._report.warn("not read: the advice of nsys analyze; nsw has no table for it", line=number)
+        self._is_advised = True
 
     def table(self) -> None:
         """Take note of a table that has its titles."""

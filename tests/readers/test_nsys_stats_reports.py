@@ -387,3 +387,16 @@ def test_only_what_is_asked_for_is_made(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(ranges(("a", 10, 30, 20)))
     assert not nsys_stats.read(path, Options(frozenset(["gpu_summary"]))).tables
+
+
+def test_the_advice_of_nsys_analyze_is_named_and_nothing_of_it_is_read(tmp_path):
+    text = "Processing [r.sqlite] with [/opt/nsys/rules/cuda_memcpy_sync.py]... \n"
+    text += "Duration (ns),Start (ns),Src Kind,Dst Kind,Bytes (MB),PID,Device ID,Context ID,Stream ID,API Name\n"
+    text += "8000,530,Pageable,Device,0.778,7,0,1,7,cudaMemcpy\n\n"
+    text += "Processing [r.sqlite] with [/opt/nsys/rules/gpu_gaps.py]... \n"
+    report = report_of(text, tmp_path)
+    assert not report.tables
+    assert [p.message for p in report.problems] == [
+        "not read: the advice of nsys analyze; nsw has no table for it",
+        "the file holds no result",
+    ]
