@@ -238,6 +238,24 @@ def test_a_range_without_end_or_of_hostile_length_does_no_harm(tmp_path):
     assert [row["name"] for row in table(report, "nvtx_summary")] == ["b"]
 
 
+def test_a_sum_of_rounded_times_may_be_off_by_all_of_their_half_widths(tmp_path):
+    text = TRACE.replace("(ns)", "(us)") + "".join(f"{n},{n}.25,0.25,0,0.25,a,7,8,0,0,{n},,:{n},a\n" for n in range(4))
+    (row,) = table(report_of(text, tmp_path), "nvtx_summary")
+    got = [row[k] for k in ("total_ns", "total_ns_pm", "avg_ns", "avg_ns_pm", "med_ns_pm", "max_ns_pm", "stddev_ns")]
+    assert got == [1000.0, 20.0, 250.0, 5.0, 5.0, 5.0, 0.0]
+    assert row["stddev_ns_pm"] == pytest.approx(5 * (4 / 3) ** 0.5)
+
+
+def test_a_column_before_those_that_are_known_is_a_column_and_no_prefix(tmp_path):
+    text = "DevId,Time (%),Total Time (ns),Instances,Avg (ns),Name\n0,75.0,3000,2,1500.0,gemm\n11,25.0,1000,1,1000.0,axpy\n"
+    report = report_of(text, tmp_path)
+    assert not report.problems
+    assert [(r["name"], r["calls"], r["total_ns"]) for r in table(report, "gpu_summary")] == [
+        ("gemm", 2, 3000.0),
+        ("axpy", 1, 1000.0),
+    ]
+
+
 def test_long_traces_come_in_parts_and_are_one_block(tmp_path):
     report = report_of(ranges(*[(f"r{n % 3}", 10 * n, 10 * n + n % 7, n % 7) for n in range(50_100)]), tmp_path)
     assert not report.problems
@@ -317,6 +335,17 @@ def test_projected_times_in_other_units_know_how_far_they_were_rounded(tmp_path)
     text += "a,PushPop,1.2,3.0,2,5\na,StartEnd,0.5,3.0,1,1\n"
     (row,) = table(report_of(text, tmp_path), "nvtx_gpu_summary")
     assert [row[k] for k in ("calls", "gpu_ops", "projected_ns", "projected_ns_pm")] == [3, 6, 1700.0, 100.0]
+
+
+def test_projected_ranges_and_their_summary_are_one(tmp_path):
+    text = (
+        "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Total GPU Ops\n:a,PushPop,60,9,2,5\n\n"
+    )
+    text += PROJECTED + "a,10,30,5,9,PushPop,7,7,2,0,0,4,,:4\na,50,30,45,9,PushPop,7,7,3,0,0,5,,:5\n"
+    report = report_of(text, tmp_path)
+    (row,) = table(report, "nvtx_gpu_summary")
+    assert (row["calls"], row["gpu_ops"], row["projected_ns"]) == (2, 5, 60.0)
+    assert "repeats rows" in report.problems[0].message or "left out" in report.problems[0].message
 
 
 TOTALS = "Total HtoD Migration Size (MB),Total DtoH Migration Size (MB),Total CPU Page Faults,Total GPU PageFaults,"
