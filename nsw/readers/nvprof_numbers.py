@@ -17,7 +17,7 @@ from nsw.readers.nvprof_times import exact_to_a_ns
 from nsw.readers.quantities import TIME_UNITS, Digits, size_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 Twins: TypeAlias = "list[float | None]"
 
@@ -28,7 +28,7 @@ _SHARE: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?(%?)\Z")
 _OWN_UNITS: Final = {"ns": 0, "us": 3, "ms": 6, "s": 9}  # as text has them behind each time; "s" ends the others
 _REMEMBERED: Final = 4096
 _MOST_DIGITS: Final = 15  # whole numbers of as many are exact as floats
-_UNIT: Final = "KMGTB"  # characters of the units of sizes
+_OFTEN: Final = 4  # times that a cell stands in a column, from which on it pays to look for equal ones
 ABSENT: Final = frozenset(("", "-"))
 _GREATEST: Final = 10**15  # ns
 
@@ -84,10 +84,17 @@ def counts(cells: Sequence[str]) -> list[int]:
 
 def sizes(cells: Sequence[str], unit: str | None) -> tuple[list[float], Twins]:
     """Bytes and twins: `quantities.size` of each cell, of which a K is 1024."""
-    looks = list(map(_size_look, shapes("\n".join(cells)), repeat(unit)))
-    factors, twins = zip(*looks, strict=True)
-    numbers = map(float, map(str.rstrip, cells, repeat(_UNIT)))
-    return list(map(mul, numbers, factors)), list(twins)
+    printed = "\n".join(cells)
+    factors, twins, units = zip(*map(_size_look, shapes(printed), repeat(unit)), strict=True)
+    return list(map(mul, less_units(printed, set(units)), factors)), list(twins)
+
+
+def less_units(printed: str, units: Iterable[str]) -> list[float]:
+    """The numbers that stand before these units at the ends of lines; of the units some may end as others do."""
+    printed += "\n"
+    for unit in sorted(units, key=len, reverse=True):
+        printed = printed.replace(f"{unit}\n", "\n") if unit else printed
+    return list(map(float, printed[:-1].split("\n")))
 
 
 def present(cells: Sequence[str]) -> list[str]:
@@ -106,10 +113,15 @@ def spread(cells: Sequence[str], values: list[Any]) -> list[Any]:
 def where_present(
     read: Callable[[Sequence[str], str | None], tuple[list[Any], Twins]], cells: Sequence[str], unit: str | None
 ) -> tuple[list[Any], Twins]:
-    """What `read` makes of the cells in which something is printed, None beside the others."""
-    printed = present(cells)
-    values, twins = read(printed, unit) if printed else ([], [])
-    return spread(cells, values), spread(cells, twins)
+    """What `read` makes of the cells in which something is printed, None beside the others; of equal ones once."""
+    different = set(cells)
+    if len(different) * _OFTEN > len(cells) and ABSENT.isdisjoint(different):
+        return read(cells, unit)
+    known: dict[str, tuple[Any, float | None]] = dict.fromkeys(ABSENT, (None, None))
+    if printed := list(different - ABSENT):
+        known |= zip(printed, zip(*read(printed, unit), strict=True), strict=True)
+    values, twins = zip(*map(known.__getitem__, cells), strict=True)
+    return list(values), list(twins)
 
 
 def shapes(printed: str) -> list[str]:
@@ -135,7 +147,7 @@ def _share_twin(shape: str, sign: str) -> float | None:
 
 
 @lru_cache(_REMEMBERED)
-def _size_look(shape: str, unit: str | None) -> tuple[int, float | None]:
+def _size_look(shape: str, unit: str | None) -> tuple[int, float | None, str]:
     found = _SIZE.match(shape)
     if found is None or (unit and found[2]):
         raise OddRowsError
@@ -143,4 +155,6 @@ def _size_look(shape: str, unit: str | None) -> tuple[int, float | None]:
     if factor is None:
         raise OddRowsError
     pm = Digits(0, -len(found[1] or "")).scaled().pm
-    return factor, None if pm is None or (factor == 1 and not found[1]) else pm * factor
+    if pm is not None:
+        pm = None if factor == 1 and not found[1] else pm * factor
+    return factor, pm, found[2] or ""

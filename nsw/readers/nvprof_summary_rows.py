@@ -37,6 +37,7 @@ _FIGURES: Final = (
     "max_ns", "max_ns_pm",
 )  # fmt: skip
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
+_NOTHING: Final = (None, None)
 _UNNAMED: Final = "<unnamed>"
 # By section the table, and what its rows share beside where they come from and their name.
 _TABLES: Final = {
@@ -73,9 +74,12 @@ def figures_of(
     nvprof counts in whole ns, so what is printed to the ns is exact; but it cuts its means to whole ns.
     """
     width = None if mean is None else max(mean.pm or 0.0, _MEAN_WIDTH)
-    exact = ((None, None) if q is None else (q.value, exact_to_a_ns(q.pm)) for q in (total, least, most))
-    of_total, of_least, of_most = exact
-    return (calls, *(share or (None, None)), *of_total, mean and mean.value, width, *of_least, *of_most)
+    mean_of = None if mean is None else mean.value
+    return (calls, *(share or _NOTHING), *_exact(total), mean_of, width, *_exact(least), *_exact(most))
+
+
+def _exact(time: Quantity | None) -> tuple[float | None, float | None]:
+    return _NOTHING if time is None else (time.value, exact_to_a_ns(time.pm))
 
 
 def calls_of(host: str, device: str) -> int | None:

@@ -224,6 +224,8 @@ class _Reading:
             return True
         if text.startswith("Profiling application:"):
             return True
+        if stream.in_nvtx and _NVTX.match(text):
+            return False
         self._sink.message(number, text, None)
         return False
 

@@ -310,7 +310,7 @@ def less_id(text: str) -> tuple[str, int | None]:
     A `\n`, which no line has, stands for it: a name that never had an id is another.
     """
     end = len(text) - text.endswith("])")
-    if text[end - 1] == "]":
+    if text[end - 1 : end] == "]":
         at = text.rfind(" [", 0, end)
         digits = text[at + 2 : end - 1]
         if at > 0 and len(digits) <= 18 and digits.isascii() and digits.isdigit():

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.readers.nvprof_numbers import shapes
+from nsw.readers.nvprof_numbers import less_units, shapes
 from nsw.readers.quantities import Digits, number, size_factor, split_unit
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ _PLAIN: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?(%|[KMGT]?B(?:/s)?)?\Z")  # 
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384
-_UNIT: Final = "%KMGTB/s"  # characters of the units of plain numbers
 
 
 class Value(NamedTuple):
@@ -64,7 +62,8 @@ def metric_values(cells: Sequence[str]) -> Values:
     for at in in_words:
         printed[at], plain[at] = "0", (None, None)
     pms, units = map(list, zip(*filter(None, plain), strict=True))
-    values = Values(list(map(float, map(str.rstrip, printed, repeat(_UNIT)))), pms, units, [None] * len(printed))
+    numbers: list[float | None] = list(less_units("\n".join(printed), {unit or "" for unit in set(units)}))
+    values = Values(numbers, pms, units, [None] * len(printed))
     for at in in_words:
         values.numbers[at], pms[at], units[at], values.texts[at] = metric_value(cells[at])
     return values

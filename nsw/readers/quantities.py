@@ -90,6 +90,7 @@ def whole(text: str, mark: Mark = ".") -> int | None:
     return found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
 
 
+@lru_cache(maxsize=16384)
 def percent(text: str, mark: Mark = ".") -> Quantity | None:
     """`41.68%` or `41.68` as 41.68, in per cent."""
     found = digits(text.strip().removesuffix("%").rstrip(), mark)

@@ -222,6 +222,17 @@ LINES = {
     "ranked": lambda line: "[1,0]<stderr>:" + line,
     "of rank 1": lambda line: "[1,1]<stderr>:" + line,
     "in colour": lambda line: f"\x1b[32m{line[:-1]}\x1b[0m\n",
+    "a quote doubled": lambda line: line.replace("k", 'k""', 1),
+    "a formula": lambda line: "=" + line,
+    "a cell behind": lambda line: line[:-1] + ",x\n",
+    "a word behind": lambda line: line[:-1] + "  x\n",
+    "a tab more": lambda line: line.replace(" V100", "\t V100").replace(" k", "\t k"),
+    "another blank more": lambda line: line.replace(" V100", "\u2003 V100").replace(" k", " \u2003k"),
+    "a grid lost": lambda line: line.replace("(64 1 1)", "?", 1).replace("0B", "?", 1),
+    "an odd name": lambda line: line.replace("ipc", "Odd").replace("warps", "Warps"),
+    "of several units": lambda line: re.sub(r"(ipc|warps_launched)", r"\1 (2 instances)", line),
+    "units in brackets": lambda line: re.sub(r"(ipc|warps_launched)(.*)", r"\1  -  -  [  \2 ]", line),
+    "without its end": lambda line: line.rstrip(')\n"') + "\n",
     "a digit garbled": lambda line: re.sub(r"\d(?=\d)", "#", line, count=1),
 }
 
@@ -242,6 +253,43 @@ def reports(draw):
                 lines.insert(at, draw(st.sampled_from(AMONG)))
         text += "==7== Profiling result:\n" + head + "".join(lines)
     return text
+
+
+ODD_NUMBERS = (
+    "-",
+    "",
+    "1e+03",
+    "1,234",
+    "nan",
+    ".5",
+    "5.",
+    " 7",
+    "0x12",
+    "9" * 25,
+    "-3",
+    "1.2.3",
+    "\u0661\u0662",
+    "7us",
+    "7B",
+    "7%",
+)
+ODD_NAMES = (
+    *KERNELS, *COPIES, *CALLS, "f(int) [7]", "f(int)  [7]", "g (f(int) [7])", "cudaLaunch (f(int) [7])", "cudaFree [7]",
+    "[CUDA memcpy HtoD] [7]", "[Temperature (C)]", "12", "12.5us", "cuFoo (x)", "f(int [\u0667])", "", " ", "-", '"',
+)  # fmt: skip
+
+
+def changed(line):
+    """How, and the line changed so: as a whole, another number for each of its own, other names."""
+    for how, change in LINES.items():
+        yield how, change(line)
+    for found in re.finditer(r"(?<![\w.])\d+(?:\.\d+)?", line):
+        for number in ODD_NUMBERS:
+            yield f"{number!r} at {found.start()}", line[: found.start()] + number + line[found.end() :]
+    for name in ODD_NAMES:
+        for own in (r"(?:void )?k\d*(?:<int>)?\(.*?\)", r"\[(?:CUDA|Unified)[^]]*\]", r"cuda\w+", "Host To Device"):
+            if re.search(own, line):
+                yield f"named {name!r}", re.sub(own, lambda _, name=name: name, line, count=1)
 
 
 def read_so(path, least, part):
@@ -296,6 +344,18 @@ def test_rows_of_each_form_are_read_at_once(tmp_path, monkeypatch, form, ends, b
     assert len(taken) <= 101  # the first part, in which the titles are
     assert not report.problems
     assert max(len(data) for data in report.tables.values()) == 800
+
+
+@pytest.mark.parametrize("form", PLAIN)
+def test_a_row_that_is_not_plain_is_read_as_alone(tmp_path, form):
+    head, row = PLAIN[form]
+    path = tmp_path / "a.txt"
+    plain = row.replace("{i}", "3")
+    for how, other in changed(row.replace("{i}", "2")):
+        path.write_text("==7== Profiling result:\n" + head + plain * 2 + other + plain + "  int)\n" + plain, newline="")
+        slow = read_so(path, sys.maxsize, 1)
+        assert read_so(path, 1, 1) == slow, how
+        assert read_so(path, 1, 2) == slow, how
 
 
 CELLS = st.lists(
