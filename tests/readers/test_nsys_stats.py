@@ -663,6 +663,9 @@ def nsys_stats_output(database, form, reports):
 def database(tmp_path_factory):
     if shutil.which("nsys") is None:
         pytest.skip("no nsys here")
+    version = subprocess.run(["nsys", "--version"], capture_output=True, text=True, check=False).stdout
+    if " 2022." in version:
+        pytest.skip("the reports of this nsys have other names; test_nsys_stats_reports reads them")
     path = tmp_path_factory.mktemp("nsys") / "s.sqlite"
     return path, *synthetic(path)
 
