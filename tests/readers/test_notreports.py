@@ -44,6 +44,7 @@ def told(path) -> tuple[str, str | None]:
 def test_a_git_lfs_pointer_is_one_under_every_name(tmp_path, name):
     (tmp_path / name).write_bytes(LFS)
     message, fix = told(tmp_path / name)
+    assert read(tmp_path / name).tool is None
     assert (message, "git lfs pull" in fix) == (
         "a Git LFS pointer to a file of 12,345 bytes, not the file itself",
         True,

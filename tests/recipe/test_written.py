@@ -44,6 +44,8 @@ def test_what_is_computed_is_a_number_like_any_other():
 def test_a_range_is_counted_and_not_quoted():
     loaded = load_recipe_text(HEAD + "matrix: {n: {range: [0x10, 0x20, 8]}}\n")
     assert [got(case) for case in loaded.cases] == [("16",), ("24",), ("32",)]
+    loaded = load_recipe_text(HEAD + "matrix: {n: {range: [0x10, 17.0, 5e-1]}}\n")
+    assert [got(case) for case in loaded.cases] == [("16.0",), ("16.5",), ("17.0",)]
 
 
 def test_equal_values_are_one_case_however_they_are_written():
