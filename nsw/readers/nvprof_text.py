@@ -134,12 +134,18 @@ def _want_results(report: Report) -> None:
 
 
 def _warn_of_cut_names(report: Report) -> None:
-    """Say that the lines were broken at some width, or cropped: nvprof prints names whole."""
+    """Say that the lines were broken at some width, or cropped: nvprof prints names whole, and each call once."""
     names = {row["name"] for row in report.tables.get("gpu_summary", []) if isinstance(row, dict)}
-    cut = [n for n in names if n.count("(") > n.count(")") or (n.count("<") > n.count(">") and "operator" not in n)]
+    cut = {n for n in names if n.count("(") > n.count(")") or (n.count("<") > n.count(">") and "operator" not in n)}
+    calls: set[tuple[object, ...]] = set()
+    for row in report.tables.get("api_summary", []):
+        if isinstance(row, dict):
+            call = (*(row.get(c) for c in ("block", "rank", "pid", "device")), row["name"])
+            cut |= {row["name"]} if call in calls else set()
+            calls.add(call)
     if cut:
         report.warn(
-            "a kernel's name is cut" if len(cut) == 1 else f"the names of {len(cut)} kernels are cut",
+            "a name is cut" if len(cut) == 1 else f"{len(cut)} names are cut",
             fix="copy the report again, with whole lines",
         )
 

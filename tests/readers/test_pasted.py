@@ -230,7 +230,14 @@ def test_names_of_kernels_that_nvprof_did_not_print_whole_are_warned_of(tmp_path
     lines = [line[: NVPROF.splitlines()[4].index(" int)")] for line in NVPROF.splitlines()]
     report, told = found(tmp_path, "\n".join(lines))
     assert told["gpu_summary"][0]["name"] == "void scale<float>(float*,"
-    assert [(p.severity, p.message) for p in report.problems] == [("warning", "a kernel's name is cut")]
+    assert [(p.severity, p.message) for p in report.problems] == [("warning", "a name is cut")]
+
+
+def test_calls_of_nvprof_that_have_one_name_were_cut(tmp_path):
+    call = NVPROF.splitlines()[-1]
+    cropped = [call.replace("cudaMalloc", "cud"), call.replace("API calls:", " " * 10).replace("cudaMalloc", "cud")]
+    report, _ = found(tmp_path, "\n".join([*NVPROF.splitlines()[:-1], *cropped]))
+    assert [(p.severity, p.message) for p in report.problems] == [("warning", "a name is cut")]
 
 
 def test_metrics_of_nvprof_whose_kernel_is_lost_are_left_out(tmp_path):
