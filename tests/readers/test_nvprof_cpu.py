@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from nsw.readers import read
+from nsw.readers.nvprof_cpu_tree import CallTree
 from nsw.tables import rows
 
 TOP_DOWN = """\
@@ -101,6 +102,17 @@ def test_from_the_top_down_a_function_has_what_its_callees_leave_and_once_what_t
     assert found["rec"] == (pytest.approx(0.34106), 0.66206)  # recursive: its outermost call holds the others
     assert found["???"] == (pytest.approx(0.71222), 0.71222)
     assert found["start_thread"] == (0.0, 0.72225)  # the last digits leave nothing
+
+
+@pytest.mark.parametrize(
+    ("left", "half", "own"), [(4e6, 5e6, None), (4e3, 5e3, 0.0), (2e7, 5e3, 0.02)], ids=["hidden", "none", "two"]
+)
+def test_what_is_less_than_the_rounding_is_no_sample(left, half, own):
+    tree = CallTree()
+    assert tree.add(0, "main", None, (1e9 + left, half), 100.0)
+    assert tree.add(1, "loop", None, (1e9, half), 99.0)
+    found = {name: time for name, _, time, _ in tree.functions(100)}
+    assert found == {"main": own, "loop": 1.0}
 
 
 def test_own_times_are_those_of_the_flat_table(load):
