@@ -290,3 +290,11 @@ def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_
     text = stream.getvalue()
     assert re.search(r"Metric 1\s+%\s+1.50", text)
     assert "(in each of these rows: host 127.0.0.1, pid 4,711, launch_id 0, kernel kkk" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(10, "abcdefghij"), (9, "abcd…ghij"), (6, "abc…ij"), (5, "ab…ij"), (2, "a…"), (1, "…"), (0, "…")],
+)
+def test_a_long_word_keeps_its_beginning_and_its_end(width, shown):
+    assert elided("abcdefghij", width) == shown
