@@ -325,7 +325,7 @@ class Ledger:
         """A submission that never reached the scheduler: its runs are planned again, the attempt is not used."""
         with self.transaction():
             self._of_intent(submission, "state = 'planned', submission = NULL, attempt = attempt - 1")
-            self._db.execute("DELETE FROM submissions WHERE name = ?", (submission.name,))
+            self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'intent'", (submission.name,))
 
     def _of_intent(self, submission: Submission, setting: str) -> None:
         for table in _TABLES:

@@ -1,0 +1,184 @@
+"""The ledger: what is intended is in it before it is submitted, all of a change or nothing, and no run under two names."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.submissions import submission_name, submissions
+from nsw.errors import CampaignError
+from nsw.plan.model import Job, Plan, Resources, Run
+from nsw.schedulers.model import Submission
+
+SCRIPTS = {"j": Path("j.sh"), "k": Path("k.sh")}
+
+
+def run(id_, gpus=0):
+    return Run(id_, f"case-{id_[0]}", {"n": 1}, "p", "baseline", None, 1, ("true",), {}, Resources(gpus=gpus), ())
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two runs in the first task of a job, one in its second, and another job."""
+    first = Job("j", Resources(), ((run("a1"), run("a2", gpus=2)), (run("b1"),)))
+    with Ledger(tmp_path / "campaign.db", create=True) as made:
+        made.add_plan(Plan("n", "s", ("c",), (first, Job("k", Resources(), ((run("c1"),),)))))
+    return tmp_path / "campaign.db"
+
+
+@pytest.fixture
+def ledger(path):
+    with Ledger(path) as opened:
+        yield opened
+
+
+def both(attempt=1):
+    return Submission(f"nsw-{attempt}", "j", SCRIPTS["j"], attempt, (0, 1), 2)
+
+
+def states(ledger):
+    return {r.id: (str(r.state), r.attempt) for r in ledger.runs()}
+
+
+def test_what_is_planned_is_pending_task_by_task_under_the_next_attempt(ledger):
+    assert ledger.pending_tasks(10) == [("j", 0, 1, 2), ("j", 1, 1, 0), ("k", 0, 1, 0)]
+    assert ledger.pending_tasks(2) == [("j", 0, 1, 2)]  # so many runs are looked at
+    assert (ledger.runs_per_task(), ledger.has_planned()) == (2, True)
+
+
+def test_only_what_is_chosen_is_pending_with_the_other_runs_of_its_task(ledger):
+    ledger.choose(["a2"])
+    assert ledger.pending_tasks(10) == [("j", 0, 1, 2)]
+    ledger.update_runs(["a1", "a2"], state=State.DONE)
+    assert not ledger.has_planned()
+
+
+def test_an_intent_outlives_the_nsw_that_had_it(path, ledger):
+    ledger.intend(both())
+    ledger.close()
+    with Ledger(path) as later:
+        assert later.submissions("intent", SCRIPTS) == [both()]
+        assert states(later) == {"a1": ("intent", 1), "a2": ("intent", 1), "b1": ("intent", 1), "c1": ("planned", 0)}
+        assert later.waiting() == ["a1", "a2", "b1", "c1"]
+
+
+def test_a_submission_that_never_was_costs_no_attempt(ledger):
+    ledger.intend(both())
+    ledger.withdraw(both())
+    assert set(states(ledger).values()) == {("planned", 0)}
+    assert ledger.submissions("intent", SCRIPTS) == []
+    ledger.intend(both())  # the same name may be taken again
+
+
+def test_one_name_is_never_intended_twice(ledger):
+    ledger.intend(both())
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        ledger.intend(both())
+
+
+def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
+    ledger.intend(both())
+    ledger.update_runs(["a2"], state=State.CANCELLED)
+    ledger.submitted(both(), "77")
+    assert states(ledger)["a1"] == ("submitted", 1)
+    assert states(ledger)["a2"] == ("cancelled", 1)
+    assert [one.id for one in ledger.flying(both())] == ["a1", "b1"]
+    assert (ledger.native_id("nsw-1"), ledger.native_ids()) == ("77", {"nsw-1": "77"})
+    ledger.withdraw(both())  # too late: the scheduler has it
+    assert states(ledger)["a1"] == ("submitted", 1)
+    assert [(s.name, s.native_id) for s in ledger.submissions("submitted", SCRIPTS)] == [("nsw-1", "77")]
+
+
+def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_attempt(ledger):
+    ledger.intend(both())
+    ledger.submitted(both(), "77")
+    ended = {"state": State.FAILED, "reason": "r", "exit_code": 3, "started": 1.0, "ended": 2.0}
+    ledger.update_runs(["a1", "b1"], reading=Reading.COLLECTED, **ended)
+    assert ledger.unread() == 2
+    ledger.release(["b1"])
+    (again,) = ledger.runs_named(["b1"])
+    assert (again.state, again.reason, again.exit_code, again.started, again.ended) == (State.PLANNED, *[None] * 4)
+    assert again.reading is Reading.NONE
+    assert ledger.pending_tasks(10) == [("j", 1, 2, 0), ("k", 0, 1, 0)]
+    assert [one.id for one in ledger.flying(both())] == ["a2"]
+    assert ledger.unread() == 1
+
+
+def test_a_change_that_breaks_off_is_taken_back_as_a_whole(ledger):
+    def breaks_off():
+        with ledger.transaction():
+            ledger.update_runs(["a1"], state=State.DONE)
+            with ledger.transaction():
+                ledger.set_meta("key", "value")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        breaks_off()
+    assert (states(ledger)["a1"], ledger.meta("key")) == (("planned", 0), None)
+    with ledger.transaction():
+        ledger.update_runs(["a1"], state=State.DONE)
+    assert ledger.counts() == {"done": 1, "planned": 3}
+
+
+def test_why_things_wait_is_told_once_a_reason_with_the_first_run(ledger):
+    ledger.update_runs(["a1", "b1"], state=State.QUEUED, reason="Priority")
+    ledger.update_runs(["a2"], state=State.QUEUED, reason="Resources")
+    assert ledger.why_waiting() == [(State.QUEUED, "Priority", "a1", 2), (State.QUEUED, "Resources", "a2", 1)]
+
+
+def test_names_are_completed_in_the_order_of_the_plan(ledger):
+    ledger.update_runs(["a2"], state=State.FAILED)
+    assert ledger.names("a", 9) == ["a1", "a2"]
+    assert ledger.names("", 3) == ["a1", "a2", "b1"]
+    assert ledger.names("", 9, states=[State.FAILED]) == ["a2"]
+    assert ledger.names("case-", 9, of="case_id") == ["case-a", "case-b", "case-c"]
+
+
+def test_problems_of_a_run_are_replaced_and_stand_in_the_order_of_the_plan(ledger):
+    ledger.set_problems("b1", [("r", "error", "later", None)])
+    ledger.set_problems("a1", [("r", "error", "old", None)])
+    ledger.set_problems("a1", [("r", "warning", "new", "fix it"), (None, "error", "more", None)])
+    assert ledger.problems() == [
+        ("a1", "r", "warning", "new", "fix it"), ("a1", None, "error", "more", None), ("b1", "r", "error", "later", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "age"), [(1, "an older"), (999, "a newer")])
+def test_a_ledger_of_another_version_is_refused_with_its_age(path, version, age):
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    with pytest.raises(CampaignError, match=age):
+        Ledger(path)
+
+
+def test_what_is_no_ledger_is_said(tmp_path):
+    with pytest.raises(CampaignError, match="is no campaign"):
+        Ledger(tmp_path / "campaign.db")
+    (tmp_path / "campaign.db").write_bytes(b"no database, though it is long enough to be one" * 99)
+    with pytest.raises(CampaignError, match="is damaged"):
+        Ledger(tmp_path / "campaign.db")
+
+
+class Folder:
+    id = "campaign"
+
+    def script(self, job):
+        return SCRIPTS[job]
+
+
+def test_tasks_are_handed_over_job_by_job_in_groups_of_what_may_be_together():
+    pending = [("j", 0, 1, 2), ("j", 1, 1, 4), ("j", 3, 1, 0), ("j", 2, 2, 0), ("k", 0, 1, 0)]
+    found = submissions(Folder(), pending, 3)
+    assert [(s.job, s.attempt, s.tasks, s.gpus) for s in found] == [
+        ("j", 1, (0, 1), 4), ("j", 1, (3,), 0), ("j", 2, (2,), 0), ("k", 1, (0,), 0),
+    ]  # fmt: skip
+    assert [len(s.tasks) for s in submissions(Folder(), pending, 0)] == [1] * 5
+
+
+def test_the_name_of_a_submission_is_its_own_and_always_the_same():
+    one = ("campaign", "j", 0, 1)
+    assert submission_name(*one) == submission_name(*one) == "nsw-" + submission_name(*one)[4:]
+    others = [("other", "j", 0, 1), ("campaign", "k", 0, 1), ("campaign", "j", 1, 1), ("campaign", "j", 0, 2)]
+    assert len({submission_name(*name) for name in (one, *others)}) == 5
