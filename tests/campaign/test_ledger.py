@@ -1,14 +1,15 @@
 """The ledger: what is intended is in it before it is submitted, all of a change or nothing, and no run under two names."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
 from nsw.campaign.submissions import submission_name, submissions
 from nsw.errors import CampaignError
-from nsw.plan.model import Job, Plan, Resources, Run
+from nsw.plan.model import Absent, Job, Plan, Resources, Run
 from nsw.schedulers.model import Submission
 
 SCRIPTS = {"j": Path("j.sh"), "k": Path("k.sh")}
@@ -119,6 +120,46 @@ def test_a_change_that_breaks_off_is_taken_back_as_a_whole(ledger):
     with ledger.transaction():
         ledger.update_runs(["a1"], state=State.DONE)
     assert ledger.counts() == {"done": 1, "planned": 3}
+
+
+def test_a_submission_of_many_tasks_moves_all_of_them(tmp_path):
+    with Ledger(tmp_path / "campaign.db", create=True) as made:
+        tasks = tuple((run(f"{letter}1"),) for letter in "abcd")
+        made.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), tasks),)))
+        some = Submission("nsw-1", "j", SCRIPTS["j"], 1, (0, 1, 3))
+        made.intend(some)
+        made.submitted(some, "77")
+        assert [str(r.state) for r in made.runs()] == ["submitted", "submitted", "planned", "submitted"]
+        assert [one.id for one in made.flying(some)] == ["a1", "b1", "d1"]
+        assert made.planned_in(["j"]) == [("c1", "j")]
+        assert (made.jobs_in(State.SUBMITTED), made.jobs_in(State.DONE)) == ({"j"}, set())
+
+
+def test_a_build_lives_as_a_run_does(ledger):
+    build = BuildRow("build", "k", "app", "job", "make", 60, 0, ("j",))
+    ledger.add_builds([build])
+    assert ledger.builds() == [build]
+    made = Submission("nsw-b", "k", SCRIPTS["k"], 1, (0,))
+    ledger.intend(made)
+    ledger.submitted(made, "78")
+    assert [(one.id, one.build) for one in ledger.flying(made)] == [("c1", False), ("build", True)]
+    ledger.update_builds(["build"], state=State.FAILED, reason="r", exit_code=2, host="n1", started=1.0, ended=2.0)
+    ledger.release_builds(["build"])
+    assert ledger.builds() == [replace(build, attempt=1)]
+
+
+def test_what_is_known_of_a_campaign_before_anything_happened(ledger):
+    assert (ledger.calls(), ledger.has_login_shell(), ledger.absent()) == ({}, False, [])
+    ledger.set_calls({"squeue": 3})
+    ledger.set_meta("site_data", '{"login_shell": true}')
+    assert (ledger.calls(), ledger.has_login_shell()) == ({"squeue": 3}, True)
+
+
+def test_what_could_not_be_planned_is_kept_with_its_reason(tmp_path):
+    with Ledger(tmp_path / "campaign.db", create=True) as made:
+        made.add_plan(Plan("n", "s", (), (), absent=(Absent("pass timeline", "no nsys here", ("a", "b")),)))
+        assert made.absent() == [("pass timeline", "no nsys here", 2)]
+        assert made.runs_per_task() == 1
 
 
 def test_why_things_wait_is_told_once_a_reason_with_the_first_run(ledger):
