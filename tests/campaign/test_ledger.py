@@ -216,6 +216,8 @@ def test_tasks_are_handed_over_job_by_job_in_groups_of_what_may_be_together():
         ("j", 1, (0, 1), 4), ("j", 1, (3,), 0), ("j", 2, (2,), 0), ("k", 1, (0,), 0),
     ]  # fmt: skip
     assert [len(s.tasks) for s in submissions(Folder(), pending, 0)] == [1] * 5
+    later = [("j", task, 1, 0) for task in (50, 51, 52, 53)]
+    assert [s.tasks for s in submissions(Folder(), later, 3)] == [(50, 51, 52), (53,)]
 
 
 def test_the_name_of_a_submission_is_its_own_and_always_the_same():

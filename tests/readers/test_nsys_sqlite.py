@@ -390,8 +390,12 @@ def test_facts_describe_the_machine_and_no_environment_variable(nsys_database):
             computeMinor=0,
             smCount=132,
             clockRate=0,
+            totalMemory=150_000_000_000,
+            memoryBandwidth=4_800_000_000_000,
         )
     for name, value in (
+        ("OsDescription", "Debian 12"),
+        ("CpuDescription", "a CPU"),
         ("NvDriverVersion", "580.1"),
         ("CudaDriverVersion", "12040"),
         ("Hostname", "node1"),
@@ -406,6 +410,11 @@ def test_facts_describe_the_machine_and_no_environment_variable(nsys_database):
     assert found["gpu_count"] == 2
     assert found["gpu_compute_capability"] == "9.0"
     assert found["driver_version"] == "580.1"
+    assert (found["hostname"], found["os"], found["cpu_name"]) == ("node1", "Debian 12", "a CPU")
+    units = {r["key"]: (r["value"], r["unit"]) for r in table(report, "facts")}
+    assert units["gpu_sm_count"] == (132, None)
+    assert units["gpu_memory_bytes"] == (1.5e11, "byte")
+    assert units["gpu_memory_bandwidth_bytes_per_s"] == (4.8e12, "byte/s")
     assert found["cuda_driver_version"] == "12.4"
     assert found["duration_ns"] == 12345
     assert "gpu_clock_hz" not in found  # 0: nsys did not know
