@@ -48,7 +48,6 @@ _PACKED = (
     (b"\xfd7zXZ\x00", "xz", "unxz"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
     (b"7z\xbc\xaf\x27\x1c", "7z", "7z x"),
-    (b"PK\x03\x04", "zip", "unzip"),
 )
 
 

@@ -251,8 +251,8 @@ def test_a_packed_file_is_explained(tmp_path):
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("run.nvvp", "SQLite format 3")
     (problem,) = read(path).problems
-    assert "packed with zip" in problem.message
-    assert "unzip a.nvvp" in problem.fix
+    assert "archive" in problem.message
+    assert "unpack it" in problem.fix
 
 
 def test_a_pointer_is_explained(tmp_path):
