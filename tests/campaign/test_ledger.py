@@ -168,6 +168,13 @@ def test_why_things_wait_is_told_once_a_reason_with_the_first_run(ledger):
     assert ledger.why_waiting() == [(State.QUEUED, "Priority", "a1", 2), (State.QUEUED, "Resources", "a2", 1)]
 
 
+@pytest.mark.parametrize("some", [1, 2, 3, 500])
+def test_runs_are_found_by_name_in_the_order_of_the_plan(ledger, monkeypatch, some):
+    monkeypatch.setattr("nsw.campaign.ledger._SOME", some)
+    assert [r.id for r in ledger.runs_named(["a1", "a2", "b1", "c1", "unknown"])] == ["a1", "a2", "b1", "c1"]
+    assert ledger.runs_named([]) == []
+
+
 def test_names_are_completed_in_the_order_of_the_plan(ledger):
     ledger.update_runs(["a2"], state=State.FAILED)
     assert ledger.names("a", 9) == ["a1", "a2"]

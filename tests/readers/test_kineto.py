@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import kineto, kineto_gpu
+from nsw.readers import kineto, kineto_gpu, kineto_stream
 from nsw.readers.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.readers.model import Options, Sample
 from nsw.tables import rows
@@ -376,6 +376,23 @@ def test_compressed_and_bare_lists_of_events_are_recognised_and_read(tmp_path):
         report = read_text(tmp_path, data, name)
         assert kineto.sniff(Sample(tmp_path / name)) > 50
         assert len(table(report, "gpu_summary")) == 4
+
+
+@pytest.mark.parametrize("window", [64, 700, 1 << 22])
+@pytest.mark.parametrize("packed", [16, 100, 1 << 19])
+@pytest.mark.parametrize("members", [1, 3])
+def test_compressed_traces_are_whole_however_much_is_unpacked_at_a_time(tmp_path, monkeypatch, window, packed, members):
+    """Also one of several gzip members, as `cat a.gz b.gz` makes it, with zeros behind it."""
+    monkeypatch.setattr(kineto_stream, "_WINDOW", window)
+    monkeypatch.setattr(kineto_stream, "_PACKED", packed)
+    text = document([kernel(f"k{n % 3}", 10.0 * n, 2.0) for n in range(60)]).encode()
+    step = -(-len(text) // members)
+    data = b"".join(gzip.compress(text[at : at + step]) for at in range(0, len(text), step))
+    report = read_text(tmp_path, data + b"\0" * 300, "a.json.gz")
+    assert not report.problems
+    assert [pick(r, "name", "calls", "total_ns") for r in table(report, "gpu_summary")] == [
+        (f"k{n}", 20, 40_000) for n in range(3)
+    ]
 
 
 def test_a_rank_in_the_files_name_is_a_guess_that_is_named(tmp_path):
