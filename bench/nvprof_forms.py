@@ -84,7 +84,7 @@ def faults(i: int) -> str:
 def metric(i: int) -> str:
     kernel = f"    Kernel: {KERNEL}\n" if i % 100 == 1 else ""
     values = OCCUPANCY % (i % 9973) if i % 10 else "     Low (2)     Mid (5)     Low (3)"
-    return f"{kernel}        {i % 997}{'achieved_occupancy':>34}{'Achieved Occupancy':>49}{values}\n"
+    return f"{kernel}        {i % 997}{f'achieved_occupancy_{i % 100}':>34}{'Achieved Occupancy':>49}{values}\n"
 
 
 def metric_of_another(i: int) -> str:
@@ -110,7 +110,7 @@ def metric_of_another_csv(i: int) -> str:
 
 def event(i: int) -> str:
     kernel = f"    Kernel: {KERNEL}\n" if i % 4 == 1 else ""
-    return f"{kernel}        {i % 997}{'shared_st_bank_conflict':>40}{i:12}{i + 9:12}{i + 5:12}{3 * i:12}\n"
+    return f"{kernel}        {i % 997}{f'shared_st_bank_conflict_{i % 4}':>40}{i:12}{i + 9:12}{i + 5:12}{3 * i:12}\n"
 
 
 def event_csv(i: int) -> str:
