@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, read
+from nsw.readers import Options, nsys_connection, read
 from nsw.readers.model import Sample
 from nsw.readers.nsys_sqlite import sniff
 from nsw.tables import as_arrow, rows
@@ -351,6 +351,9 @@ def test_mpi_calls_that_the_end_of_the_trace_cut_are_left_out_and_said(nsys_data
         ("ncclAllReduceRingLLKernel_sum_f32(ncclColl)", "AllReduce"),
         ("ncclDevKernel_Generic_4(x)", "Generic"),
         ("void reduce_kernel<ncclAllReduce>(int)", None),
+        ("mine(ncclDevKernel_AllReduce, ncclKernel_Broadcast)", None),  # what it takes makes it none of NCCL's
+        ("ncclDevKernel_Broadcast_RING_LL(ncclDevKernel_AllReduce)", "Broadcast"),
+        ("ncclDevKernelNew(ncclKernel_Broadcast)(ncclKernel_AllReduce)", "other"),
     ],
 )
 def test_nccl_kernels_are_named_by_their_collective(kernel, operation):
@@ -487,6 +490,20 @@ def test_rows_have_the_columns_of_the_schema(typical_database):
     report = read(typical_database())
     for name, data in report.tables.items():
         assert as_arrow(name, data).num_rows == len(data)
+
+
+@pytest.mark.parametrize("driver", [True, False])
+@pytest.mark.parametrize("at_once", [1, 7, 60])
+def test_how_many_rows_are_read_at_a_time_changes_nothing(typical_database, monkeypatch, at_once, driver):
+    path = typical_database()
+    if not driver:
+        monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
+    trace = Options(frozenset({"gpu_trace", "api_trace"}))
+    whole, traced = read(path), read(path, trace)
+    monkeypatch.setattr(nsys_connection, "_BATCH", at_once)
+    for wanted, again in ((whole, read(path)), (traced, read(path, trace))):
+        assert not again.problems
+        assert {n: table(again, n) for n in again.tables} == {n: table(wanted, n) for n in wanted.tables}
 
 
 @pytest.mark.parametrize("generation", ["2020", "2026"])

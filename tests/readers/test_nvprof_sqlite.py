@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, nvprof_counters, read
+from nsw.readers import Options, nvprof_columns, nvprof_counters, read
 from nsw.readers.nvprof_activity import api_name
 from nsw.tables import rows
 
@@ -217,6 +217,14 @@ def test_traces_are_made_when_asked_for(profile):
     assert (copy["src_memory"], copy["dst_memory"], copy["bytes_per_s"]) == ("pageable", "device", 4096 / 2e-6)
     calls = table(profile, "api_trace", tables=frozenset({"api_trace"}))
     assert [r["name"] for r in calls[:2]] == ["cudaLaunchKernel"] * 2
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_how_many_rows_are_packed_at_a_time_changes_nothing(profile, monkeypatch, at_once):
+    asked = {"tables": frozenset({"gpu_trace", "api_trace"})}
+    wanted = [table(profile, name, **asked) for name in ("gpu_trace", "api_trace")]
+    monkeypatch.setattr(nvprof_columns, "_CHUNK", at_once)
+    assert [table(profile, name, **asked) for name in ("gpu_trace", "api_trace")] == wanted
 
 
 def test_kernels_without_valid_times_are_counted_and_told(tmp_path):
