@@ -120,9 +120,6 @@ class Results:
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
         name_kernels(rows)
-        if self.other_marks:
-            figures = "a figure is" if self.other_marks == 1 else f"{self.other_marks} figures are"
-            report.warn(f"{figures} written with another decimal mark than the rest, and read as text")
         made: dict[str, TableData] = {}
         if self.launches:
             made["launches"] = [_less(row, "invocations") for row in self.launches.values()]

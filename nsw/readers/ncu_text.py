@@ -83,6 +83,9 @@ def read(path: Path, options: Options) -> Report:
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill(report, options)
+    if results.other_marks:
+        figures = "a figure is" if results.other_marks == 1 else f"{results.other_marks} figures are"
+        report.warn(f"{figures} written with another decimal mark than the rest, and read as text")
     left.tell(report, empty=results.empty)
     report.tool_version = tool_version(results.facts)
     messages.tell(report, empty=results.empty)
@@ -123,6 +126,7 @@ class _Scan:
     tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
     unclosed: list[int] = field(default_factory=list)  # where a table stops without its closing dashes
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
+    at: int = 0  # the line
     told: bool = False  # whether this launch has a section or a figure
     is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
     plain: set[tuple[str | None, str]] = field(default_factory=set)  # its metrics outside of sections: table, name
@@ -131,6 +135,7 @@ class _Scan:
     def run(self, lines: Iterable[Line]) -> None:
         for number, told in lines:
             line = without_lead(told)
+            self.at = number
             if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
                 self.messages.see(line, number)
             if line.strip():
@@ -233,6 +238,7 @@ class _Scan:
             is_short = self.columns is not None and len(self.last[0].rstrip()) < self.columns.spans[-1][1]
             if is_short and self.waiting and not self.is_titles(self.last[1]):
                 self.waiting.pop()  # cut short: figures stand at the right
+                self.damaged.append(number or self.at)
         self.columns = self.last = self.session = None
 
     def looks_like_a_metric(self, line: str, number: int) -> bool:

@@ -257,10 +257,8 @@ def test_metrics_of_nvprof_whose_kernel_is_lost_are_left_out(tmp_path):
 
 
 def test_figures_of_ncu_with_another_decimal_mark_than_the_rest_are_warned_of(tmp_path):
-    row = NCU_CSV.splitlines()[-1]
-    second = row.replace("gpu__time_duration.sum", "dram__throughput.pct").replace('"3.52"', '"61,02"')
-    report, told = found(tmp_path, f"{NCU_CSV}{second}\n")
-    assert [r["value"] for r in told["metrics"]] == [3.52, None]
+    report, told = found(tmp_path, NCU.replace("71.25", "71,25"))
+    assert [r["value"] for r in told["metrics"]] == [5120, 3.52, 142, None]
     assert [p.severity for p in report.problems] == ["warning"]
 
 
