@@ -33,6 +33,10 @@ _CHECKED: Final = frozenset(
 )
 # In these a name is never a number; an NVTX range may be named so.
 _NAMED: Final = frozenset(("gpu_summary", "api_summary", "osrt_summary", "um_summary"))
+# formats that store names and numbers apart, so that none can slip into the place of the other
+_STORED: Final = frozenset(
+    ("kineto", "nsys-sqlite", "nsys-binary", "nsys-parquet", "nvprof-sqlite", "ncu-binary", "pstats")
+)
 _NO_NAME: Final = re.compile(rf"{QUANTITY.pattern}(?:\s\s|\Z)")  # a number of the table, then perhaps the name
 _MOST_SHOWN: Final = 5
 _AT_ONCE: Final = 4096  # rows of a large table
@@ -41,13 +45,15 @@ _GREATEST_SHARE: Final = 100.05
 
 def leave_out_contradictions(report: Report) -> None:
     """Take such rows out of the tables of statistics and say so, naming the first ones."""
+    named = _NAMED if report.format not in _STORED else frozenset()
     for table in _CHECKED & report.tables.keys():
         data = report.tables[table]
-        suspects = enumerate(data) if isinstance(data, list) else _suspects(table, data)
+        is_named = table in named
+        suspects = enumerate(data) if isinstance(data, list) else _suspects(data, is_named=is_named)
         places: list[int] = []
         shown: list[tuple[str, str]] = []
         for at, row in suspects:
-            if (why := _fault(table, row)) is not None:
+            if (why := _fault(row, is_named=is_named)) is not None:
                 places.append(at)
                 if len(shown) < _MOST_SHOWN:
                     shown.append((row.get("name") or row.get("metric") or "", why))
@@ -70,7 +76,7 @@ def _without(data: TableData, places: frozenset[int]) -> TableData:
     return data.filter(kept)
 
 
-def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
+def _suspects(data: pa.Table, *, is_named: bool) -> Iterator[tuple[int, Row]]:
     """The rows of a large table, with their places, of which columns alone do not tell that they are right."""
     import numpy as np
     import pyarrow as pa
@@ -90,7 +96,7 @@ def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
     fails("max_ns", "total_ns")
     if {"avg_ns", "calls"} <= set(data.column_names):
         fails("total_ns", pc.multiply(data["avg_ns"], pc.cast(data["calls"], pa.float64())))
-    if table in _NAMED:
+    if is_named:
         names = [name for name in pc.unique(data["name"]).to_pylist() if _NO_NAME.match(name or "0")]
         if names:
             found.append(pc.is_in(pc.cast(data["name"], pa.string()), pa.array(names, pa.string())))
@@ -105,8 +111,8 @@ def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
 _FIX: Final = "copy or print the report again: cells of a row, or words of its titles, are missing or swapped"
 
 
-def _fault(table: str, row: Row) -> str | None:
-    if table in _NAMED and _NO_NAME.match(row.get("name") or "0"):
+def _fault(row: Row, *, is_named: bool) -> str | None:
+    if is_named and _NO_NAME.match(row.get("name") or "0"):
         return "its name is missing, or begins with a number"
     return contradiction(row)
 
