@@ -197,10 +197,11 @@ class BatchScheduler:
 
     def _not_submitted(self, submission: Submission, result: CommandResult) -> None:
         words = self._words
-        if words.is_full(result):
+        doubtful = result.returncode == 0 or words.in_doubt(result)
+        if words.is_full(result) and not doubtful:
             self._learn_room(len(submission.tasks), result)
             return
-        if result.returncode == 0 or words.in_doubt(result):
+        if doubtful:
             self._pace.now()  # it is looked up at once
             raise UnreachableError(CommandError(result, what=f"{words.SUBMIT} gave no job id").message)
         said, key, hint = words.refusal(result)

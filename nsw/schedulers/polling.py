@@ -124,7 +124,10 @@ class Polling:
         self._pace.answered()
         told = _sorted_out(lines, submissions)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
-        self._look_back([s for s in submissions if absent[s.name]], absent, told)
+        try:
+            self._look_back([s for s in submissions if absent[s.name]], absent, told)
+        except UnreachableError:  # what the cluster is set to could not be asked; it is said when that lasts
+            return None
         self._explain(submissions, told)
         self._pace.asked(changed=self._moved(told))
         self._memory.answers = told

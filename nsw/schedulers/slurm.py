@@ -148,10 +148,13 @@ def transient(result: CommandResult) -> bool:
 
 
 def in_doubt(result: CommandResult) -> bool:
-    """Whether a command that failed may yet have done its work, or not: it was killed, or left without a word."""
+    """Whether a command that failed may yet have done its work, or not: it was killed, or left without a word.
+
+    A controller that takes nothing for the moment is asked again by sbatch itself, which says so as of an error.
+    """
     killed = result.returncode < 0 or 128 < result.returncode < 192  # by a signal; over ssh a shell adds 128
     speechless = not result.stderr.strip()
-    return transient(result) or not_sent(result) or speechless or (killed and "sbatch: error" not in result.stderr)
+    return transient(result) or not_sent(result) or speechless or (killed and "submission failed" not in result.stderr)
 
 
 def complaints(result: CommandResult) -> list[str]:
@@ -217,8 +220,12 @@ def history_by_name_command(name: str, minutes: int) -> list[str]:
 
 
 def no_history(result: CommandResult) -> bool:
-    """No sacct on this machine, or none that is told anything, whatever the cluster's settings say."""
-    return result.returncode == 127 or "accounting storage is disabled" in result.stderr
+    """No sacct on this machine, or none that is told anything, whatever the cluster's settings say.
+
+    One that could not be started for the moment (no memory, no processes, a library out of sight) is there.
+    """
+    missing = "[Errno 2]" in result.stderr or "not found" in result.stderr.lower()
+    return (result.returncode == 127 and missing) or "accounting storage is disabled" in result.stderr
 
 
 _SACCT = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))

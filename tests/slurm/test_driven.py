@@ -523,3 +523,41 @@ def test_when_a_run_began_is_known_though_slurm_said_it_runs_before_the_job_did(
     (home / "claim").write_text("state=running\nhost=node1\nstart=123.5\n")
     it.rounds()
     assert (it.run(1).host, it.run(1).started) == ("node1", 123.5)
+
+
+@pytest.mark.parametrize(
+    ("code", "last"),
+    [(1, "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"), (137, "")],
+)
+def test_an_sbatch_that_had_to_ask_several_times_is_in_doubt_when_its_last_try_is(campaign, fake, code, last):
+    it = campaign()
+    busy = "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"
+    fake.fault("sbatch", rc=code, stderr=f"{busy}\n{last}", after=True)
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
+def test_a_cluster_that_does_not_say_what_it_is_set_to_is_asked_again(campaign, fake):
+    it = campaign()
+    it.rounds(2)
+    it.open()
+    fake.set(1, 0, "TIMEOUT")
+    fake.forget(1, squeue=False)
+    for _ in range(4):
+        fake.fault("scontrol", stderr="slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)")
+    it.rounds()
+    assert "failed" not in it.states
+    it.rounds()
+    assert it.states == ["failed", "submitted", "submitted"]
+
+
+def test_a_job_that_begins_anew_just_when_nsw_gives_it_up_does_nothing(campaign, fake):
+    it = campaign(f"bash -c 'echo {{{{ n }}}} >> {fake.work}/ran'")
+    it.rounds()
+    script = it.folder.script("t-j1")
+    whole = script.read_text()
+    at = whole.index('  [ "$nsw_restart" = 0 ]')
+    script.write_text(f'{whole[:at]}  mkdir -p "$dir"; echo state=withdrawn >"$dir/claim"\n{whole[at:]}')
+    fake.execute(1, 0, restart=1)
+    assert not (fake.work / "ran").exists()

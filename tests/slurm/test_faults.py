@@ -363,3 +363,20 @@ def test_why_a_task_waits_may_change_without_a_poll_more(fake, scheduler, clock)
     while not scheduler.due():
         scheduler.wait(0.5)
     assert clock.now - start > 30
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[Errno 11] Resource temporarily unavailable: 'sacct'",
+        "[Errno 12] Cannot allocate memory: 'sacct'",
+        "sacct: error while loading shared libraries: libslurm.so: cannot open: No such file or directory",
+    ],
+)
+def test_a_sacct_that_cannot_be_started_for_the_moment_is_asked_again(fake, scheduler, words):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.set(1, -1, "TIMEOUT")
+    fake.forget(1, squeue=False)
+    fake.fault("sacct", rc=127, stderr=words)
+    assert [phases(scheduler, sent)[0] for _ in range(2)] == [Phase.UNKNOWN, Phase.ENDED]
