@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.campaign.last_words import reason_with
-from nsw.campaign.rows import BuildRow, State
+from nsw.campaign.rows import IN_FLIGHT, BuildRow, State
 from nsw.campaign.submissions import NO_ID
 from nsw.campaign.witness import Status, parse_status
 from nsw.errors import CampaignError
@@ -112,7 +112,7 @@ class Builds:
         """Builds in flight for which no run waits any more."""
         if self._none:
             return set()
-        needed = {b.id for b in self._needed(State.PLANNED, State.INTENT, State.SUBMITTED, State.QUEUED)}
+        needed = {b.id for b in self._needed(State.PLANNED, *IN_FLIGHT)}
         return {b.id for b in self._it.ledger.builds() if b.id not in needed and self._native(b) is not None}
 
     def conclude(self) -> list[str]:

@@ -41,6 +41,11 @@ class Ending:
         """Whether it began, or an earlier attempt of it was done."""
         return self.status(one.id, one.attempt) is not None or self._earlier(one) is not None
 
+    def is_done(self, one: Flying | RunRow) -> bool:
+        """Whether this attempt of it, or an earlier one, says that it was done."""
+        status = self.status(one.id, one.attempt)
+        return (status is not None and status.state == "done") or self._earlier(one) is not None
+
     def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
         """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
         one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None
@@ -78,7 +83,7 @@ class Ending:
     def _home(self, one: Flying) -> str:
         return self._it.home(one.id, one.attempt)
 
-    def _earlier(self, one: Flying) -> tuple[int, Status] | None:
+    def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
         """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
         for attempt in range(one.attempt - 1, 0, -1):
             status = self.status(one.id, attempt)

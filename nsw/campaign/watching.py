@@ -12,7 +12,7 @@ from nsw.errors import NswError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.driven import Driven
@@ -87,7 +87,6 @@ class Watching:
         doomed = self._builds.doomed()
         if not doomed:
             return
-        waiting = self._it.ledger.planned_in(doomed)
         gone: list[Flying] = []
         if held := self._flight.holding(lambda one: one.job in doomed):
             try:
@@ -96,15 +95,21 @@ class Watching:
                 pass
             else:
                 gone = self._flight.drop(lambda one: one.job in doomed)
-        if not waiting and not gone:
-            return
         with self._it.ledger.transaction():
-            for id_, job in waiting:
-                self._it.ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
+            waiting = self._fail_waiting()
             for one in gone:
                 self._ending.end(one, Verdict(State.FAILED, doomed[one.job]), None)
             self._flight.close()
-        self._it.changed([id_ for id_, _ in waiting] + [one.id for one in gone])
+        if waiting or gone:
+            self._it.changed(waiting + [one.id for one in gone])
+
+    def _fail_waiting(self) -> list[str]:
+        """The runs that wait to be submitted, and whose build went wrong, have failed; their ids."""
+        doomed = self._builds.doomed()
+        waiting = self._it.ledger.planned_in(doomed) if doomed else []
+        for id_, job in waiting:
+            self._it.ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
+        return [id_ for id_, _ in waiting]
 
     def save_calls(self) -> None:
         """Write down how often each command was run."""
@@ -192,8 +197,10 @@ class Watching:
                     self._plan_again(name, one, answer)
                 else:
                     self._judge(name, one, answer)
+            # with the loss of their build, so that no later nsw finds them waiting and begins it again by itself
+            failed = self._fail_waiting()
             self._flight.close()
-        return [one.id for _, one, _ in told]
+        return [*(one.id for _, one, _ in told), *failed]
 
     def _held_by(self, builds: Iterable[str]) -> list[tuple[str, Flying, Answer]]:
         """The runs in flight whose jobs wait for the jobs of these builds, which are gone."""
@@ -210,7 +217,25 @@ class Watching:
     def _withdrawn(self, several: Iterable[Flying]) -> set[str]:
         """Which of these had not begun, and can begin no more under their present attempt."""
         idle = [one for one in several if self._withdrawing.may(one) and not self._ending.left_a_mark(one)]
-        return self._withdrawing.withdraw(idle)
+        may = self._alone(idle, {one.id for one in idle})
+        return {one.id for one in self._alone(may, self._withdrawing.withdraw(may))}
+
+    def _alone(self, several: Iterable[Flying], idle: Collection[str]) -> list[Flying]:
+        """Those whose tasks hold nothing else that a new job would begin again.
+
+        One script does all runs of a task but those that are done: one that had begun, or failed, would be done twice.
+        """
+        some = [one for one in several if one.id in idle]
+        held: dict[tuple[str, int], bool] = {}
+        for one in some:
+            if (one.job, one.task) not in held:
+                held[one.job, one.task] = any(
+                    run.id not in idle
+                    and run.state not in {State.DONE, State.PLANNED}
+                    and not self._ending.is_done(run)
+                    for run in self._it.ledger.runs("job = ? AND task = ?", (one.job, one.task))
+                )
+        return [one for one in some if not held[one.job, one.task]]
 
     def _plan_again(self, name: str, one: Flying, answer: Answer) -> None:
         self._withdrawing.plan_again(one, answer.reason)
@@ -234,6 +259,7 @@ class Watching:
             runs = answer.may_run and status is not None and status.state == "running"
             if self._often[one.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
                 sure[one.id] = (name, one, answer, status)
+        self._spare_tasks(sure)
         if not sure:
             return []
         try:
@@ -241,6 +267,7 @@ class Watching:
             again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
             for one in [one for one, _ in unbegun if self._status(one)]:
                 del sure[one.id]  # it began a moment ago
+            self._spare_tasks(sure)
             self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
         except NswError:  # it is tried again after the next poll
             return []
@@ -255,6 +282,12 @@ class Watching:
                 self._end(name, one, verdict, status)
             self._flight.close()
         return list(sure)
+
+    def _spare_tasks(self, sure: dict[str, tuple[str, Flying, Answer, Status | None]]) -> None:
+        """A task is given up as a whole: ending it for one run would end what else of it may still run."""
+        for name, one, _, _ in list(sure.values()):
+            if any(other.id not in sure for other in self._flight.tasks(name)[one.task]):
+                del sure[one.id]
 
     def _status(self, one: Flying) -> Status | None:
         return self._ending.status(one.id, one.attempt)

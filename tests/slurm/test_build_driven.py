@@ -9,7 +9,9 @@ from textwrap import dedent
 import pytest
 
 from nsw.campaign.ledger import State
+from nsw.campaign.watching import Watching
 from nsw.errors import CampaignError
+from nsw.schedulers.batch import Limits
 
 from .test_driven import campaign
 
@@ -221,3 +223,43 @@ def test_a_build_that_was_done_out_of_sight_is_not_done_again(built, fake):
     built.rounds()
     assert fake.jobs()[-1]["after"] is None
     assert len(fake.jobs()) == 3
+
+
+def test_a_build_whose_runs_run_already_is_not_ended_though_its_own_word_is_late(built, fake):
+    built.rounds(2)
+    fake.set(1, -1, "COMPLETED")
+    for index in range(3):
+        fake.set(2, index, "RUNNING")
+    built.rounds(2)
+    assert build(built).state is not State.CANCELLED
+    end(built, fake, well=True)
+    fake.forget(2, squeue=False, sacct=False)
+    built.rounds(5)
+    assert build(built).state is State.DONE
+    assert len(fake.jobs()) == 3, "the runs were submitted again"
+
+
+def test_a_build_that_was_lost_is_not_begun_again_by_an_nsw_that_goes_on_where_one_was_killed(
+    campaign, fake, monkeypatch
+):
+    it = campaign(BUILT, limits=Limits(in_flight=1))
+    it.rounds()
+    begun = Path(it.scratch) / "runs/build/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\n")
+    fake.forget(1, squeue=False, sacct=False)
+    assert it.states == ["planned"] * 3
+    it.rounds(2)
+
+    def killed(_self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Watching, "fail_dependents", killed)
+        with pytest.raises(KeyboardInterrupt):
+            it.rounds()
+    assert build(it).state is State.LOST
+    it.open()
+    it.rounds(2)
+    assert (build(it).attempt, len(fake.jobs())) == (1, 1)
+    assert it.states == ["failed"] * 3

@@ -1,0 +1,85 @@
+"""Several runs in one task over fake commands: what a lost or held job may begin again, and what it must not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.ledger import State
+
+from .test_driven import campaign
+
+__all__ = ["campaign"]
+
+
+@pytest.fixture
+def packed(campaign, fake):
+    """Three runs in one task, each of which writes its number to `ran`."""
+    it = campaign(f"bash -c 'echo {{{{ n }}}} >> {fake.work}/ran'", packed=3)
+    it.rounds(2)
+    return it
+
+
+def wrote(it, n: int, name: str, text: str) -> None:
+    """A run's first attempt left a file."""
+    home = Path(it.scratch) / f"runs/n-{n}.baseline.r1/attempt-1"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text(text)
+
+
+def ran(fake) -> list[str]:
+    return (fake.work / "ran").read_text().split()
+
+
+def end(it, fake, job: int) -> None:
+    fake.execute(job)
+    fake.set(job, -1, "COMPLETED")
+    it.rounds(2)
+
+
+@pytest.mark.parametrize(("name", "text"), [("claim", "state=running\n"), ("status", "state=failed\nexit_code=1\n")])
+def test_a_task_that_was_lost_after_one_of_its_runs_began_begins_no_run_again_by_itself(packed, fake, name, text):
+    wrote(packed, 2, name, text)
+    fake.forget(1, squeue=False, sacct=False)
+    packed.rounds(6)
+    assert len(fake.jobs()) == 1
+    assert packed.states == ["lost", "lost" if name == "claim" else "failed", "lost"]
+    packed.retry()
+    packed.rounds()
+    end(packed, fake, 2)
+    assert (packed.states, ran(fake)) == (["done"] * 3, ["1", "2", "3"])
+
+
+def test_a_task_that_was_lost_after_a_run_was_done_is_submitted_again_for_the_others(packed, fake):
+    wrote(packed, 1, "status", "state=done\nexit_code=0\n")
+    fake.forget(1, squeue=False, sacct=False)
+    packed.rounds(4)
+    end(packed, fake, 2)
+    assert (packed.states, ran(fake)) == (["done"] * 3, ["2", "3"])
+
+
+def test_what_begins_while_its_task_is_withdrawn_keeps_the_others_from_being_submitted_again(packed, fake, monkeypatch):
+    withdrawing = packed.driver._watching._withdrawing
+    claim = withdrawing.withdraw
+
+    def late(runs):
+        wrote(packed, 2, "claim", "state=running\n")
+        return claim(runs)
+
+    monkeypatch.setattr(withdrawing, "withdraw", late)
+    fake.forget(1, squeue=False, sacct=False)
+    packed.rounds(6)
+    assert (len(fake.jobs()), packed.states) == (1, ["lost"] * 3)
+
+
+def test_a_held_task_of_which_a_run_may_still_go_on_is_not_ended_for_the_others(packed, fake):
+    wrote(packed, 1, "claim", "state=running\n")
+    fake.set(1, -1, "PENDING", "launch failed requeued held")
+    packed.rounds(8)
+    assert json.loads((fake.state / "jobs/1/-1.json").read_text())["state"] == "PENDING"
+    assert State.FAILED not in packed.states
+    packed.rounds(3)
+    assert packed.states == ["failed"] * 3
+    assert len(fake.jobs()) == 1
