@@ -37,7 +37,9 @@ class Canary:
         if not self._held() or not pending:
             return pending
         run = self.run()
-        return [(run.job, run.task, run.attempt + 1, run.gpus)] if run.state is State.PLANNED else []
+        if run.state is not State.PLANNED:
+            return []
+        return [(run.job, run.task, self._ledger.next_attempt(run.job, run.task), run.gpus)]
 
     def check(self) -> None:
         """Let the rest go when the canary has ended well.

@@ -171,13 +171,21 @@ class Ledger:
 
     def pending_tasks(self, limit: int) -> list[tuple[str, int, int, int]]:
         """The next tasks with runs to submit: job, task, the next attempt, GPUs at the same time."""
-        # runs are inserted task by task: the first rows name the next tasks without looking at all of them
+        # runs are inserted task by task: the first rows name the next tasks without looking at all of them;
+        # the attempt is new to all runs of the task, also to those that are over, since submissions are named by it
         return self._db.execute(
-            "SELECT job, task, max(attempt) + 1, max(gpus) FROM"  # noqa: S608  no outside text
-            f" (SELECT * FROM runs WHERE state = 'planned'{self._chosen} ORDER BY seq LIMIT ?)"
+            "SELECT job, task, (SELECT max(attempt) + 1 FROM runs r WHERE r.job = p.job AND r.task = p.task),"  # noqa: S608  no outside text
+            f" max(gpus) FROM (SELECT * FROM runs WHERE state = 'planned'{self._chosen} ORDER BY seq LIMIT ?) p"
             " GROUP BY job, task ORDER BY min(seq)",
             (limit,),
         ).fetchall()
+
+    def next_attempt(self, job: str, task: int) -> int:
+        """The number of a task's next attempt."""
+        found: int = self._db.execute(
+            "SELECT max(attempt) + 1 FROM runs WHERE job = ? AND task = ?", (job, task)
+        ).fetchone()[0]
+        return found
 
     def runs_per_task(self) -> int:
         """The most runs that one task holds."""

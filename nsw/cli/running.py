@@ -139,10 +139,26 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
             print("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
             return Exit.GOOD
         _tell_of_changes(ledger)
+        _forget_done(folder, ledger, chosen.runs)
         with ledger.transaction():
             ledger.release(chosen.runs)
             held = canary.tried_again(chosen.runs)
     return _carry_out(folder, only=chosen.runs if runs else None, canary=held or not runs)
+
+
+def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
+    """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
+    import json
+
+    from nsw.campaign.again import put_aside
+    from nsw.transport.create import connect
+
+    done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
+    if not done:
+        return
+    site, scratch = json.loads(ledger.meta("site_data") or "{}"), ledger.meta("scratch") or ""
+    with closing(connect(site, scratch, folder.commands)) as transport:
+        put_aside(transport, scratch, done)
 
 
 def _tell_of_changes(ledger: Ledger) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import State
+from nsw.cli import running
+from nsw.errors import CampaignError
 
 from .test_driven import campaign
 
@@ -83,3 +85,44 @@ def test_a_held_task_of_which_a_run_may_still_go_on_is_not_ended_for_the_others(
     packed.rounds(3)
     assert packed.states == ["failed"] * 3
     assert len(fake.jobs()) == 1
+
+
+def test_a_canary_that_was_done_and_left_nothing_is_really_done_again(campaign, fake):
+    it = campaign(
+        f"bash -c 'echo {{{{ n }}}} >> {fake.work}/ran'", extra="canary: runs above 2\n", fault=lambda _run: "no metric"
+    )
+    it.rounds()
+    fake.execute(1)
+    fake.set(1, -1, "COMPLETED")
+    with pytest.raises(CampaignError, match="no metric"):
+        it.rounds(2)
+    running.retry([], str(it.folder.path), None, failed=False)
+    it.fault = lambda _run: None
+    it.open()
+    it.rounds()
+    end(it, fake, 2)
+    assert ran(fake) == ["1", "1"]
+    assert it.run(1).attempt == 2
+    assert it.states[0] == "done"
+
+
+def test_a_canary_is_done_again_after_its_neighbour_was(campaign, fake):
+    it = campaign(
+        "bash -c '[ {{ n }} != 2 ]'", packed=3, extra="canary: runs above 2\n", fault=lambda _run: "no metric"
+    )
+    it.rounds()
+    fake.execute(1)
+    fake.set(1, -1, "COMPLETED")
+    with pytest.raises(CampaignError, match="no metric"):
+        it.rounds(2)
+    assert it.states == ["done", "failed", "done"]
+    for job in (2, 3):
+        running.retry(["n-2.baseline.r1"] if job == 2 else [], str(it.folder.path), None, failed=False)
+        it.open()
+        it.rounds()
+        assert len(fake.jobs()) == job
+        fake.execute(job)
+        fake.set(job, -1, "COMPLETED")
+        it.driver._canary._ledger.set_meta("canary", "failed")
+        it.rounds(2)
+    assert it.run(1).attempt == 3
