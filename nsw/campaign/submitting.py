@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.rows import State
 from nsw.campaign.submissions import NO_ID, submissions
-from nsw.errors import RefusedError, UnreachableError
+from nsw.errors import CommandError, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,7 +159,7 @@ class Submitting:
         while self._doubt and self._it.scheduler.due():
             try:
                 self._settle(self._doubt[0])
-            except UnreachableError:
+            except (UnreachableError, CommandError):
                 return
             self._doubt.pop(0)
 
@@ -172,8 +172,9 @@ class Submitting:
         if native is None:
             self._it.ledger.withdraw(submission)
             return False
-        if not self._adopt(submission, native):  # its runs were cancelled while nobody knew
+        if not flying:  # its runs were cancelled while nobody knew: it is in doubt until its job is cancelled too
             self._it.scheduler.cancel([replace(submission, native_id=native)])
+        self._adopt(submission, native)
         return True
 
 

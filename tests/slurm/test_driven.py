@@ -476,6 +476,22 @@ def test_what_was_cancelled_while_in_doubt_is_cancelled_when_it_is_found(campaig
     assert it.driver.step() is False
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_cancelled_while_in_doubt_is_in_doubt_until_its_job_is_cancelled(campaign, fake, again):
+    it = campaign()
+    fake.fault("sbatch", stderr="sbatch: error: Socket timed out", after=True)
+    it.rounds()
+    it.driver.cancel()
+    for _ in range(4):
+        fake.fault("scancel", stderr="scancel: error: Unable to contact slurm controller (connect failure)")
+    it.rounds()
+    if again:
+        it.open()
+    it.rounds()
+    assert [json.loads((fake.state / f"jobs/1/{i}.json").read_text())["state"] for i in range(3)] == ["CANCELLED"] * 3
+    assert it.driver.step() is False
+
+
 def test_an_sbatch_that_is_killed_is_in_doubt_and_not_refused(campaign, fake):
     it = campaign()
     fake.fault("sbatch", rc=137, stderr="", after=True)
