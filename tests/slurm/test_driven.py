@@ -577,3 +577,37 @@ def test_a_job_that_begins_anew_just_when_nsw_gives_it_up_does_nothing(campaign,
     script.write_text(f'{whole[:at]}  mkdir -p "$dir"; echo state=withdrawn >"$dir/claim"\n{whole[at:]}')
     fake.execute(1, 0, restart=1)
     assert not (fake.work / "ran").exists()
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), [(LocalTransport, "get", 1), (LocalTransport, "get", 2),
+                                                     (Path, "rename", 2), (Path, "rename", 4)])  # fmt: skip
+def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhile(
+    campaign, fake, monkeypatch, owner, name, call
+):
+    it = campaign("bash -c 'echo {{ n }}; exit 1'")
+    for job in (1, 2):
+        it.rounds()
+        for index in range(3):
+            fake.execute(job, index)
+            fake.set(job, index, "COMPLETED")
+        if job == 1:
+            it.rounds()
+            it.retry()
+    real, calls = getattr(owner, name), []
+
+    def killed(*given):
+        calls.append(given)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed)
+        with pytest.raises(KeyboardInterrupt):
+            it.rounds()
+    it.open()
+    it.rounds()
+    home = it.folder.reports / "n-1.baseline.r1"
+    assert {p.name for p in home.iterdir()} == {"attempt-1", "claim", "status", "stderr", "stdout"}
+    assert {p.name for p in (home / "attempt-1").iterdir()} == {"claim", "status", "stderr", "stdout"}
+    assert ["attempt=1\n" in (home / at).read_text() for at in ("attempt-1/status", "status")] == [True, False]
