@@ -23,9 +23,11 @@ def bash(home, tmp_path):
     programs.mkdir()
     (programs / "nsw").write_text(f'#!/bin/sh\nexec {sys.executable} -m nsw "$@"\n')
     (programs / "nsw").chmod(0o755)
+    # typer prints the script of the shell that it runs in, so one is needed; without the exit, bash would become nsw
     script = subprocess.run(
-        [sys.executable, "-m", "nsw", "--show-completion", "bash"], capture_output=True, text=True, check=True
-    ).stdout
+        ["bash", "--norc", "-c", '"$0" -m nsw --show-completion; exit $?', sys.executable],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
     (tmp_path / "nsw.bash").write_text(script)
     text = (
         f'source {tmp_path}/nsw.bash; complete -p nsw >/dev/null || exit 9; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1));'
