@@ -146,3 +146,22 @@ def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in messages():
         assert message.explanation
         assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch"}
+
+
+@pytest.mark.parametrize("tool", ["nsys", "ncu", "nvprof"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "timeout: failed to run command '{}': No such file or directory",
+        "timeout: failed to run command \u2018/opt/bin/{}\u2019: No such file or directory",
+        "slurmstepd: error: execve(): {}: No such file or directory",
+        "/s/job.sh: line 12: {}: command not found",
+    ],
+)
+def test_a_profiler_that_is_missing_itself_is_not_taken_for_the_program(tool, text):
+    problem = known_message(tool, text.format(tool))
+    assert problem is not None
+    assert problem.message.endswith(f"({tool} itself is not there, on the node of the job)")
+    assert f"profilers: {{{tool}: /path/to/{tool}}}" in (problem.fix or "")
+    program = known_message(tool, text.format("./prog"))
+    assert program is None or "itself" not in program.message
