@@ -231,7 +231,12 @@ class _Builder:
         hint = (
             "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
         )
-        return [self._loaded.document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
+        document = self._loaded.document
+        if document.node(("resources", "gpus")) is None:
+            where += ", and a recipe that does not say how many asks for 1"
+            own = "write `resources: {gpus: 0}` if the program needs none"
+            hint = f"{own}; {hint}" if hint else own
+        return [document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
 
 
 def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:

@@ -34,6 +34,12 @@ def test_a_site_without_a_gpu_has_none_and_one_whose_gpus_are_unknown_is_not_jud
     assert planner.plan(recipe, gpus_per_node=None).runs
 
 
+def test_a_gpu_that_is_asked_by_default_only_is_told_to_be_so(planner):
+    (fault,) = planner.faults(HEAD + "passes: [baseline]\n", gpus_per_node=0)
+    assert fault.message == "1 GPU asked, but site here has none, and a recipe that does not say how many asks for 1"
+    assert fault.hint == "write `resources: {gpus: 0}` if the program needs none"
+
+
 NOT_YET = {
     "a pass": ("passes:\n  - baseline\n  - counters: {}\n", 6, "counters", "pass counters: not yet"),
     "a tool": ("passes:\n  - host: {tool: perf}\n", 5, "host", "tool perf for pass host: not yet"),
