@@ -91,7 +91,9 @@ def _read_run(
     home = folder.reports / run.id
     for file, report in reports.items():
         name = str(file.relative_to(folder.path))
-        for table, data in report.tables.items():
+        # what a failed program did until then is no measurement of the case: its reports are kept and what is wrong in
+        # them is said, but none of their rows is averaged with those of good runs
+        for table, data in report.tables.items() if run.state is State.DONE else ():
             result.add(table, table_rows(table, data), run, name)
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
     for stream in ("stderr", "stdout") if run.tool else ():

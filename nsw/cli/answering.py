@@ -115,11 +115,19 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
     from nsw.present.terminal import plural
 
     lines = [f"not here: {what}: {reason} ({plural(count, 'run')})" for what, reason, count in ledger.absent()]
-    for state in (State.FAILED, State.LOST, State.CANCELLED, State.PLANNED):
+    for state in State:
+        if state is State.DONE:
+            continue
         some = [r for r in runs if r.state is state]
         if some:
             why = f": {some[0].reason}" if some[0].reason else ""
             lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
+    unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
+    if unread:
+        lines.append(
+            f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
+            " `nsw resume` reads what is there, and goes on"
+        )
     return lines
 
 

@@ -125,7 +125,9 @@ def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: st
     from nsw.present.terminal import console
 
     columns = _columns(rows)
-    nothing = f"{name}: no rows, since no pass of this campaign that was read gives them"
+    nothing = f"{name}: no rows: nothing that was read of this campaign gave any"
+    if name.endswith("_trace"):
+        nothing += "; of one report, `nsw read FILE --table " + name + "` has them"
     if format in writing.OF_ROWS:
         if not rows:
             print(nothing, file=sys.stderr)

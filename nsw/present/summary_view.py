@@ -108,7 +108,7 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
 
 def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
     if not any((case.figures, case.hotspots, case.api, case.copies, case.functions)):
-        out.print(f"{case.id}: nothing was measured")
+        out.print(f"{case.id}: nothing was read")
         return
     out.print()
     about = "" if case.gpu_ns is None else f": GPU time {duration(case.gpu_ns)}"

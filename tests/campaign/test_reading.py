@@ -139,3 +139,15 @@ def test_rows_that_were_written_before_the_run_counted_as_read_are_not_there_twi
     assert set(states.values()) == {Reading.COLLECTED}
     done(folder, partial(read_many, workers=1))
     assert held(folder) == alone
+
+
+def test_what_a_failed_run_did_until_then_is_in_no_table(tmp_path):
+    folder = campaign(tmp_path / "failed")
+    with Ledger(folder.ledger) as ledger:
+        ledger.update_runs(["r01", DAMAGED], state=State.FAILED)
+    done(folder, partial(read_many, workers=1))
+    rows, states, problems = held(folder)
+    assert "r01" not in {r["run"] for r in rows}
+    assert {"r02", "r04"} <= {r["run"] for r in rows}
+    assert (states["r01"], states[DAMAGED]) == (Reading.READ, Reading.UNREADABLE)
+    assert (DAMAGED, "error") in {(run, severity) for run, _, severity, _, _ in problems}
