@@ -11,6 +11,7 @@ from nsw.recipe import mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import Document, in_order, parse
 from nsw.recipe.faults import shown
+from nsw.recipe.left_behind import left_behind
 from nsw.recipe.model import Recipe
 from nsw.recipe.validate import validate
 
@@ -102,6 +103,8 @@ def _loaded(document: Document, path: Path, site: str | None, folder: Path | Non
     warnings: list[Diagnostic] = []
     if recipe is not None and not faults:
         cases, faults, warnings = check_matrix(chosen, recipe)
+        if folder is not None:
+            warnings += left_behind(chosen, recipe.app, folder)
     if recipe is None or faults:
         raise InputError(in_order(faults))
     return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, cases, in_order(warnings))
