@@ -167,9 +167,9 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) ->
     if kind == "list_type" and path == ("passes",):
         return f"expected a list, found {shown(value)}", "such as '- baseline: {}', a line a pass"
     if kind == "list_type":
-        return f"expected a list, found {shown(value)}", f"such as [{value}]" if isinstance(value, str | int) and len(
-            str(value)
-        ) < 40 else None
+        return f"expected a list, found {shown(value)}", f"such as [{_in_a_list(value)}]" if isinstance(
+            value, str | int
+        ) and len(str(value)) < 40 else None
     if kind == "too_short":
         return "the list is empty", None
     if kind == "literal_error":
@@ -178,6 +178,14 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) ->
         return f"expected text, found {shown(value)}", quote or "quote it"
     expected = _EXPECTED.get(kind.split("_", maxsplit=1)[0])
     return (f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not taken here"), quote
+
+
+def _in_a_list(value: str | int) -> str:
+    """How a value is written between the brackets of a list, where YAML gives some signs a meaning."""
+    text = str(value)
+    if not isinstance(value, str) or not re.search(r"""[][{}#:&*!|>'"%@`]""", text):
+        return text
+    return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"
 
 
 def _literal(expected: str, value: object, path: Path) -> tuple[str, str | None]:
