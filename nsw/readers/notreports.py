@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -108,7 +109,8 @@ def explain(sample: Sample) -> NotReport | None:
         return NotReport(f"no result: the program that should have written it ended with '{found[1]}'", "run it again")
     if not sample.is_binary and _OF_NSW.search(sample.text):
         return NotReport(
-            "a recipe or a sites file of nsw, not a report", f"`nsw plan {sample.path.name}` shows its plan"
+            "a recipe or a sites file of nsw, not a report",
+            f"`nsw plan {shlex.quote(str(sample.path))}` shows its plan",
         )
     for words, what in _NSYS_EXPORTS:
         if words.search(head):
@@ -121,7 +123,7 @@ def explain(sample: Sample) -> NotReport | None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, what, command in _PACKED:
         if head.startswith(magic):
-            return NotReport(f"packed with {what}", f"unpack it first: {command} {sample.path.name}")
+            return NotReport(f"packed with {what}", f"unpack it first: {command} {shlex.quote(str(sample.path))}")
     if head and not head.strip(b"\0"):
         return NotReport("its first 64 KiB are zero bytes: a copy or a write that did not end", "copy it again")
     return None

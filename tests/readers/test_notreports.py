@@ -4,6 +4,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,13 @@ def test_pointers_and_links_below_a_folder_are_missing_reports_and_no_other_file
         (tmp_path / name).symlink_to(".git/annex/objects/x/y")
     meant = [path.name for path in below(tmp_path) if is_meant_as_report(read(path))]
     assert meant == ["a.json", "b.csv", "c.nsys-rep", "e.json"]
+
+
+def test_a_command_that_is_advised_names_the_file_as_it_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("the runs")
+    folder.mkdir()
+    (folder / "a.sqlite.gz").write_bytes(packed())
+    assert told(folder / "a.sqlite.gz")[1] == "unpack it first: gunzip 'the runs/a.sqlite.gz'"
+    (folder / "r.csv").write_text("nsw: 1\nname: t\napp: {command: ./a}\n")
+    assert told(folder / "r.csv")[1] == "`nsw plan 'the runs/r.csv'` shows its plan"
