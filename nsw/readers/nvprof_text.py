@@ -73,6 +73,9 @@ _TELLING = (
     "PROF is profiling",
     "== Profiling result:",
     "== Profiling application:",
+    "== Metric result:",
+    "== Event result:",
+    "== Event and metric result:",
     "Unified Memory profiling result:",
 )
 _SECTION = re.compile(r"\s*(?:==\d{1,10}==|={8}) (?:CPU profiling result|NVTX result|OpenACC \(|OpenMP \()")
