@@ -60,6 +60,7 @@ def create(
                 gpus=[] if replayed else detect(),
                 share_gpus=replayed,
                 login_shell=bool(site.get("login_shell")),
+                say=say,
             )
         case name if words := dialect_of(name):
             from nsw.schedulers.batch import BatchScheduler, Limits

@@ -1,19 +1,27 @@
 """GPUs of this machine: which there are, and claims on them that two runs never share.
 
 A claim is a lock on a file (flock) that the job's processes inherit: it ends with the last of them,
-also when nsw has been killed. The files stand in one folder a user, so that campaigns see each other.
+also when nsw has been killed. The files are in one folder per user, so that campaigns see each other.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
 import shutil
+import socket
+import stat
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LINE = re.compile(r"GPU (?P<index>\d+): (?P<name>.*?) \(UUID: (?P<uuid>[\w-]+)\)")
 
@@ -49,14 +57,63 @@ def detect() -> list[Gpu]:
     return chosen
 
 
-def claims_folder() -> Path:
-    """Where the claims of this user stand on this machine."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    folder = Path(base) / f"nsw-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to somebody else")
-    return folder
+def claims_folder() -> tuple[Path, list[str]]:
+    """The folder that holds this user's claims on this machine.
+
+    Returns:
+        The folder, and why each folder before it in the order was not used. Any user can make /tmp/nsw-UID first, so
+        a folder counts only if it is this user's own and nobody else may write there.
+
+    Raises:
+        OSError: No folder can be used; the text lists them with the reasons.
+    """
+    refused: list[str] = []
+    for folder in _candidates():
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.close(_open_own(folder))
+        except OSError as fault:
+            refused.append(f"{folder}: {fault.strerror or fault}")
+        else:
+            return folder, refused
+    raise OSError("; ".join(refused))
+
+
+def _candidates() -> Iterator[Path]:
+    from platformdirs import user_state_path
+
+    name = f"nsw-{os.getuid()}"
+    if base := os.environ.get("XDG_RUNTIME_DIR"):
+        yield Path(base) / name
+    yield Path(tempfile.gettempdir()) / name
+    state = user_state_path("nsw")  # only this user makes folders in their home; several machines may share it
+    with suppress(OSError):
+        state.mkdir(parents=True, exist_ok=True)
+    yield state / f"gpus-{socket.gethostname()}"
+
+
+def _open_own(folder: Path) -> int:
+    """A descriptor of the folder.
+
+    Raises:
+        OSError: It is a link or no folder, or others own it or may write there.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as fault:
+        if folder.is_symlink():
+            raise OSError(fault.errno, "it is a symbolic link") from None
+        raise
+    found = os.fstat(descriptor)
+    why = ""
+    if found.st_uid != os.getuid():
+        why = f"it belongs to user {found.st_uid}"
+    elif found.st_mode & 0o022:
+        why = f"others may write there (mode {stat.S_IMODE(found.st_mode):04o})"
+    if why:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, why)
+    return descriptor
 
 
 def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[int]] | None:
@@ -65,20 +122,32 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
     Returns:
         The GPUs and the open file descriptors that hold the claims, to be passed to the job and then closed
         here; None when fewer are free.
+
+    Raises:
+        OSError: The folder is not safe, or its file system has no locks.
     """
     taken: list[Gpu] = []
     held: list[int] = []
-    for gpu in gpus:
-        if len(taken) == count:
-            break
-        descriptor = os.open(folder / f"{gpu.uuid}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    within = _open_own(folder)
+    try:
+        for gpu in gpus:
+            if len(taken) == count:
+                break
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within)
+            held.append(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(held.pop())
+                continue
+            taken.append(gpu)
+    except OSError:
+        for descriptor in held:
             os.close(descriptor)
-            continue
-        taken.append(gpu)
-        held.append(descriptor)
+        raise
+    finally:
+        os.close(within)
     if len(taken) == count:
         return taken, held
     for descriptor in held:

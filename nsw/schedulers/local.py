@@ -36,6 +36,7 @@ class LocalScheduler:
         gpus: The GPUs to claim from.
         share_gpus: Nothing here touches a GPU (the demo): claim none.
         login_shell: Whether jobs start in a login shell.
+        say: Prints a line for the user.
     """
 
     batches = False
@@ -50,7 +51,10 @@ class LocalScheduler:
         gpus: Sequence[gpu_claims.Gpu] = (),
         share_gpus: bool = False,
         login_shell: bool = False,
+        say: Callable[[str], object] = lambda _text: None,
     ) -> None:
+        self._say = say
+        self._claims_refused: list[str] = []  # as last printed
         self._bash = ("bash", "-l") if login_shell else ("bash",)
         self._jobs = folder / "jobs"
         self._parallel = max(1, parallel)
@@ -95,7 +99,7 @@ class LocalScheduler:
         """Start the task; its process id and start time, or None when its GPUs are in use.
 
         Raises:
-            RefusedError: This machine does not have so many GPUs.
+            RefusedError: This machine does not have so many GPUs, or no safe folder for claims on them.
         """
         needs = 0 if self._share else submission.gpus
         if needs > len(self._gpus):
@@ -110,7 +114,7 @@ class LocalScheduler:
             return self.find(submission)
         held: list[int] = []
         try:
-            claimed = gpu_claims.claim(self._gpus, needs, gpu_claims.claims_folder()) if needs else ([], [])
+            claimed = self._claim(needs) if needs else ([], [])
             if claimed is None:
                 return None
             taken, held = claimed
@@ -133,6 +137,19 @@ class LocalScheduler:
         self._children[submission.name] = child
         self._watch(submission.name, child.pid)
         return native
+
+    def _claim(self, count: int) -> tuple[list[gpu_claims.Gpu], list[int]] | None:
+        try:
+            folder, refused = gpu_claims.claims_folder()
+            if refused != self._claims_refused:
+                self._claims_refused = refused
+                self._say(f"GPU claims go to {folder}, because nsw cannot use {'; '.join(refused)}")
+            return gpu_claims.claim(self._gpus, count, folder)
+        except OSError as fault:
+            raise RefusedError(
+                f"nsw has no safe folder for GPU claims: {fault}",
+                hint="set XDG_RUNTIME_DIR to a folder that only you can write",
+            ) from None
 
     def find(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""

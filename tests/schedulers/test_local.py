@@ -1,9 +1,12 @@
 """This machine as a scheduler: tasks that outlive nsw, GPUs that are never shared, processes that are found again."""
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -238,13 +241,103 @@ def test_where_nothing_touches_a_gpu_none_is_claimed(local, work):
         assert scheduler.submit(task(work, name, HOLDS, gpus=4)) is not None
 
 
-def test_a_claims_folder_of_somebody_else_is_refused(monkeypatch):
-    gpus.claims_folder()
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
-    folder = Path(os.environ["XDG_RUNTIME_DIR"]) / "nsw-54321"
-    folder.mkdir()
-    with pytest.raises(PermissionError, match="somebody else"):
-        gpus.claims_folder()
+# --- a folder for claims that others may have made first -------------------------------------------------------
+
+STRANGER = 65534
+root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as a second user")
+
+
+@pytest.fixture
+def shared_tmp(tmp_path_factory, monkeypatch):
+    """A folder as /tmp is: all users may make files there, and nobody else may remove them."""
+    folder = Path(tempfile.mkdtemp(prefix="nsw-test-tmp-"))  # pytest's own folders are closed to other users
+    folder.chmod(0o1777)
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("home") / "state"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def as_stranger(*words):
+    """A command that another user runs."""
+    subprocess.run(words, user=STRANGER, group=STRANGER, extra_groups=[], check=True, cwd="/")
+
+
+def at_home() -> Path:
+    return Path(os.environ["XDG_STATE_HOME"]) / "nsw" / f"gpus-{socket.gethostname()}"
+
+
+def runs_on_a_gpu(local, work):
+    """That a task gets a GPU in spite of all, and what nsw printed of it."""
+    said = []
+    scheduler = local(work, gpus=FOUR, parallel=4, say=said.append)
+    tasks = [started(scheduler, task(work, name, HOLDS, gpus=2)) for name in ("a", "b")]
+    assert sorted(told(one) for one in tasks) == ["0,1", "2,3"]
+    assert local(work, gpus=FOUR).submit(task(work, "c", HOLDS, gpus=1)) is None  # claims hold across schedulers
+    for one in tasks:
+        let_go(one)
+    return said
+
+
+def test_claims_are_in_a_folder_of_the_user_that_nobody_else_may_write(local, work, shared_tmp):
+    assert runs_on_a_gpu(local, work) == []
+    folder = shared_tmp / f"nsw-{os.getuid()}"
+    assert gpus.claims_folder() == (folder, [])
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert len(list(folder.iterdir())) == 4
+
+
+@root_only
+def test_a_claims_folder_that_another_user_made_first_is_not_used_and_named(local, work, shared_tmp):
+    taken = shared_tmp / f"nsw-{os.getuid()}"
+    as_stranger("mkdir", "-m", "777", taken)
+    (said,) = runs_on_a_gpu(local, work)
+    assert said == f"GPU claims go to {at_home()}, because nsw cannot use {taken}: it belongs to user {STRANGER}"
+    assert not list(taken.iterdir())
+
+
+@root_only
+def test_a_link_that_another_user_put_there_leads_no_lock_elsewhere(local, work, shared_tmp, tmp_path):
+    taken, victim = shared_tmp / f"nsw-{os.getuid()}", tmp_path / "victim"
+    victim.mkdir()
+    as_stranger("ln", "-s", victim, taken)
+    (said,) = runs_on_a_gpu(local, work)
+    assert f"{taken}: it is a symbolic link" in said
+    assert not list(victim.iterdir())
+
+
+def test_a_link_of_the_user_is_not_followed_either(local, work, shared_tmp, tmp_path):
+    (shared_tmp / f"nsw-{os.getuid()}").symlink_to(tmp_path)
+    assert "symbolic link" in runs_on_a_gpu(local, work)[0]
+
+
+def test_a_claims_folder_that_others_may_write_is_not_used(local, work, shared_tmp):
+    taken = shared_tmp / f"nsw-{os.getuid()}"
+    taken.mkdir()
+    taken.chmod(0o770)
+    (said,) = runs_on_a_gpu(local, work)
+    assert f"{taken}: others may write there (mode 0770)" in said
+    assert not list(taken.iterdir())
+
+
+def test_a_runtime_folder_that_is_not_there_is_passed_over(local, work, shared_tmp, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(shared_tmp / "absent"))
+    (said,) = runs_on_a_gpu(local, work)
+    assert f"{shared_tmp / 'absent' / gpus.claims_folder()[0].name}: No such file or directory" in said
+    assert gpus.claims_folder()[0] == shared_tmp / f"nsw-{os.getuid()}"
+
+
+def test_with_no_safe_folder_a_run_is_refused_with_all_reasons(local, work, shared_tmp):
+    (shared_tmp / f"nsw-{os.getuid()}").write_text("")
+    state = Path(os.environ["XDG_STATE_HOME"])
+    state.write_text("a file in the way")
+    with pytest.raises(RefusedError, match="no safe folder for GPU claims") as refused:
+        local(work, gpus=FOUR).submit(task(work, "a", HOLDS, gpus=1))
+    assert "Not a directory" in refused.value.message
+    assert str(at_home()) in refused.value.message
+    assert "XDG_RUNTIME_DIR" in (refused.value.hint or "")
+    assert local(work, gpus=FOUR).submit(task(work, "b", HOLDS)) is not None  # no GPU, no claim
 
 
 # --- finding again ----------------------------------------------------------------------------------------------
