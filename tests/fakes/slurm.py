@@ -1,14 +1,12 @@
 """Stands in for sbatch, squeue, sacct, scontrol, scancel and sinfo; keeps its state in the folder NSW_FAKE_SLURM.
 
 It refuses every option that it does not know, so that a command which changes is noticed, and it really runs the
-scripts, one task after the other. Faults come from the test: `faults/COMMAND` holds JSON lines, of which each call
-takes the first: {"rc": 1, "stderr": "...", "sleep": 0, "after": false}; `after` does the work before it fails.
+scripts, one task after the other. Faults and settings come from the test: machinery.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import re
@@ -16,9 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from machinery import Fake, fail, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 ROOT = Path(os.environ.get("NSW_FAKE_SLURM", "/nonexistent"))
 LIVE = ("PENDING", "RUNNING", "COMPLETING")
 FORBIDDEN = ("SBATCH_", "SQUEUE_", "SACCT_", "SLURM_")
-DEFAULTS = {
+FAKE = Fake(ROOT, {
     "max_array": 1001,
     "accounting": True,
     "partitions": ["gpu", "short"],
     "gpus": 8,
     "min_job_age": 300,
     "prints": "{id}",
-}
+})  # fmt: skip
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,40 +41,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         fail(f"{sys.argv[1]}: error: {message}", 255)
-
-
-def fail(text: str, code: int = 1) -> NoReturn:
-    print(text, file=sys.stderr)
-    sys.exit(code)
-
-
-def setting(name: str) -> Any:
-    file = ROOT / "settings.json"
-    return (json.loads(file.read_text()) if file.exists() else {}).get(name, DEFAULTS[name])
-
-
-@contextmanager
-def locked() -> Iterator[None]:
-    ROOT.mkdir(parents=True, exist_ok=True)
-    with (ROOT / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def write(path: Path, data: object) -> None:
-    part = path.with_suffix(f".part{os.getpid()}")
-    part.write_text(json.dumps(data))
-    part.replace(path)
-
-
-def next_fault(command: str) -> dict[str, Any]:
-    file = ROOT / "faults" / command
-    with locked():
-        lines = file.read_text().splitlines() if file.exists() else []
-        if not lines:
-            return {}
-        file.write_text("".join(line + "\n" for line in lines[1:]))
-    return json.loads(lines[0])
 
 
 def jobs() -> Iterator[tuple[dict[str, Any], Path]]:
@@ -154,15 +119,15 @@ def sbatch(argv: list[str]) -> None:
         return
     indices, _, throttle = (asked.array or "-1").partition("%") if asked.array else ("", "", "")
     wanted = numbers(indices) if indices else [-1]
-    with locked():
+    with FAKE.locked():
         counter = ROOT / "counter"
         job = int(counter.read_text()) + 1 if counter.exists() else 1
         counter.write_text(str(job))
         folder = ROOT / "jobs" / str(job)
         folder.mkdir(parents=True)
         for index in wanted:
-            write(folder / f"{index}.json", {"state": "PENDING", "reason": "Priority", "exit": "0:0"})
-        write(
+            write_json(folder / f"{index}.json", {"state": "PENDING", "reason": "Priority", "exit": "0:0"})
+        write_json(
             folder / "job.json",
             {
                 "id": job,
@@ -184,16 +149,16 @@ def sbatch(argv: list[str]) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    print(setting("prints").replace("{id}", str(job)))
+    print(FAKE.setting("prints").replace("{id}", str(job)))
 
 
 def check(asked: argparse.Namespace) -> None:
-    if asked.partition is not None and asked.partition not in setting("partitions"):
+    if asked.partition is not None and asked.partition not in FAKE.setting("partitions"):
         print(f"sbatch: error: invalid partition specified: {asked.partition}", file=sys.stderr)
         fail("sbatch: error: Batch job submission failed: Invalid partition name specified")
-    if int(asked.gpus_per_node or 0) > setting("gpus"):
+    if int(asked.gpus_per_node or 0) > FAKE.setting("gpus"):
         fail("sbatch: error: Batch job submission failed: Requested node configuration is not available")
-    if asked.array and max(numbers(asked.array.partition("%")[0])) >= setting("max_array"):
+    if asked.array and max(numbers(asked.array.partition("%")[0])) >= FAKE.setting("max_array"):
         fail("sbatch: error: Batch job submission failed: Invalid job array specification")
 
 
@@ -202,17 +167,17 @@ def _run(argv: list[str]) -> None:
     folder = ROOT / "jobs" / argv[0]
     job = json.loads((folder / "job.json").read_text())
     for index, _, file in tasks(folder):
-        with locked():
+        with FAKE.locked():
             if json.loads(file.read_text())["state"] != "PENDING":
                 continue
-            write(file, {"state": "RUNNING", "reason": "None", "exit": "0:0"})
+            write_json(file, {"state": "RUNNING", "reason": "None", "exit": "0:0"})
         code = run_task(job, index)
-        with locked():
+        with FAKE.locked():
             if json.loads(file.read_text())["state"] == "RUNNING":
                 state = "TIMEOUT" if code is None else "COMPLETED" if code == 0 else "FAILED"
                 reason = "TimeLimit" if code is None else "None" if code == 0 else "NonZeroExitCode"
                 code = code or 0
-                write(file, {"state": state, "reason": reason, "exit": f"{code}:0"})
+                write_json(file, {"state": state, "reason": reason, "exit": f"{code}:0"})
 
 
 def run_task(job: dict[str, Any], index: int) -> int | None:
@@ -287,7 +252,7 @@ def spans(found: list[int]) -> str:
 
 
 def sacct(argv: list[str]) -> None:
-    if not setting("accounting"):
+    if not FAKE.setting("accounting"):
         fail("Slurm accounting storage is disabled")
     parser = Parser()
     for flag in ("-P", "-n", "-X"):
@@ -321,16 +286,16 @@ def sacct(argv: list[str]) -> None:
 
 def scontrol(argv: list[str]) -> None:
     if argv == ["show", "config"]:
-        storage = "accounting_storage/slurmdbd" if setting("accounting") else "accounting_storage/none"
-        print(f"AccountingStorageType   = {storage}\nMaxArraySize            = {setting('max_array')}")
-        print(f"MinJobAge               = {setting('min_job_age')} sec\nSLURM_VERSION           = 22.05.8")
+        storage = "accounting_storage/slurmdbd" if FAKE.setting("accounting") else "accounting_storage/none"
+        print(f"AccountingStorageType   = {storage}\nMaxArraySize            = {FAKE.setting('max_array')}")
+        print(f"MinJobAge               = {FAKE.setting('min_job_age')} sec\nSLURM_VERSION           = 22.05.8")
         return
     match = re.fullmatch(r"update JobId=(\d+) ArrayTaskThrottle=(\d+)", " ".join(argv))
     if match is None:
         fail(f"invalid entity: {argv}")
     file = ROOT / "jobs" / match[1] / "job.json"
-    with locked():
-        write(file, json.loads(file.read_text()) | {"throttle": match[2]})
+    with FAKE.locked():
+        write_json(file, json.loads(file.read_text()) | {"throttle": match[2]})
 
 
 def sinfo(argv: list[str]) -> None:
@@ -338,7 +303,7 @@ def sinfo(argv: list[str]) -> None:
     parser.add_argument("--noheader", action="store_true", required=True)
     parser.add_argument("--format", choices=["%P"], required=True)
     parser.parse_args(argv)
-    for name in setting("partitions"):
+    for name in FAKE.setting("partitions"):
         print(name)
 
 
@@ -349,10 +314,10 @@ def scancel(argv: list[str]) -> None:
             fail(f"scancel: error: Invalid job id {word}")
         wanted = numbers(match[2]) if match[2] else None
         folder = ROOT / "jobs" / match[1]
-        with locked():
+        with FAKE.locked():
             for index, task, file in tasks(folder) if folder.is_dir() else []:
                 if task["state"] in LIVE and (wanted is None or index in wanted):
-                    write(file, {"state": "CANCELLED", "reason": "None", "exit": "0:0"})
+                    write_json(file, {"state": "CANCELLED", "reason": "None", "exit": "0:0"})
 
 
 def main() -> None:
@@ -360,21 +325,10 @@ def main() -> None:
     if command == "_run":
         _run(argv)
         return
-    leaked = [name for name in os.environ if name.startswith(FORBIDDEN) and name != "SLURM_CONF"]
-    if leaked:
-        fail(f"{command}: the environment holds {', '.join(leaked)}", 99)
-    fault = next_fault(command)
-    time.sleep(fault.get("sleep", 0))
-    if not fault or fault.get("after"):
-        stdout = sys.stdout
-        if fault:
-            sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends
-        {"sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol, "scancel": scancel, "sinfo": sinfo}[
-            command
-        ](argv)
-        sys.stdout = stdout
-    if fault:
-        fail(fault.get("stderr", ""), fault.get("rc", 1))
+    work = {
+        "sbatch": sbatch, "squeue": squeue, "sacct": sacct, "scontrol": scontrol, "scancel": scancel, "sinfo": sinfo,
+    }[command]  # fmt: skip
+    FAKE.run(command, lambda: work(argv), FORBIDDEN, kept=["SLURM_CONF"])
 
 
 if __name__ == "__main__":
