@@ -1,0 +1,141 @@
+"""Whether metrics that are asked for exist, on a chip where it is known: faults with near misses and reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.errors import did_you_mean, nearest
+from nsw.metrics import ncu_names
+from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups
+from nsw.metrics.data_files import rows
+from nsw.metrics.requests import EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, SECTION, SET
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from nsw.metrics.chips import Chip
+
+Tool = Literal["ncu", "nvprof"]
+_SECTIONS_OF_OTHERS: Final = "one of your own or of another version goes into the pass's options"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFault:
+    """A metric that cannot be had: its place among those asked for, why, and what to do."""
+
+    index: int
+    name: str
+    message: str
+    hint: str | None = None
+
+
+def check(
+    names: Iterable[str], chip: Chip | None, tool: Tool | None = None, *, known: Collection[str] | None = None
+) -> list[MetricFault]:
+    """The faults of metrics that are asked for.
+
+    Args:
+        names: Portable names, groups, ncu's or nvprof's own names, `set:NAME`, `section:NAME`.
+        chip: The chip they are for; None: not known, so only what no chip has is a fault.
+        tool: The tool that will measure them; None: whichever fits.
+        known: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
+    """
+    return [
+        MetricFault(index, name, *fault)
+        for index, name in enumerate(names)
+        if (fault := _fault(name, chip, tool, known)) is not None
+    ]
+
+
+_Fault = tuple[str, str | None]
+
+
+def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+    for prefix, what, there in ((SET, "set", _sets()), (SECTION, "section", _sections())):
+        if name.startswith(prefix):
+            return _of_list(name.removeprefix(prefix), prefix, what, there, tool)
+    if name.startswith(EVENT):
+        return ("ncu has no events: " + name, "name metrics, or let nvprof measure") if tool == "ncu" else None
+    if (group := groups().get(name)) is not None:
+        reasons = [_absent(metric, chip, tool) for member in group.metrics if (metric := find(member)) is not None]
+        if all(reasons):
+            return f"nothing of the group {name} is measured {_on(chip, tool)}: {reasons[0]}", None
+        return None
+    metric = find(name)
+    if metric is not None:
+        why = _absent(metric, chip, tool)
+        return (
+            None if why is None else (f"{name} is not measured {_on(chip, tool)}: {why}", _instead(metric, chip, tool))
+        )
+    if ncu_names.is_raw(name):
+        return _of_ncu(name, chip, tool, known)
+    return _unknown(name)
+
+
+def _of_list(name: str, prefix: str, what: str, there: tuple[str, ...], tool: Tool | None) -> _Fault | None:
+    if tool == "nvprof":
+        return f"nvprof has no {what}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
+    if name in there:
+        return None
+    near = nearest(name, there)
+    hint = f"did you mean {prefix}{near}?" if near else f"{what}s: {', '.join(there)}"
+    return f"ncu has no {what} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
+
+
+def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+    """Why a metric is not measured there; None: it is, or it cannot be known."""
+    how = metric.on(chip)
+    with_ncu = None if how.expressions else how.why or NO_EQUIVALENT
+    with_nvprof = None if metric.nvprof else NOT_IN_NVPROF
+    if tool == "ncu":
+        return with_ncu
+    if tool == "nvprof":
+        return with_nvprof
+    if chip is None:
+        return None
+    return with_nvprof if chip.names is None else with_ncu
+
+
+def _instead(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+    """The metric of the same family that is there and has the nearest name."""
+    others = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
+    found = nearest(metric.name, [m.name for m in others if _absent(m, chip, tool) is None])
+    return f"near it: {found}" if found else None
+
+
+def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+    if tool == "nvprof" or (chip is not None and chip.names is None):
+        return f"{name} is a name of Nsight Compute, which does not measure {_on(chip, 'nvprof')}", None
+    if ncu_names.is_own(name):
+        return None
+    base, suffix = ncu_names.split(name)
+    there = known if known is not None else ncu_names.base_names(chip)
+    if base not in there:
+        chips = ncu_names.chips_with(base)
+        near = nearest(base, there)
+        hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
+        if chips and chip is not None:
+            return f"{chip.name} has no metric {base}; {', '.join(chips)} have it", hint
+        return f"no chip has a metric {base}" if chip is None else f"{chip.name} has no metric {base}", hint
+    if not ncu_names.is_suffix(base, suffix):
+        return f"{base} does not take .{suffix}", f"it takes {ncu_names.suffixes_of(base)}"
+    return None
+
+
+def _unknown(name: str) -> _Fault:
+    words = [*catalogue(), *groups(), *aliases()]
+    hint = did_you_mean(name, words) or "`nsw metrics ls` lists the metrics and groups"
+    return f"there is no metric {name}", hint
+
+
+def _on(chip: Chip | None, tool: str | None) -> str:
+    return f"on {chip.name}" if chip is not None else f"by {tool}" if tool else "anywhere"
+
+
+def _sets() -> tuple[str, ...]:
+    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == "set")
+
+
+def _sections() -> tuple[str, ...]:
+    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == "section")

@@ -1,0 +1,117 @@
+"""ncu's metric names per chip: which there are, with every suffix (names only, no descriptions).
+
+The lists are of Nsight Compute 2022.3 and 2024.2 and of CUPTI 12.9 and 13.5, merged: a name that none of them has may
+still be one of another version.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.metrics.data_files import unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nsw.metrics.chips import Chip
+
+Kind = Literal["c", "r", "t"]  # counter, ratio, throughput
+
+# What ncu itself adds to the counters of the chip: of the launch, the device, the source page, other collections.
+_OWN: Final = re.compile(
+    r"(?:launch|device|derived|profiler|numa|nvlink|c2clink|sass)__[\w.]+\Z"
+    r"|(?:derived|memory)_\w+\Z|(?:thread_)?inst_executed(?:_true)?\Z"
+    r"|sm(?:sp)?__(?:maximum_warps|pcsamp|branch_targets|sass_inst_executed_memdesc)_[\w.]+\Z"
+    r"|(?:group|regex|breakdown|pmsampling):.+\Z"
+)
+_ROLLUPS: Final = ("sum", "avg", "min", "max")
+_SPANS: Final = ("active", "elapsed", "frame", "region")
+_OF_COUNTERS: Final = frozenset(
+    {
+        "", "per_second", "peak_sustained",
+        *(f"per_cycle_{span}" for span in ("active", "elapsed", "in_frame", "in_region")),
+        *(f"{what}_{span}" for what in ("peak_sustained", "pct_of_peak_sustained") for span in _SPANS),
+        *(f"peak_sustained_{span}.per_second" for span in _SPANS),
+    }
+)  # fmt: skip
+_OF_RATIOS: Final = frozenset({"ratio", "pct", "max_rate"})
+_OF_THROUGHPUTS: Final = frozenset(f"pct_of_peak_sustained_{span}" for span in _SPANS)
+
+
+@cache
+def _lists() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
+    """The chips of the bits, and of each base name its kind and the bits of the chips that have it."""
+    head, *lines = unpacked("ncu_names.tsv.gz").splitlines()
+    found: dict[str, tuple[Kind, int]] = {}
+    for line in lines:
+        name, kind, bits = line.split("\t")
+        found[name] = (kind, int(bits, 16))  # type: ignore[assignment]  # the file holds these kinds only
+    return tuple(head.split("\t")[2:]), found
+
+
+def base_names(chip: Chip | None = None) -> list[str]:
+    """The base names that a chip has, or any chip, in alphabetical order."""
+    order, found = _lists()
+    if chip is None or chip.names not in order:
+        return list(found)
+    bit = 1 << order.index(chip.names)
+    return [name for name, (_, bits) in found.items() if bits & bit]
+
+
+def chips_with(base: str) -> tuple[str, ...]:
+    """The chips whose lists have a base name."""
+    order, found = _lists()
+    bits = found.get(base, ("c", 0))[1]
+    return tuple(chip for at, chip in enumerate(order) if bits >> at & 1)
+
+
+def kind(base: str) -> Kind | None:
+    """Whether a base name is a counter, a ratio or a throughput; None: no chip has it."""
+    found = _lists()[1].get(base)
+    return found[0] if found else None
+
+
+def is_own(name: str) -> bool:
+    """Whether ncu itself makes this metric, so that no list of a chip's counters has it."""
+    return _OWN.match(name) is not None
+
+
+def is_raw(name: str) -> bool:
+    """Whether a name is written as ncu's are, with two underscores behind the unit: `sm__warps_active.avg`."""
+    return is_own(name) or "__" in name
+
+
+def split(name: str) -> tuple[str, str]:
+    """The base name of a metric and its suffixes: the longest beginning that some chip has, else up to the dot."""
+    found = _lists()[1]
+    base = name
+    while base not in found and "." in base:
+        base = base.rpartition(".")[0]
+    if base not in found:
+        at = name.find(".", name.find("__") + 1)
+        base = name if at < 0 else name[:at]
+    return base, name[len(base) + 1 :]
+
+
+def suffixes_of(base: str) -> str:
+    """The suffixes that a base name takes, for people."""
+    of = kind(base)
+    if of == "r":
+        return "one of .ratio .pct .max_rate"
+    more = "" if of == "t" else ", perhaps with .per_second, .per_cycle_active, .peak_sustained ..."
+    return f"one of .sum .avg .min .max{more}" if of == "c" else ".avg.pct_of_peak_sustained_elapsed or the like"
+
+
+def is_suffix(base: str, suffix: str) -> bool:
+    """Whether a base name takes these suffixes; without one, ncu prints all that the base name has."""
+    of = kind(base)
+    if suffix == "" or of is None:
+        return True
+    if of == "r":
+        return suffix in _OF_RATIOS
+    rollup, _, rest = suffix.partition(".")
+    if rollup not in _ROLLUPS:
+        return False
+    return rest in (_OF_COUNTERS if of == "c" else _OF_THROUGHPUTS)

@@ -1,0 +1,100 @@
+"""The catalogue fits itself and the chips: every name of an expression exists on every chip that it is used on."""
+
+import pytest
+
+from nsw.metrics import expressions, ncu_names
+from nsw.metrics.catalogue import aliases, catalogue, find, groups, measured_chips
+from nsw.metrics.chips import chips, find_chip
+
+
+def test_every_name_that_is_asked_of_a_chip_is_in_the_list_of_that_chip():
+    wrong = {}
+    for chip in measured_chips():
+        there = set(ncu_names.base_names(chip))
+        for metric in catalogue().values():
+            for name in expressions.names(metric.on(chip).expressions[0]) if metric.on(chip).expressions else ():
+                base, suffix = ncu_names.split(name)
+                if not ncu_names.is_own(name) and (base not in there or not ncu_names.is_suffix(base, suffix)):
+                    wrong.setdefault(metric.name, []).append((chip.name, name))
+    assert wrong == {}
+
+
+def test_what_no_tool_measures_on_a_chip_has_a_reason():
+    silent = [
+        (metric.name, chip.name)
+        for chip in measured_chips()
+        for metric in catalogue().values()
+        if not metric.on(chip).expressions and not metric.on(chip).why
+    ]
+    assert silent == []
+
+
+def test_every_metric_is_measured_by_some_tool_and_every_exception_is_of_a_metric_and_a_chip():
+    known = {chip.name for chip in measured_chips()}
+    for metric in catalogue().values():
+        assert metric.nvprof or metric.ncu.expressions, metric.name
+        assert metric.by_chip.keys() <= known, metric.name
+        for measured in (metric.ncu, *metric.by_chip.values()):
+            assert [expressions.names(e) for e in measured.expressions] == [
+                expressions.names(e) for e in measured.expressions if expressions.names(e)
+            ]
+
+
+def test_groups_and_aliases_name_metrics():
+    assert {name for group in groups().values() for name in group.metrics} <= catalogue().keys()
+    assert set(aliases().values()) <= catalogue().keys()
+    assert not aliases().keys() & catalogue().keys()
+    assert not groups().keys() & (catalogue().keys() | aliases().keys())
+    assert {"occupancy", "memory", "compute", "roofline", "tensor", "stalls"} <= groups().keys()
+
+
+@pytest.mark.parametrize(
+    ("written", "chip"),
+    [
+        ("GH100", "gh100"),
+        ("9.0", "gh100"),
+        ("NVIDIA H100 80GB HBM3", "gh100"),
+        ("NVIDIA H200", "gh100"),
+        ("Tesla P100-SXM2-16GB", "gp100"),
+        ("NVIDIA A100-SXM4-40GB", "ga100"),
+        ("Tesla V100-PCIE-16GB", "gv100"),
+        ("NVIDIA L4", "ad104"),
+        ("NVIDIA L40S", "ad102"),
+        ("NVIDIA T400 4GB", "tu117"),
+        ("NVIDIA GeForce RTX 3080 Ti Laptop GPU", "ga103"),
+        ("NVIDIA GeForce GTX 1080 Ti", "gp102"),
+        ("AMD Instinct MI300X", None),
+        (None, None),
+    ],
+)
+def test_a_chip_is_found_by_name_capability_and_product(written, chip):
+    found = find_chip(written)
+    assert (found and found.name) == chip
+
+
+def test_chips_that_have_no_list_of_their_own_use_one_that_exists():
+    lists = {chip.name for chip in measured_chips()}
+    assert {chip.names for chip in chips().values() if chip.names} == lists
+    old = [c for c in chips().values() if c.capability and c.capability < (7, 0)]
+    assert old
+    assert all(c.names is None for c in old)
+
+
+def test_expressions_are_computed_from_the_values_of_their_names():
+    text = "100 * (a__x.sum + b__y.avg.per_second) / c__z.sum"
+    assert expressions.names(text) == ("a__x.sum", "b__y.avg.per_second", "c__z.sum")
+    assert expressions.value(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 4.0}) == 75.0
+    assert expressions.value(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 0.0}) is None
+    assert expressions.value(text, {"a__x.sum": 1.0, "c__z.sum": 4.0}) is None
+
+
+@pytest.mark.parametrize("text", ["a**2", "f(a)", "a; b", "", "'a'", "a if b else c", "-a"])
+def test_nothing_but_names_numbers_and_the_four_operations_is_an_expression(text):
+    with pytest.raises(ValueError, match="not an expression"):
+        expressions.parsed(text)
+
+
+def test_the_fma_of_a_precision_counts_twice():
+    fma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    values = dict.fromkeys(expressions.names(find("flop_count_sp").ncu.expressions[0]), 1.0)
+    assert expressions.value(find("flop_count_sp").ncu.expressions[0], values | {fma: 10.0}) == 22.0

@@ -1,0 +1,88 @@
+"""What portable names become for each tool and chip, and what cannot be asked for."""
+
+import pytest
+
+from nsw.metrics import check, find_chip, for_ncu, for_nvprof
+
+GH100, GV100, GB202, GP100 = (find_chip(name) for name in ("gh100", "gv100", "gb202", "gp100"))
+
+
+def test_a_portable_name_is_what_the_chip_calls_it():
+    assert for_ncu(["dram_read_bytes"], GH100).metrics == ("dram__bytes_read.sum",)
+    assert for_ncu(["dram_read_bytes"], GB202).metrics == ("dram__bytes_op_read.sum",)
+    assert for_ncu(["dram_read_bytes"], None).metrics == ("dram__bytes_read.sum",)
+    assert for_nvprof(["dram_read_bytes"], GP100).metrics == ("dram_read_bytes",)
+    assert for_nvprof(["dram_bytes"], GP100).metrics == ("dram_read_bytes", "dram_write_bytes")
+
+
+def test_ipc_is_of_an_sm_and_not_of_a_quarter_of_it():
+    assert for_ncu(["ipc"], GV100).metrics == ("sm__inst_executed.avg.per_cycle_active",)
+
+
+def test_groups_sets_sections_and_raw_names_are_taken_and_nothing_is_asked_twice():
+    asked = for_ncu(
+        ["flop", "flop_count_sp", "set:full", "section:Occupancy", "sm__cycles_active.avg", "sm__cycles_active.avg"],
+        GH100,
+    )
+    assert asked.sets == ("full",)
+    assert asked.sections == ("Occupancy",)
+    assert asked.metrics.count("sm__cycles_active.avg") == 1
+    assert len(asked.metrics) == 10
+    assert asked.absent == {}
+
+
+def test_what_a_group_holds_and_a_chip_lacks_is_left_out_with_the_reason():
+    asked = for_ncu(["tensor"], GV100)
+    assert "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" in asked.metrics
+    assert asked.absent["tensor_ops_bf16"] == "the tensor cores of this chip do not have this precision"
+    assert check(["tensor"], GV100) == []
+
+
+def test_nvprof_gets_events_and_no_names_of_ncu():
+    asked = for_nvprof(["ipc", "event:warps_launched", "sm__cycles_active.avg", "set:full"])
+    assert asked.metrics == ("ipc",)
+    assert asked.events == ("warps_launched",)
+    assert asked.absent.keys() == {"sm__cycles_active.avg", "set:full"}
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "message", "hint"),
+    [
+        ("achieved_ocupancy", None, "there is no metric achieved_ocupancy", "did you mean 'achieved_occupancy'?"),
+        ("rooflin", GH100, "there is no metric rooflin", "did you mean 'roofline'?"),
+        ("sm__warp_active.avg", GH100, "gh100 has no metric sm__warp_active", "did you mean sm__warps_active.avg?"),
+        ("sm__warp_active.avg", None, "no chip has a metric sm__warp_active", "did you mean sm__warps_active.avg?"),
+        ("sm__warps_active.foo", GH100, "sm__warps_active does not take .foo", "it takes one of .sum"),
+        ("sm__throughput.sum", GH100, "sm__throughput does not take .sum", "it takes .avg.pct_of_peak"),
+        ("dram__bytes_op_read.sum", GH100, "gh100 has no metric dram__bytes_op_read; gb202, gr100 have it", None),
+        ("l2_global_load_bytes", GH100, "l2_global_load_bytes is not measured on gh100: the counters lts__t_", None),
+        ("tensor_active", GP100, "tensor_active is not measured on gp100: nvprof does not measure it", None),
+        ("sm__cycles_active.avg", GP100, "sm__cycles_active.avg is a name of Nsight Compute", None),
+        ("set:ful", GH100, "ncu has no set ful", "did you mean set:full?"),
+        ("section:Occupanzy", GH100, "ncu has no section Occupanzy", "did you mean section:Occupancy?"),
+    ],
+)
+def test_a_metric_that_cannot_be_had_is_named_with_why_and_what_is_near(name, chip, message, hint):
+    (fault,) = check(["ipc", name], chip)
+    assert fault.index == 1
+    assert fault.message.startswith(message)
+    assert hint is None or hint in (fault.hint or "")
+
+
+def test_the_sites_own_list_of_names_decides_where_there_is_one():
+    assert check(["sm__brand_new.sum"], GH100, known={"sm__brand_new"}) == []
+    (fault,) = check(["sm__warps_active.avg"], GH100, known={"sm__brand_new"})
+    assert "sm__warps_active" in fault.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "launch__grid_size", "sm__maximum_warps_per_active_cycle_pct", "smsp__pcsamp_sample_count",
+        "FBSP.TriageCompute.dramc__throughput.avg.pct_of_peak_sustained_elapsed", "breakdown:sm__throughput.avg",
+        "pmsampling:sm__cycles_active.avg", "regex:sm__inst.*", "sm__inst_executed", "sm__throughput",
+        "sm__inst_executed.avg.peak_sustained_active.per_second", "l1tex__t_sector_hit_rate.pct",
+    ],
+)  # fmt: skip
+def test_ncus_own_names_are_taken_as_ncu_takes_them(name):
+    assert check([name], GH100) == []
