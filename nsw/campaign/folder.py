@@ -109,7 +109,7 @@ def _clear_half_made(parent: Path) -> None:
 def existing(parent: Path) -> list[CampaignFolder]:
     """All campaigns below `parent`, oldest first."""
     found = [CampaignFolder(p.parent) for p in parent.glob(f"[!.]*/{LEDGER}")]
-    return sorted(found, key=lambda f: (_stamp(f.id), f.ledger.stat().st_ctime_ns))
+    return sorted(found, key=lambda f: (_stamp(f.id), f.ledger.lstat().st_ctime_ns))
 
 
 def _stamp(campaign: str) -> str:
@@ -123,6 +123,22 @@ def find(parent: Path, named: str | None) -> CampaignFolder:
     Raises:
         CampaignError: There is none, or several begin so.
     """
+    return _of_files(_find(parent, named))
+
+
+def _of_files(folder: CampaignFolder) -> CampaignFolder:
+    """The folder, when what nsw opens in it are files: a named pipe would be waited for without end.
+
+    Raises:
+        CampaignError: One is something else.
+    """
+    for path in (folder.ledger, folder.lock, folder.recipe, folder.log):
+        if path.exists() and not path.is_file():
+            raise CampaignError(f"{path} is no file, as it is in a campaign", hint="nsw did not make it: remove it")
+    return folder
+
+
+def _find(parent: Path, named: str | None) -> CampaignFolder:
     if named is not None and (Path(named) / LEDGER).exists():
         return CampaignFolder(Path(named))
     known = existing(parent)

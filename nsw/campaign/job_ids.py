@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.create import dialect_of
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
     """The scheduler's job id of each run or build that has one, by its id; on this machine none has."""
-    site = json.loads(ledger.meta("site_data") or "{}")
+    site = ledger.site()
     words = dialect_of(site.get("scheduler", "local"))
     if words is None:
         return {}

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from nsw.campaign.ledger_facts import LedgerFacts
+from nsw.campaign.ledger_guard import GuardedConnection, check
 from nsw.campaign.ledger_schema import SCHEMA, VERSION
+from nsw.campaign.ledger_values import MAYBE_TEXT, check_kinds, column_of
 from nsw.campaign.rows import ENDED, IN_FLIGHT, BuildRow, Flying, Reading, RunRow, State
 from nsw.errors import CampaignError
 from nsw.schedulers.model import Submission
@@ -28,34 +31,47 @@ AT_A_TIME = "at_a_time"  # meta: how many tasks may run at the same time, when a
 _SOME = 500  # values in one statement; SQLite's own limit was once 999
 _VERSION = "PRAGMA user_version"
 
+_Row = TypeVar("_Row", RunRow, BuildRow)
+
 _TABLES = ("runs", "builds")  # whose rows live through the same states
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> GuardedConnection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, factory=GuardedConnection)
 
 
-class Ledger:
+def _check_version(version: int, path: Path) -> None:
+    if version != VERSION:
+        age = "an older" if version < VERSION else "a newer"
+        raise CampaignError(
+            f"{path} was written by {age} nsw (state version {version}; this one knows {VERSION})",
+            hint=f"go on with that nsw, or begin again: `nsw run {path.parent}/recipe.lock.yaml`",
+        )
+
+
+class Ledger(LedgerFacts):
     """The open ledger of one campaign. `path` must exist unless made by `create`."""
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        if not create and not path.exists():
-            raise CampaignError(f"{path.parent} is no campaign: {path.name} is missing")
+        if not create and not path.is_file():
+            wrong = "is no file" if path.exists() else "is missing"
+            raise CampaignError(f"{path.parent} is no campaign: {path.name} {wrong}")
+        self._path = path
         self._db = _connect(path, "ro" if read_only else "rwc")
         self._chosen = ""  # a condition on what is pending
         try:
             if create:
                 self._db.executescript(SCHEMA)
             version = self._version(path)
+            _check_version(version, path)
+            check(self._db, path)
         except sqlite3.DatabaseError as fault:
+            self._db.close()
             raise CampaignError(f"{path} is damaged: {fault}") from None
-        if version != VERSION:
-            age = "an older" if version < VERSION else "a newer"
-            raise CampaignError(
-                f"{path} was written by {age} nsw (state version {version}; this one knows {VERSION})",
-                hint=f"go on with that nsw, or begin again: `nsw run {path.parent}/recipe.lock.yaml`",
-            )
+        except CampaignError:
+            self._db.close()
+            raise
         self._db.execute("PRAGMA synchronous = FULL")
 
     def _version(self, path: Path) -> int:
@@ -84,33 +100,32 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def transaction(self) -> _Transaction:
-        """`with ledger.transaction():` all of it or nothing."""
-        return _Transaction(self._db)
-
-    # --- meta -------------------------------------------------------------------------------------------
-
-    def meta(self, key: str) -> str | None:
-        """A fact of the campaign."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+    def _rows(self, kind: type[_Row], found: Iterable[tuple[Any, ...]]) -> list[_Row]:
+        rows = []
+        for row in found:
+            try:
+                rows.append(kind.of(row))
+            except ValueError as fault:
+                raise self._damaged(f"{row[0]!r}: {fault}") from None
+        return rows
 
     def set_meta(self, key: str, value: str) -> None:
         """Write a fact of the campaign."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def calls(self) -> dict[str, int]:
-        """How often each command of the scheduler was run for this campaign."""
-        found: dict[str, int] = json.loads(self.meta("calls") or "{}")
+    def _held_to(self, kinds: tuple[Any, ...], columns: str, source: str) -> list[Any]:
+        """Rows of a table, whose values must be of these kinds."""
+        found = self._db.execute(f"SELECT {columns} FROM {source}").fetchall()  # noqa: S608  no outside text
+        for row in found:
+            try:
+                check_kinds(row, kinds, columns)
+            except ValueError as fault:
+                raise self._damaged(f"{source.partition(' ')[0]}: {fault}") from None
         return found
 
-    def set_calls(self, calls: Mapping[str, int]) -> None:
-        """Write that down."""
-        self.set_meta("calls", json.dumps(calls))
-
-    def has_login_shell(self) -> bool:
-        """Whether jobs of the campaign's site start in a login shell."""
-        return bool(json.loads(self.meta("site_data") or "{}").get("login_shell"))
+    def transaction(self) -> _Transaction:
+        """`with ledger.transaction():` all of it or nothing."""
+        return _Transaction(self._db)
 
     # --- runs -------------------------------------------------------------------------------------------
 
@@ -134,7 +149,7 @@ class Ledger:
     def runs(self, where: str = "1", parameters: Sequence[Any] = ()) -> list[RunRow]:
         """Runs in the plan's order; `where` is SQL of nsw's own, never of a user's."""
         query = f"SELECT {RunRow.COLUMNS} FROM runs WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
-        return [RunRow.of(row) for row in self._db.execute(query, parameters)]
+        return self._rows(RunRow, self._db.execute(query, parameters))
 
     def runs_named(self, ids: Sequence[str]) -> list[RunRow]:
         """The runs of these ids, in the plan's order."""
@@ -155,11 +170,14 @@ class Ledger:
 
     def absent(self) -> list[tuple[str, str, int]]:
         """What was asked and could not be done here: what, why, how many runs."""
-        return [tuple(row) for row in self._db.execute("SELECT what, reason, runs FROM absent")]
+        return self._held_to((str, str, int), "what, reason, runs", "absent")
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state."""
-        return dict(self._db.execute("SELECT state, count(*) FROM runs GROUP BY state").fetchall())
+        found = dict(self._db.execute("SELECT state, count(*) FROM runs GROUP BY state").fetchall())
+        if strange := [state for state in found if state not in set(State)]:
+            raise self._damaged(f"{strange[0]!r} is no state of a run")
+        return found
 
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
@@ -278,7 +296,7 @@ class Ledger:
     def builds(self) -> list[BuildRow]:
         """All builds, in the plan's order."""
         found = self._db.execute(f"SELECT {BuildRow.COLUMNS} FROM builds ORDER BY seq")  # noqa: S608  no outside text
-        return [BuildRow.of(row) for row in found]
+        return self._rows(BuildRow, found)
 
     def update_builds(self, ids: Iterable[str], **values: Any) -> None:
         """Set columns of builds."""
@@ -362,9 +380,15 @@ class Ledger:
             "SELECT name, job, attempt, tasks, gpus, native_id FROM submissions WHERE state = ? ORDER BY seq", (state,)
         )
         return [
-            Submission(name, job, script[job], attempt, tuple(json.loads(tasks)), gpus, native)
+            Submission(name, job, script[job], attempt, self._tasks(tasks), gpus, native)
             for name, job, attempt, tasks, gpus, native in found
         ]
+
+    def _tasks(self, text: str) -> tuple[int, ...]:
+        try:
+            return tuple(column_of(text, list, "tasks"))
+        except ValueError as fault:
+            raise self._damaged(f"submissions: {fault}") from None
 
     # --- problems ---------------------------------------------------------------------------------------
 
@@ -375,12 +399,9 @@ class Ledger:
 
     def problems(self) -> list[tuple[str, str | None, str, str, str | None]]:
         """Run, report, severity, message, fix."""
-        return [
-            tuple(row)
-            for row in self._db.execute(
-                "SELECT p.* FROM problems p JOIN runs r ON r.id = p.run ORDER BY r.seq, p.rowid"
-            )
-        ]
+        columns, joined = "p.run, p.report, p.severity, p.message, p.fix", "problems p JOIN runs r ON r.id = p.run"
+        kinds = (str, MAYBE_TEXT, str, str, MAYBE_TEXT)
+        return self._held_to(kinds, columns, f"{joined} ORDER BY r.seq, p.rowid")
 
 
 class _Transaction:

@@ -36,7 +36,7 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> str:
 def changed(ledger: Ledger) -> list[str]:
     """The files that are not as they were; what is no longer there, or cannot be read, cannot mislead anyone."""
     found: list[str] = []
-    for source, before in json.loads(ledger.meta(ORIGINS) or "[]"):
+    for source, before in ledger.data(ORIGINS, list):
         try:
             now = dict(_hashes(Path(source)))
         except OSError:
@@ -51,7 +51,7 @@ def warning(ledger: Ledger) -> str | None:
     names = changed(ledger)
     if not names:
         return None
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(float(ledger.meta("created") or 0)))
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
     more = len(names) - _SHOWN
     which = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
     one = len(names) == 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Self
+
+from nsw.campaign.ledger_values import MAYBE_TEXT, TIME, check_kinds, check_times, column_of, texts
 
 
 class State(StrEnum):
@@ -43,6 +44,10 @@ class RunRow:
         "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
         "exit_code, host, started, ended, reading, submission"
     )
+    _KINDS: ClassVar = (
+        str, str, str, str, str, MAYBE_TEXT, int, str, int, int, str, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT,
+        TIME, TIME, str, MAYBE_TEXT,
+    )  # fmt: skip
 
     id: str
     case_id: str
@@ -67,12 +72,18 @@ class RunRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        """From its columns."""
+        """From its columns.
+
+        Raises:
+            ValueError: They hold what nsw does not write.
+        """
+        check_kinds(row, cls._KINDS, cls.COLUMNS)
         (id_, case_id, params, pass_name, kind, tool, repeat, job, task, gpus, reports, state, *rest) = row
         attempt, reason, exit_code, host, started, ended, reading, submission = rest
+        check_times(started, ended)
         return cls(
-            id_, case_id, json.loads(params), pass_name, kind, tool, repeat, job, task, gpus,
-            tuple(json.loads(reports)), State(state), attempt, reason, exit_code, host, started, ended,
+            id_, case_id, column_of(params, dict, "params"), pass_name, kind, tool, repeat, job, task, gpus,
+            texts(reports, "reports"), State(state), attempt, reason, exit_code, host, started, ended,
             Reading(reading), submission,
         )  # fmt: skip
 
@@ -94,6 +105,10 @@ class BuildRow:
         "id, job, app, place, command, seconds_limit, gpus, needed_by, state, attempt, reason, exit_code, host, "
         "started, ended, submission"
     )
+    _KINDS: ClassVar = (
+        str, str, str, str, str, int, int, str, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT, TIME, TIME,
+        MAYBE_TEXT,
+    )  # fmt: skip
 
     id: str
     job: str
@@ -114,9 +129,17 @@ class BuildRow:
 
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Self:
-        """From its columns."""
+        """From its columns.
+
+        Raises:
+            ValueError: They hold what nsw does not write.
+        """
+        check_kinds(row, cls._KINDS, cls.COLUMNS)
         (id_, job, app, place, command, limit, gpus, needed_by, state, *rest) = row
-        return cls(id_, job, app, place, command, limit, gpus, tuple(json.loads(needed_by)), State(state), *rest)
+        needs = texts(needed_by, "needed_by")
+        made = cls(id_, job, app, place, command, limit, gpus, needs, State(state), *rest)
+        check_times(made.started, made.ended)
+        return made
 
     @property
     def task(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -142,7 +141,7 @@ class Submitting:
 
     def _refused(self, submission: Submission, fault: RefusedError) -> None:
         """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
-        places = json.loads(self._it.ledger.meta("places") or "{}")
+        places = self._it.ledger.data("places", dict)
         place = places.get(fault.key or "")
         asks = f"; resources.{fault.key}" + (f" at {place}" if place else "") if fault.key else ""
         hint = f"; {fault.hint}" if fault.hint else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from nsw.recipe.load import load_recipe
 
     wanted = load_recipe(folder.recipe).recipe.app.figures
-    site = json.loads(ledger.meta("site_data") or "{}")
+    site = ledger.site()
     options = Options(nsys=(site.get("profilers") or {}).get("nsys"))
     read_files = partial(read_many, options=options)
     read_all(folder, ledger, read_files, lambda output: figures(output, wanted), _progress(), said_in)

@@ -86,7 +86,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
         row = the_one(known) if run is None else one_of(known, run)
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
-        site = json.loads(ledger.meta("site_data") or "{}")
+        site = ledger.site()
     words, transport = dialect_of(site.get("scheduler", "local")), connect(site, scratch)
     out = console()
     out.print(
@@ -141,15 +141,18 @@ def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
 def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
     import sqlite3
 
+    from nsw.campaign.ledger_guard import explained
     from nsw.errors import CampaignError
 
     try:
         with Ledger(folder.ledger, read_only=True) as ledger:
-            counts, created = ledger.counts(), float(ledger.meta("created") or 0)
+            counts, created = ledger.counts(), ledger.created()
             return {"campaign": folder.id, "site": ledger.meta("site"), "created": _iso(created),
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "note": ledger.meta("note")}  # fmt: skip
-    except (CampaignError, sqlite3.Error, OSError) as fault:
+    except sqlite3.Error as fault:
+        return {"campaign": folder.id, "problem": explained(fault)}
+    except (CampaignError, OSError) as fault:
         return {"campaign": folder.id, "problem": str(fault)}
 
 

@@ -61,7 +61,9 @@ def run(arguments: list[str]) -> int:
     except OSError as fault:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
     except sqlite3.Error as fault:
-        return _show_outside(f"the campaign's state cannot be used: {fault}")
+        from nsw.campaign.ledger_guard import explained
+
+        return _show_outside(f"the campaign's state cannot be used: {explained(fault)}")
 
 
 def _known(arguments: list[str], app: typer.Typer) -> None:

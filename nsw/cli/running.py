@@ -148,15 +148,13 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
 
 def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
-    import json
-
     from nsw.campaign.again import put_aside
     from nsw.transport.create import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
     if not done:
         return
-    site, scratch = json.loads(ledger.meta("site_data") or "{}"), ledger.meta("scratch") or ""
+    site, scratch = ledger.site(), ledger.meta("scratch") or ""
     with closing(connect(site, scratch, folder.commands)) as transport:
         put_aside(transport, scratch, done)
 
@@ -292,7 +290,6 @@ def _confirm(made: Plan, place: LoadedSite, yes: bool) -> None:
 def _opened(
     folder: folders.CampaignFolder, *, quiet: bool = False, only: Sequence[str] | None = None, canary: bool = True
 ) -> Iterator[_Open]:
-    import json
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
@@ -307,7 +304,7 @@ def _opened(
     with ExitStack() as stack:
         stack.enter_context(folders.locked(folder))
         ledger = stack.enter_context(Ledger(folder.ledger))
-        site: dict[str, Any] = json.loads(ledger.meta("site_data") or "{}")
+        site: dict[str, Any] = ledger.site()
         scratch = ledger.meta("scratch") or ""
         transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
         watch, log = Watch(ledger), Log(folder.log)

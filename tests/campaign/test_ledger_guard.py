@@ -1,0 +1,110 @@
+"""What a ledger may cost that others wrote: it is refused with a word, or it ends."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_guard import GuardedConnection, explained
+from nsw.errors import CampaignError
+from nsw.plan.model import Job, Plan, Resources, Run
+from tests.fuzz.page_loops import with_page_loop
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
+COMPUTED = "ALTER TABLE runs ADD COLUMN more TEXT AS (zeroblob(100000000)) VIRTUAL"
+STRANGE = {
+    "a view in place of a table": (f"DROP TABLE runs; CREATE VIEW runs (id) AS {ENDLESS}", "view runs"),
+    "another view": (f"CREATE VIEW more AS {ENDLESS}", "view more"),
+    "a trigger": ("CREATE TRIGGER t AFTER UPDATE ON runs BEGIN DELETE FROM meta; END", "trigger t"),
+    "another table": ("CREATE TABLE more (x)", "table more"),
+    "another index": ("CREATE INDEX more ON runs (host)", "index more"),
+    "a virtual table": ("CREATE VIRTUAL TABLE more USING fts5(x)", "table more"),
+    "a virtual table in place of one": ("DROP TABLE absent; CREATE VIRTUAL TABLE absent USING fts5(x)", "absent_data"),
+    "a computed column": (COMPUTED, "computed column runs.more"),
+    "an index of an expression": ("DROP INDEX runs_state; CREATE INDEX runs_state ON runs (hex(params))", "runs_state"),
+}
+
+
+def run(number):
+    return Run(f"r{number}", f"case-{number}", {"n": number}, "p", "baseline", None, 1, ("true",), {}, Resources(), ())
+
+
+@pytest.fixture
+def path(tmp_path):
+    plan = Plan("n", "s", ("c",), (Job("j", Resources(), tuple((run(n),) for n in range(300))),))
+    with Ledger(tmp_path / "campaign.db", create=True) as made:
+        made.add_plan(plan)
+        made.set_meta("site_data", "{}")
+    return tmp_path / "campaign.db"
+
+
+def change(path, script):
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(script)
+
+
+@pytest.mark.parametrize("read_only", [True, False], ids=["looking", "driving"])
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_ledger_with_code_in_it_is_refused_by_name(path, what, read_only):
+    script, named = STRANGE[what]
+    change(path, script)
+    with pytest.raises(CampaignError, match=named):
+        Ledger(path, read_only=read_only)
+
+
+def test_a_ledger_whose_pages_point_to_each_other_is_refused(path):
+    """Such a file of 40 kB can hold more rows than a year has milliseconds."""
+    path.write_bytes(with_page_loop(path, "runs"))
+    with pytest.raises(CampaignError, match="damaged"):
+        Ledger(path, read_only=True)
+
+
+def test_a_statement_that_does_not_end_is_ended():
+    with closing(sqlite3.connect(":memory:", factory=GuardedConnection)) as db:
+        with pytest.raises(sqlite3.OperationalError) as fault:
+            for _ in db.execute(ENDLESS):
+                pass
+        assert "more steps" in explained(fault.value)
+        assert db.execute("SELECT 1").fetchall() == [(1,)]  # the next one has a budget of its own
+
+
+DEEP = "[" * 3_000_000
+HELD = {
+    "no JSON": ("UPDATE runs SET params = 'x' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "JSON of another kind": ("UPDATE runs SET params = '[1]' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "deep JSON": (f"UPDATE runs SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "reports that are no texts": ("UPDATE runs SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are no texts"),
+    "an unknown state": ("UPDATE runs SET state = 'gone' WHERE id = 'r7'", "gone"),
+    "a text for a number": ("UPDATE runs SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is of another kind"),
+    "bytes for a text": ("UPDATE runs SET host = x'00ff' WHERE id = 'r7'", "r7.*host is of another kind"),
+    "no time": ("UPDATE runs SET started = 9e999 WHERE id = 'r7'", "r7.*no time"),
+    "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is no JSON object"),
+    "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is no JSON object"),
+    "a fact that is no text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is no text"),
+    "calls that are no numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are no numbers"),
+    "a beginning that is no time": ("INSERT INTO meta VALUES ('created', 'nan')", "began is no time"),
+    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "began is no time"),
+    "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs is of another kind"),
+    "a problem that is bytes": ("INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)", "problems: p.message"),
+}
+
+
+def look_at_all(ledger):
+    for look in (ledger.runs, ledger.counts, ledger.site, ledger.calls, ledger.created, ledger.absent, ledger.problems):
+        look()
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_what_a_ledger_cannot_hold_is_said_with_the_run(path, what):
+    script, said = HELD[what]
+    change(path, script)
+    with Ledger(path, read_only=True) as ledger, pytest.raises(CampaignError, match=said):
+        look_at_all(ledger)
+
+
+def test_a_ledger_that_is_no_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "campaign.db")
+    with pytest.raises(CampaignError, match=r"campaign\.db is no file"):
+        Ledger(tmp_path / "campaign.db", read_only=True)
