@@ -28,6 +28,18 @@ class _Format(StrEnum):
     PARQUET = "parquet"
 
 
+class _OfMetrics(StrEnum):
+    LS = "ls"
+    SHOW = "show"
+    CHECK = "check"
+    TRANSLATE = "translate"
+
+
+class _Tool(StrEnum):
+    NCU = "ncu"
+    NVPROF = "nvprof"
+
+
 class _Document(StrEnum):
     RECIPE = "recipe"
     SITES = "sites"
@@ -273,6 +285,39 @@ def read(
     from nsw.cli import reading
 
     raise typer.Exit(reading.read(files or [], table or [], formats, _chosen(format, json, output), output))
+
+
+@app.command()
+def metrics(
+    action: Annotated[
+        _OfMetrics,
+        typer.Argument(
+            help="ls: what there is. show: one in full. check: whether a chip has them. translate: each tool's names.",
+            show_default=False,
+        ),
+    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...",
+            help="Portable names, groups, names of ncu or nvprof; of ls also families and parts of names.",
+            show_default=False,
+        ),
+    ] = None,
+    chip: Annotated[
+        str | None,
+        typer.Option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.", show_default=False),
+    ] = None,
+    tool: Annotated[_Tool | None, typer.Option("--tool", help="Only by this tool.", show_default=False)] = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """List, explain, check and translate the metrics that a recipe can ask for, offline."""
+    from nsw.cli import metrics as commands
+
+    chosen = _chosen(format, json, output)
+    raise typer.Exit(commands.metrics(action.value, names or [], chip, tool.value if tool else None, chosen, output))
 
 
 @app.command()

@@ -143,6 +143,19 @@ def _all_tables(given: Given, begun: str) -> list[str]:
     return list(dict.fromkeys((*FLAT, *_tables(given, begun))))
 
 
+def _metric_names(_: Given, begun: str) -> list[str]:
+    """Portable metrics and groups; what is begun as a name of ncu goes on as one."""
+    from nsw.metrics import catalogue, groups, ncu_names
+
+    return ncu_names.base_names() if "__" in begun else [*groups(), *catalogue()]
+
+
+def _chips(_: Given, __: str) -> list[str]:
+    from nsw.metrics.chips import chips
+
+    return list(chips())
+
+
 _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "recipe": _recipes,
     "site": _sites,
@@ -153,4 +166,6 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "case": _of_campaign(_cases),
     "table": _tables,
     "summarize table": _all_tables,
+    "names": _metric_names,
+    "chip": _chips,
 }

@@ -22,7 +22,6 @@ _LATER: Final = {
     "gate": "`nsw summarize --json` gives a script the figures to decide by",
     "init": "copy one of the shipped recipes; `nsw plan cpu_quickstart.yaml` says where they are,"
     " `nsw schema recipe` lets an editor complete keys",
-    "metrics": "`nsw read REPORT --table metrics` lists the metrics that a report holds",
     "query": "a campaign's tables are Parquet files in its folder `tables`; `nsw.open(CAMPAIGN).tables.gpu_summary`"
     " is a pandas frame",
     "report": "`nsw summarize` has each case in full, `--json` as data",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from nsw.errors import did_you_mean, nearest
 from nsw.metrics import ncu_names
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from nsw.metrics.chips import Chip
+    from nsw.metrics.tools import Tool
 
-Tool = Literal["ncu", "nvprof"]
 _SECTIONS_OF_OTHERS: Final = "one of your own or of another version goes into the pass's options"
 
 

@@ -1,0 +1,273 @@
+"""`nsw metrics`: the catalogue of metrics, what each tool calls them on a chip, and whether they are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.cli import writing
+from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
+from nsw.metrics.catalogue import LEVEL
+from nsw.metrics.chips import chips
+from nsw.metrics.reverse import portable_of
+from nsw.metrics.tools import tool_for, tools_for
+from nsw.present import emit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from nsw.metrics.catalogue import Metric
+    from nsw.metrics.chips import Chip
+    from nsw.metrics.tools import Tool
+
+Rows = list[dict[str, Any]]
+
+
+def metrics(
+    action: str, names: Sequence[str], chip: str | None, tool: str | None, format: str, output: Path | None
+) -> int:
+    """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
+
+    Raises:
+        UsageError: The chip or a name is not known.
+    """
+    where = _chip(chip)
+    by: Tool | None = "ncu" if tool == "ncu" else "nvprof" if tool else None
+    if action == "ls":
+        return _list(names, where, by, format, output)
+    if not names:
+        raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
+    if action == "show":
+        return _show(names, where, format, output)
+    if action == "check":
+        return _check(names, where, by, format, output)
+    return _translate(names, where, by, format, output)
+
+
+def _chip(named: str | None) -> Chip | None:
+    found = find_chip(named)
+    if named is not None and found is None:
+        hint = did_you_mean(named.lower(), chips()) or f"chips: {', '.join(chips())}; or a product such as H100"
+        raise UsageError(f"there is no chip {named}", hint=hint)
+    return found
+
+
+# --- ls ----------------------------------------------------------------------------------------------------
+
+
+def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
+    from nsw.present.metrics_view import show_catalogue
+
+    raw = [word for word in words if "__" in word]
+    if raw:
+        return _list_raw(raw, chip, format, output)
+    chosen = _chosen(words)
+    by = tool or (tool_for(chip) if chip else "ncu")
+    rows = [
+        _row(metric, chip, by) for metric in chosen if (chip is None and tool is None) or _is_there(metric, chip, by)
+    ]
+    named = (
+        []
+        if words
+        else [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in groups().values()]
+    )
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, _COLUMNS, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"chip": chip.name if chip else None, "metrics": rows, "groups": named})
+        else:
+            show_catalogue(rows, named, chip.name if chip else None, by, len(chosen) - len(rows))
+    return Exit.GOOD
+
+
+_COLUMNS = ("metric", "family", "unit", "meaning", "nvprof", "ncu")
+
+
+def _row(metric: Metric, chip: Chip | None, tool: Tool) -> dict[str, Any]:
+    how = metric.on(chip).expressions
+    return {
+        "metric": metric.name, "family": metric.family, "unit": metric.unit, "meaning": metric.meaning,
+        "nvprof": metric.nvprof, "ncu": how[0] if how else None, "tool": tool,
+    }  # fmt: skip
+
+
+def _is_there(metric: Metric, chip: Chip | None, tool: Tool) -> bool:
+    return bool(metric.nvprof) if tool == "nvprof" else bool(metric.on(chip).expressions)
+
+
+def _chosen(words: Sequence[str]) -> list[Metric]:
+    """The metrics of groups, of families, and those whose names hold a word."""
+    if not words:
+        return list(catalogue().values())
+    families = {m.family for m in catalogue().values()}
+    found: dict[str, Metric] = {}
+    for word in words:
+        if word in groups():
+            some = [catalogue()[name] for name in groups()[word].metrics]
+        else:
+            some = [m for m in catalogue().values() if m.family == word or (word not in families and word in m.name)]
+        if not some:
+            known = [*groups(), *families, *catalogue()]
+            raise UsageError(f"there is no metric, group or family {word}", hint=did_you_mean(word, known))
+        found |= {m.name: m for m in some}
+    return list(found.values())
+
+
+def _list_raw(words: Sequence[str], chip: Chip | None, format: str, output: Path | None) -> int:
+    """Base names of ncu that begin as one of the words."""
+    from nsw.present.terminal import console, table
+
+    stems = tuple(word.rstrip("*") for word in words)
+    rows = [
+        {"metric": name, "suffixes": ncu_names.suffixes_of(name), "chips": ", ".join(ncu_names.chips_with(name))}
+        for name in ncu_names.base_names(chip)
+        if name.startswith(stems)
+    ]
+    columns = ("metric", "suffixes", "chips")
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, columns, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"chip": chip.name if chip else None, "metrics": rows})
+        elif rows:
+            console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="chips"))
+        else:
+            console().print(f"no metric of Nsight Compute begins with {' or '.join(stems)}")
+    return Exit.GOOD
+
+
+# --- show --------------------------------------------------------------------------------------------------
+
+
+def _show(names: Sequence[str], chip: Chip | None, format: str, output: Path | None) -> int:
+    from nsw.present.metrics_view import show_metric
+
+    told = [_described(name, chip) for name in names]
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, told, ("metric", "unit", "meaning", "nvprof", "ncu", "groups"), output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"metrics": told})
+        else:
+            for one in told:
+                show_metric(one)
+    return Exit.GOOD
+
+
+def _described(name: str, chip: Chip | None) -> dict[str, Any]:
+    if (metric := find(name)) is not None:
+        how = metric.on(chip)
+        return {
+            "metric": metric.name, "unit": metric.unit, "family": metric.family, "meaning": metric.meaning,
+            "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": how.expressions,
+            "why": how.why or None,
+            "by_chip": {} if chip else _exceptions(metric),
+            "groups": [g.name for g in groups().values() if metric.name in g.metrics],
+        }  # fmt: skip
+    if (group := groups().get(name)) is not None:
+        return {"group": name, "meaning": group.meaning, "metrics": group.metrics}
+    if not ncu_names.is_raw(name):
+        raise UsageError(f"there is no metric {name}", hint=did_you_mean(name, [*catalogue(), *groups()]))
+    base, _ = ncu_names.split(name)
+    if ncu_names.kind(base) is None and not ncu_names.is_own(name):
+        raise UsageError(f"no chip has a metric {base}", hint=did_you_mean(base, ncu_names.base_names()))
+    return {"metric": name, "meaning": "of Nsight Compute", "portable": portable_of(name),
+            "suffixes": ncu_names.suffixes_of(base) if ncu_names.kind(base) else None,
+            "chips": ncu_names.chips_with(base)}  # fmt: skip
+
+
+def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
+    """The chips that differ, those that differ alike together."""
+    alike: dict[Any, list[str]] = {}
+    for name, there in metric.by_chip.items():
+        alike.setdefault(there, []).append(name)
+    return {", ".join(names): {"ncu": there.expressions, "why": there.why} for there, names in alike.items()}
+
+
+def _conversion(metric: Metric) -> str | None:
+    if metric.times == LEVEL:
+        return "level L of 0 to 10 stands for 10 L - 5 %, give or take 5; 0 is idle"
+    return f"times {metric.times}" if metric.times else None
+
+
+# --- check -------------------------------------------------------------------------------------------------
+
+
+def _check(names: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
+    from nsw.present.terminal import console, plural
+
+    faults = check(names, chip, tool)
+    rows = [{"metric": f.name, "fault": f.message, "hint": f.hint} for f in faults]
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, ("metric", "fault", "hint"), output)
+    else:
+        with writing.printed(format, output):
+            if format == "json":
+                emit.as_json({"chip": chip.name if chip else None, "checked": len(names), "faults": rows})
+            else:
+                out = console()
+                for fault in faults:
+                    out.print(fault.message, style="red", soft_wrap=True)
+                    if fault.hint:
+                        out.print(f"  hint: {fault.hint}", soft_wrap=True)
+                where = f" on {chip.name}" if chip else ""
+                out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{where}")
+    return Exit.BAD_INPUT if faults else Exit.GOOD
+
+
+# --- translate ---------------------------------------------------------------------------------------------
+
+
+def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
+    from nsw.present.metrics_view import show_translation
+
+    wrong = check(_portable_or_known(names), None)
+    if wrong:
+        raise UsageError(wrong[0].message, hint=wrong[0].hint)
+    rows = list(_translated(names, chip))
+    tools = (tool,) if tool else tools_for(chip)
+    portable = [row["metric"] or row["asked"] for row in rows]
+    asked = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
+    lines: dict[str, str] = {one: ",".join(asked[one].metrics) for one in tools}
+    columns = ("asked", "metric", "unit", *tools, *(("conversion",) if "nvprof" in tools else ()), "why")
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, columns, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"chip": chip.name if chip else None, "metrics": [{c: r[c] for c in columns} for r in rows],
+                          "command_line": lines})  # fmt: skip
+        else:
+            show_translation(rows, tools, lines, chip.name if chip else None)
+    return Exit.GOOD
+
+
+def _portable_or_known(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not portable_of(name)]
+
+
+def _translated(names: Iterable[str], chip: Chip | None) -> Iterable[dict[str, Any]]:
+    """A row for each metric that the names stand for; groups are taken apart, raw names have a portable one or none."""
+    for name in names:
+        if (group := groups().get(name)) is not None:
+            for member in group.metrics:
+                yield _translation(name, find(member), chip)
+        else:
+            yield _translation(name, find(name) or find(portable_of(name) or ""), chip)
+
+
+def _translation(asked: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
+    if metric is None:
+        return {"asked": asked, "metric": None, "unit": None, "nvprof": None, "ncu": asked, "conversion": None,
+                "why": "a name of Nsight Compute alone"}  # fmt: skip
+    how = metric.on(chip)
+    return {
+        "asked": asked, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
+        "ncu": how.expressions[0] if how.expressions else None, "conversion": _conversion(metric),
+        "why": how.why or None,
+    }  # fmt: skip
