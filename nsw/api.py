@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ownership import open_file
 from nsw.errors import did_you_mean
 from nsw.tables.schema import TABLES
 
@@ -27,9 +29,10 @@ class Tables:
         import pandas as pd
 
         path = self._folder.tables / f"{name}.parquet"
-        if not path.exists():
+        if not os.path.lexists(path):
             return pd.DataFrame(columns=list(TABLES[name].names))
-        return pd.read_parquet(path)
+        with open_file(self._folder.path, path) as file:
+            return pd.read_parquet(file)
 
     def __dir__(self) -> list[str]:
         """The tables that hold rows."""

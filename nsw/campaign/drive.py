@@ -5,6 +5,7 @@ It can be ended at any moment; the ledger and the files of the runs are all that
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from nsw.campaign.build_step import Builds
@@ -12,10 +13,12 @@ from nsw.campaign.canary import Canary
 from nsw.campaign.ending import Ending
 from nsw.campaign.in_flight import InFlight
 from nsw.campaign.ledger import AT_A_TIME
+from nsw.campaign.ownership import require_own
 from nsw.campaign.rows import State
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.watching import Watching
 from nsw.errors import NswError
+from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,4 +139,5 @@ class Driver:
 
 def ask_to_cancel(folder: CampaignFolder) -> None:
     """Ask the nsw that drives this campaign to cancel it."""
-    (folder.path / _CANCEL).touch()
+    require_own(folder.path)
+    os.close(open_plain(folder.path / _CANCEL, os.O_WRONLY | os.O_CREAT))

@@ -13,7 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ownership import is_own, require_own
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean
+from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +24,8 @@ LEDGER = "campaign.db"
 _HALF_MADE = ".part"
 _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
+_GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
+_OWNER = re.compile(r"process (\d+) on (.+)\n?")
 
 
 class CampaignFolder:
@@ -108,8 +112,11 @@ def _clear_half_made(parent: Path) -> None:
 
 def existing(parent: Path) -> list[CampaignFolder]:
     """All campaigns below `parent`, oldest first."""
-    found = [CampaignFolder(p.parent) for p in parent.glob(f"[!.]*/{LEDGER}")]
-    return sorted(found, key=lambda f: (_stamp(f.id), f.ledger.lstat().st_ctime_ns))
+    found: list[tuple[str, int, CampaignFolder]] = []
+    for path in parent.glob(f"[!.]*/{LEDGER}"):
+        with suppress(OSError):  # another user's, that may not be entered
+            found.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
+    return [folder for _, _, folder in sorted(found, key=lambda one: one[:2])]
 
 
 def _stamp(campaign: str) -> str:
@@ -118,7 +125,9 @@ def _stamp(campaign: str) -> str:
 
 
 def find(parent: Path, named: str | None) -> CampaignFolder:
-    """The campaign of that folder or id (or unique beginning of an id); with none named the newest.
+    """The campaign of that folder or id (or unique beginning of an id); with none named this user's newest.
+
+    Where none is this user's own it is the newest of all.
 
     Raises:
         CampaignError: There is none, or several begin so.
@@ -145,7 +154,7 @@ def _find(parent: Path, named: str | None) -> CampaignFolder:
     if named is None:
         if not known:
             raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
-        return known[-1]
+        return next((f for f in reversed(known) if is_own(f.path)), known[-1])
     matches = [f for f in known if f.id == named] or [f for f in known if f.id.startswith(named)]
     if len(matches) == 1:
         return matches[0]
@@ -161,7 +170,7 @@ def _find(parent: Path, named: str | None) -> CampaignFolder:
 
 @contextmanager
 def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]:
-    """Hold the campaign: a second nsw that would drive it is refused.
+    """Hold the campaign: a second nsw that would drive it is refused, and so is another user's.
 
     Args:
         folder: The campaign.
@@ -169,10 +178,17 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
 
     Raises:
         CampaignLockedError: Another process holds it; it is named.
+        CampaignError: The campaign is another user's, or its lock cannot be taken.
     """
-    descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    require_own(folder.path)
+    try:
+        descriptor = open_plain(folder.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as fault:
+        raise CampaignError(f"campaign {folder.id} cannot be driven: {folder.lock}: {fault.strerror}") from None
     try:
         _lock(descriptor, folder, time.monotonic() + patience)
+        if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="replace")):
+            raise CampaignError(f"{folder.lock} holds something else than nsw writes there, and is left as it is")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         try:
@@ -184,6 +200,7 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
 
 
 def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
+    glimpse = time.monotonic() + _GLIMPSE_S
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -195,7 +212,8 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
                 f"{folder.path} is on a file system without locks ({fault.strerror})",
                 hint="put campaigns elsewhere with --root or NSW_ROOT",
             ) from None
-        if not killed or time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= glimpse and (not killed or now >= deadline):
             raise CampaignLockedError(
                 f"campaign {folder.id} is driven by {owner or 'another nsw'}"
                 + (", which was killed; a process that it began still runs" if killed else ""),
@@ -206,7 +224,7 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
 
 def _was_killed(owner: str) -> bool:
     """Whether who holds the lock is of this machine and no more."""
-    match = re.fullmatch(r"process (\d+) on (.+)", owner)
+    match = _OWNER.fullmatch(owner)
     if match is None or match[2] != socket.gethostname():
         return False
     try:
@@ -217,9 +235,17 @@ def _was_killed(owner: str) -> bool:
 
 
 def is_driven(folder: CampaignFolder) -> bool:
-    """Whether some nsw drives the campaign now."""
+    """Whether some nsw drives the campaign now, as far as can be seen without writing anything there."""
     try:
-        with locked(folder, patience=0):
-            return False
-    except CampaignError:
+        descriptor = open_plain(folder.lock)
+    except OSError:  # none yet, a link, or one that only its owner may read
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
+    except OSError:  # a file system without locks: nobody drives anything there
+        return False
+    finally:
+        os.close(descriptor)
+    return False

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nsw.campaign.ledger_facts import LedgerFacts
+from nsw.campaign.ledger_file import open_to_drive, open_to_look
 from nsw.campaign.ledger_guard import GuardedConnection, check
 from nsw.campaign.ledger_schema import SCHEMA, VERSION
 from nsw.campaign.ledger_values import MAYBE_TEXT, check_kinds, column_of
@@ -22,6 +23,7 @@ from nsw.schedulers.model import Submission
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
+    from tempfile import TemporaryDirectory
 
     from nsw.plan.model import Plan
 
@@ -58,41 +60,33 @@ class Ledger(LedgerFacts):
             wrong = "is no file" if path.exists() else "is missing"
             raise CampaignError(f"{path.parent} is no campaign: {path.name} {wrong}")
         self._path = path
-        self._db = _connect(path, "ro" if read_only else "rwc")
+        self._copy: TemporaryDirectory[str] | None = None
+        if create:
+            self._db: GuardedConnection = _connect(path, "rwc")
+        elif read_only:
+            self._db, self._copy = open_to_look(path, _connect)
+        else:
+            self._db = open_to_drive(path, _connect)
         self._chosen = ""  # a condition on what is pending
         try:
             if create:
                 self._db.executescript(SCHEMA)
-            version = self._version(path)
+            version: int = self._db.execute(_VERSION).fetchone()[0]
             _check_version(version, path)
             check(self._db, path)
         except sqlite3.DatabaseError as fault:
-            self._db.close()
+            self.close()
             raise CampaignError(f"{path} is damaged: {fault}") from None
         except CampaignError:
-            self._db.close()
+            self.close()
             raise
         self._db.execute("PRAGMA synchronous = FULL")
-
-    def _version(self, path: Path) -> int:
-        """What wrote it, from the first look into it.
-
-        An nsw that was killed within a write left a journal. Who only looks may not take that write back, so it is
-        taken back first.
-        """
-        try:
-            version: int = self._db.execute(_VERSION).fetchone()[0]
-        except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
-                raise
-            writer = _connect(path, "rw")
-            version = writer.execute(_VERSION).fetchone()[0]
-            writer.close()
-        return version
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def __enter__(self) -> Self:
         return self

@@ -6,8 +6,12 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from nsw.safe_files import open_plain
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 class Log:
@@ -20,5 +24,5 @@ class Log:
         """Write a line; control characters of others become spaces."""
         plain = "".join(c if c.isprintable() else " " for c in text)
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}] {plain}\n"
-        with self._path.open("a", encoding="utf-8") as file:
+        with open(open_plain(self._path, _APPEND, 0o644), "a", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
             file.write(line)

@@ -5,12 +5,14 @@ A run counts as read once its rows are in the files: ended in between, its repor
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.tables import rows as table_rows
 
@@ -176,13 +178,14 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
 def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
     """All rows of one of the campaign's tables; [] when there is none."""
     path = folder.tables / f"{table}.parquet"
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        with open_file(folder.path, path) as file:
+            found: list[dict[str, Any]] = pq.read_table(file).to_pylist()
     except (pa.ArrowException, OSError) as fault:
         raise CampaignError(
             f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import RunRow
+    from nsw.recipe.model import Recipe
 
 
 def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
@@ -25,9 +26,8 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from nsw.readers.many import read_many
     from nsw.readers.model import Options
     from nsw.readers.said import said_in
-    from nsw.recipe.load import load_recipe
 
-    wanted = load_recipe(folder.recipe).recipe.app.figures
+    wanted = _recipe_of(folder).app.figures
     site = ledger.site()
     options = Options(nsys=(site.get("profilers") or {}).get("nsys"))
     read_files = partial(read_many, options=options)
@@ -88,9 +88,8 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
 def _asked(folder: CampaignFolder) -> Any:
     """What the recipe wants reported."""
     from nsw.analysis.summary import Asked
-    from nsw.recipe.load import load_recipe
 
-    recipe = load_recipe(folder.recipe).recipe
+    recipe = _recipe_of(folder)
     report, figures = recipe.report, recipe.app.figures
     scaling, compare = report.scaling, report.compare
     figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
@@ -168,12 +167,20 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
 def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """Figures that the recipe names and no run gave, though some are done: an answer is missing."""
     from nsw.campaign.reading import load_rows
-    from nsw.recipe.load import load_recipe
 
     if not ledger.counts().get(State.DONE):
         return []
     found = {row["name"] for row in load_rows(folder, "figures")}
-    return [name for name in load_recipe(folder.recipe).recipe.app.figures if name not in found]
+    return [name for name in _recipe_of(folder).app.figures if name not in found]
+
+
+def _recipe_of(folder: CampaignFolder) -> Recipe:
+    """The recipe that the campaign carried out; the files that it names are not looked for."""
+    from nsw.campaign.ownership import open_file
+    from nsw.recipe.load import load_recipe_text
+
+    with open_file(folder.path, folder.recipe) as file:
+        return load_recipe_text(file.read().decode(errors="replace"), str(folder.recipe)).recipe
 
 
 def exit_code(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:

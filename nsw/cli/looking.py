@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
+from nsw.campaign.ownership import owner_if_other, tail
 from nsw.cli import writing
 from nsw.cli.naming import one_of, the_one
 from nsw.errors import Exit
 from nsw.present import emit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Sequence
 
 
 _MOST_SHOWN = 1 << 26  # bytes
@@ -63,14 +64,16 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
     unread = ledger.unread()
     steps = []
-    if (left or unread) and not driven:
+    other = owner_if_other(folder.path)
+    if (left or unread) and not driven and not other:
         steps.append(f"`nsw resume {folder.id}` goes on")
-    if bad and not driven:
+    if bad and not driven and not other:
         steps.append(
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"
         )
-    return {"campaign": folder.id, "folder": str(folder.path), "site": ledger.meta("site"), "note": ledger.meta("note"),
-            "driven": driven, "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
+    return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
+            "site": ledger.meta("site"), "note": ledger.meta("note"), "driven": driven,
+            "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
 
 
@@ -78,7 +81,6 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
     """The end of a run's output."""
     from nsw.present.terminal import console
     from nsw.schedulers.create import dialect_of
-    from nsw.transport.create import connect
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
@@ -87,7 +89,8 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
         site = ledger.site()
-    words, transport = dialect_of(site.get("scheduler", "local")), connect(site, scratch)
+    words = dialect_of(site.get("scheduler", "local"))
+    end_of = _tail_of(folder, site, scratch)
     out = console()
     out.print(
         f"{row.id}: {row.state}"
@@ -99,11 +102,25 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
     if row.attempt == 0:
         out.print("it has not begun")
     for name in ("stdout", "stderr"):
-        _show_end(out, transport.tail(f"{home}/{name}", _MOST_SHOWN), name, lines)
+        _show_end(out, end_of(f"{home}/{name}", folder.reports / row.id / name), name, lines)
     if row.submission:
         name = words.log_name(row.submission, native, row.task) if words else f"{row.submission}.log"
-        _show_end(out, transport.tail(f"{scratch}/jobs/{name}", _MOST_SHOWN), "job script", lines)
+        _show_end(out, end_of(f"{scratch}/jobs/{name}"), "job script", lines)
     return Exit.GOOD
+
+
+def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any], scratch: str) -> Callable[..., bytes | None]:
+    """What gives the end of a file of the site, or None.
+
+    Another user's campaign names a site and a folder of that user's choice: no connection is made, and only files of
+    that user on this machine are read, those of the site or else those that were brought.
+    """
+    if owner_if_other(folder.path):
+        return lambda there, *brought: tail(folder.path, (Path(there), *brought), _MOST_SHOWN)
+    from nsw.transport.create import connect
+
+    transport = connect(site, scratch)
+    return lambda there, *_: transport.tail(there, _MOST_SHOWN)
 
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:

@@ -48,6 +48,8 @@ def show_status(
         f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
         style="bold",
     )
+    if head.get("owner"):
+        out.print(f"it belongs to {head['owner']}, and only that user's nsw drives it")
     if head.get("note"):
         out.print(head["note"], style="yellow")
     flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))

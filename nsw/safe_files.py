@@ -1,0 +1,103 @@
+"""Opening files in folders that other users may have made: plain files only, no links, of an expected owner.
+
+A neighbour can put anything in the place of a file: a symbolic link to a file of yours, a FIFO that never answers, a
+device. Nothing is read from or written to before the open file itself has been looked at.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ACL = "system.posix_acl_access"
+
+
+def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, owner: int | None = None) -> int:
+    """A descriptor of a plain file; a symbolic link in its place is not followed.
+
+    Args:
+        path: The file.
+        flags: As of os.open.
+        mode: Permissions of a file that is made.
+        owner: The user id that the file must have, if any.
+
+    Raises:
+        OSError: It cannot be opened, is no plain file, or belongs to somebody else; `strerror` says which.
+    """
+    try:
+        # O_NONBLOCK: a FIFO would wait for its other end
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link, which nsw does not follow here", str(path)) from None
+        if fault.errno == errno.ENXIO:  # a FIFO without a reader, a socket
+            raise OSError(errno.ENXIO, "it is no plain file", str(path)) from None
+        raise
+    found = os.fstat(descriptor)
+    why = ""
+    if not stat.S_ISREG(found.st_mode):
+        why = "it is no plain file"
+    elif owner is not None and found.st_uid != owner:
+        why = f"it belongs to {user_name(found.st_uid)}, not to {user_name(owner)}"
+    if why:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, why, str(path))
+    return descriptor
+
+
+def read_plain(path: Path | str, *, owner: int | None = None, last: int | None = None) -> bytes:
+    """The bytes of a plain file, or the `last` of them. Raises as `open_plain` does."""
+    with open(open_plain(path, owner=owner), "rb") as file:
+        if last is not None:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - last))
+        return file.read(-1 if last is None else last)
+
+
+def user_name(uid: int) -> str:
+    """A user for people: the name, or the number where it has none."""
+    import pwd
+
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def who_else_writes(path: Path) -> str | None:
+    """Why a file or folder may hold what another user wrote, as a sentence about it; None: only its user or root may.
+
+    Raises:
+        OSError: It is not there.
+    """
+    found = path.stat()
+    if found.st_uid not in {os.geteuid(), 0}:
+        return f"belongs to {user_name(found.st_uid)}"
+    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:  # as /tmp: others can add names, and move none
+        return None
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & stat.S_IWOTH:
+        return f"may be written by everybody (mode {mode:04o})"
+    if mode & stat.S_IWGRP and not _is_alone_in(found.st_gid, path):
+        return f"may be written by others of its group (mode {mode:04o})"
+    return None
+
+
+def _is_alone_in(gid: int, path: Path) -> bool:
+    """Whether a group is this user's own, as many systems make one for each user, and no list names others besides."""
+    import grp
+    import pwd
+
+    with suppress(OSError, AttributeError):
+        if _ACL in os.listxattr(path):  # then the group's bits are the most that any of the list may do
+            return False
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and user.pw_gid == gid and set(group.gr_mem) <= {user.pw_name}

@@ -1,0 +1,132 @@
+"""Two users of one machine, of whom one is not a friend: what they do is done by processes of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+UIDS = {"victim": 54711, "neighbour": 54712}
+# where Python or the checkout are below a folder of root's alone: to read it all, and to write nothing more
+READ_ALL = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+SITES = "nsw: 1\nsites:\n  here: {scheduler: local, gpus: {per_node: 0}}\n"
+RECIPE = """
+nsw: 1
+name: t
+passes: [baseline]
+resources: {gpus: 0, time: 1m}
+app: {command: 'echo f={{ n }}; exit {{ n }}', figures: {f: {regex: 'f=(.*)', unit: s}}}
+matrix: {n: [0, 3]}
+"""
+
+
+@dataclass(frozen=True)
+class User:
+    """A user with a folder that only that user can write; `temporary` is where the user's temporary files go."""
+
+    uid: int
+    home: Path
+    temporary: Path
+    more: tuple[str, ...] = ()  # options of setpriv
+
+    def run(self, *words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+        """A command as that user."""
+        become = ("setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *self.more)
+        known = {k: v for k, v in os.environ.items() if not k.startswith(("NSW_", "XDG_", "PYTHON"))}
+        return subprocess.run(
+            [*become, *(str(word) for word in words)], cwd=cwd or self.home,
+            env=known | {"HOME": str(self.home), "TMPDIR": str(self.temporary), "COLUMNS": "200"} | env,
+            capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def nsw(self, *words: object, **how) -> subprocess.CompletedProcess[str]:
+        """An nsw as that user."""
+        done = self.run(sys.executable, "-P", "-m", "nsw", *words, **how)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def owns(self, path: Path) -> Path:
+        """Give a folder or file to that user, whole."""
+        for one in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):
+            os.lchown(one, self.uid, self.uid)
+        return path
+
+
+@pytest.fixture
+def users():
+    """`users["victim"]` and `users["neighbour"]`."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("two users: only root can act as both, and setpriv is needed")
+    place = Path(tempfile.mkdtemp(prefix="nsw-neighbours-"))
+    place.chmod(0o755)
+    try:
+        for more in ((), READ_ALL):
+            made = {name: User(uid, place / name, place / f"tmp-{name}", more) for name, uid in UIDS.items()}
+            for user in made.values():
+                for folder in (user.home, user.temporary):
+                    folder.mkdir(exist_ok=True)
+                    folder.chmod(0o755)
+                    user.owns(folder)
+            if made["victim"].run("env", sys.executable, "-P", "-c", "import nsw.api").returncode == 0:
+                break
+        else:
+            pytest.skip("two users: another user cannot read this checkout or its Python")
+        yield made
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture
+def victim(users) -> User:
+    return users["victim"]
+
+
+@pytest.fixture
+def neighbour(users) -> User:
+    return users["neighbour"]
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """A folder with a recipe, a sites file and a finished campaign: one run done, one failed."""
+    home = tmp_path_factory.mktemp("finished")
+    (home / "sites.yaml").write_text(SITES)
+    (home / "r.yaml").write_text(RECIPE)
+    words = (sys.executable, "-P", "-m", "nsw", "run", "r.yaml", "--site", "here", "--sites", "sites.yaml")
+    done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    return home
+
+
+@pytest.fixture
+def campaign_of(finished):
+    """`campaign_of(victim)`: such a campaign of a user, in that user's home; everybody can read it."""
+
+    def made(user: User) -> Path:
+        shutil.copytree(finished, user.home, symlinks=True, dirs_exist_ok=True)
+        (folder,) = (user.home / "campaigns").iterdir()
+        with sqlite3.connect(folder / "campaign.db") as db:
+            db.execute("UPDATE meta SET value = ? WHERE key = 'scratch'", (str(folder / "scratch"),))
+        db.close()
+        user.owns(user.home)
+        subprocess.run(["chmod", "-R", "a+rX", user.home], check=True)
+        return folder
+
+    return made
+
+
+def state(folder: Path) -> dict[str, tuple[object, ...]]:
+    """What a folder holds: of each entry its kind, mode, owner, size, content and time of change."""
+    found = {}
+    for path in sorted((folder, *folder.rglob("*"))):
+        of = path.lstat()
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        found[str(path)] = (of.st_mode, of.st_uid, of.st_size, of.st_mtime_ns, content)
+    return found

@@ -1,0 +1,259 @@
+"""Looking changes nothing: status, ls, logs and summarize in folders that another user made; only an owner drives."""
+
+import os
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.folder import CampaignFolder, is_driven, locked
+from nsw.campaign.ledger import Ledger
+from nsw.errors import CampaignError
+from nsw.plan.model import Plan
+
+from .conftest import state
+
+LOOKS = (
+    ["status", "--runs"],
+    ["status", "--json"],
+    ["logs", "n-3"],
+    ["summarize"],
+    ["summarize", "--table", "figures"],
+)
+DRIVES = (["resume"], ["retry"], ["throttle", "2"])
+
+# one that is killed within a write: with a small cache SQLite has written some of it to the file already
+TORN = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 1")
+db.execute("BEGIN IMMEDIATE")
+db.executemany("INSERT INTO meta VALUES (?, ?)", ((str(n), "x" * 500) for n in range(500)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def tear(ledger: Path) -> Path:
+    """Leave a hot journal beside a ledger."""
+    killed = subprocess.run([sys.executable, "-c", TORN, ledger], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    return ledger.with_name(ledger.name + "-journal")
+
+
+def name_in_journal(journal: Path, victim: Path) -> None:
+    """End a journal as that of a change of several databases ends: with the name of a file that SQLite deletes."""
+    data, name = journal.read_bytes(), bytes(victim)
+    page = 4096
+    at = -(-len(data) // page) * page
+    end = struct.pack(">I", 0x40000000 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + MAGIC
+    journal.write_bytes(data.ljust(at, b"\0") + end)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    folder = tmp_path / "t-20260101-000000-aaaa"
+    folder.mkdir()
+    with Ledger(folder / "campaign.db", create=True) as book:
+        book.add_plan(Plan("n", "s", (), ()))
+        book.set_meta("site", "s")
+    return folder / "campaign.db"
+
+
+# --- the journal that names a file ----------------------------------------------------------------------------------
+
+
+def test_a_journal_that_names_a_file_costs_that_file_when_sqlite_is_let(ledger, tmp_path):
+    """The attack itself, so that the tests below mean something."""
+    dear = tmp_path / "dear"
+    dear.write_text("dear")
+    name_in_journal(tear(ledger), dear)
+    with sqlite3.connect(ledger) as db:
+        db.execute("SELECT count(*) FROM meta").fetchone()
+    db.close()
+    assert not dear.exists()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(ledger, tmp_path, read_only):
+    dear = tmp_path / "dear"
+    dear.write_text("dear")
+    name_in_journal(tear(ledger), dear)
+    before = state(tmp_path)
+    with pytest.raises(CampaignError, match="names another file"):
+        Ledger(ledger, read_only=read_only)
+    assert state(tmp_path) == before
+
+
+def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path, monkeypatch):
+    tear(ledger)
+    before = state(tmp_path)
+    (temporary := tmp_path.with_name(tmp_path.name + "-tmp")).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with Ledger(ledger, read_only=True) as book:
+        assert (book.meta("site"), book.meta("1")) == ("s", None)
+        assert len(list(temporary.iterdir())) == 1
+    assert list(temporary.iterdir()) == []
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["link", "fifo", "folder", "log"])
+def test_what_is_no_plain_ledger_is_refused(ledger, tmp_path, what):
+    real = ledger.rename(tmp_path / "real.db")
+    {"link": lambda: ledger.symlink_to(real), "fifo": lambda: os.mkfifo(ledger), "folder": ledger.mkdir,
+     "log": lambda: (real.rename(ledger), ledger.with_name("campaign.db-wal").write_bytes(b"x"))}[what]()  # fmt: skip
+    for read_only in (True, False):
+        with pytest.raises(CampaignError):
+            Ledger(ledger, read_only=read_only)
+
+
+# --- the lock -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["link", "dangling", "fifo", "other"])
+def test_a_lock_that_is_none_is_neither_written_nor_waited_for(tmp_path, what):
+    folder, dear = CampaignFolder(tmp_path / "c"), tmp_path / "dear"
+    folder.path.mkdir()
+    if what != "dangling":
+        dear.write_text("dear and long enough to be cut")
+    {"fifo": lambda: os.mkfifo(folder.lock), "other": lambda: folder.lock.hardlink_to(dear)}.get(
+        what, lambda: folder.lock.symlink_to(dear)
+    )()
+    before = state(tmp_path)
+    assert not is_driven(folder)
+    with pytest.raises(CampaignError), locked(folder):
+        pass
+    assert state(tmp_path) == before
+
+
+def test_a_look_at_the_lock_leaves_no_trace_and_hinders_nobody(tmp_path):
+    folder = CampaignFolder(tmp_path)
+    before = state(tmp_path)
+    assert not is_driven(folder)
+    assert state(tmp_path) == before
+    with locked(folder):
+        assert is_driven(folder)
+    assert not is_driven(folder)
+
+
+# --- from a second user ---------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_of_another_user_can_be_looked_at_and_stays_as_it_is(campaign_of, victim, neighbour):
+    folder = campaign_of(neighbour)
+    before = state(neighbour.home)
+    for words in LOOKS:
+        done = victim.nsw(*words, "-c", folder)
+        assert done.returncode in {0, 1}, done.stderr
+        assert "belongs to user" in done.stdout or words[0] != "status" or "--json" in words
+    assert "f=3" in victim.nsw("logs", "n-3", "-c", folder).stdout
+    assert "n-3.baseline.r1" in victim.nsw("status", "--runs", folder).stdout
+    assert "2 runs" in victim.nsw("ls", "--root", folder.parent).stdout
+    assert (
+        "nsw.open"
+        not in victim.run(
+            sys.executable, "-P", "-c", "import nsw, sys; nsw.open(sys.argv[1]).tables.figures", folder
+        ).stderr
+    )
+    assert state(neighbour.home) == before
+    assert list(victim.temporary.iterdir()) == []
+
+
+def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour):
+    folder = campaign_of(neighbour)
+    subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
+    with sqlite3.connect(folder / "campaign.db") as db:
+        db.execute("UPDATE runs SET state = 'planned' WHERE state = 'failed'")  # something is left to cancel
+    db.close()
+    before = state(neighbour.home)
+    for words in (*DRIVES, ["cancel"]):
+        done = victim.nsw(*words, "-c", folder)
+        assert done.returncode == 2, done
+        assert f"belongs to user {neighbour.uid}: nsw drives only campaigns of your own" in done.stderr, words
+        assert "recipe.lock.yaml` makes one of your own" in done.stderr
+    assert {path: of for path, of in state(neighbour.home).items() if path != str(folder)} == {
+        path: of for path, of in before.items() if path != str(folder)
+    }
+
+
+def test_the_lock_of_another_user_leads_to_no_file_of_who_looks(campaign_of, victim, neighbour):
+    folder, dear = campaign_of(neighbour), victim.home / "dear"
+    dear.write_text("dear")
+    victim.owns(dear)
+    (folder / "lock").unlink()
+    (folder / "lock").symlink_to(dear)
+    for words in (["status", folder], ["ls", "--root", folder.parent], ["resume", folder]):
+        victim.nsw(*words)
+    assert dear.read_text() == "dear"
+
+
+def test_the_journal_of_another_user_deletes_no_file_of_who_looks(campaign_of, victim, neighbour):
+    folder, dear = campaign_of(neighbour), victim.home / "dear"
+    dear.write_text("dear")
+    victim.owns(dear)
+    name_in_journal(tear(folder / "campaign.db"), dear)
+    subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
+    neighbour.owns(folder)
+    for words in (["status", folder], ["ls", "--root", folder.parent], ["resume", folder]):
+        done = victim.nsw(*words)
+        assert "names another file" in done.stderr + done.stdout or words[0] == "resume"
+    assert dear.read_text() == "dear"
+
+
+@pytest.mark.parametrize("what", ["link", "folder", "fifo"])
+def test_the_files_of_another_user_s_campaign_are_that_user_s(campaign_of, victim, neighbour, what):
+    """What leads to a file of whoever looks is not shown; what never answers is not waited for."""
+    folder, dear = campaign_of(neighbour), victim.home / "dear"
+    dear.mkdir()
+    (output,) = folder.glob("scratch/runs/n-3*/attempt-1/stdout")
+    for file, text in (
+        (output, "dear words"),
+        (folder / "recipe.lock.yaml", "dear: words"),
+        (folder / "tables" / "figures.parquet", "dear"),
+    ):
+        (dear / file.name).write_text(text)
+        if what == "folder" and file.parent != folder:
+            continue
+        file.unlink()
+        os.mkfifo(file) if what == "fifo" else file.symlink_to(dear / file.name)
+    if what == "folder":
+        for parent in (output.parent, folder / "tables"):
+            subprocess.run(["rm", "-r", parent], check=True)
+            parent.symlink_to(dear)
+    neighbour.owns(folder)
+    victim.owns(dear)
+    logs = victim.nsw("logs", "n-3", "-c", folder)
+    assert (logs.returncode, "dear" in logs.stdout) == (2 if what == "fifo" else 0, False), logs.stderr
+    for words in (["summarize", folder], ["summarize", folder, "--table", "figures", "--json"]):
+        done = victim.nsw(*words)
+        assert done.returncode == 2
+        assert (
+            "belongs to" in done.stderr
+            or "is no file" in done.stderr
+            or "no plain file" in done.stderr
+            or "symbolic link" in done.stderr
+        )
+
+
+def test_a_campaign_that_is_read_only_can_be_looked_at(campaign_of, victim):
+    folder = campaign_of(victim)
+    subprocess.run(["chmod", "-R", "a-w", folder.parent], check=True)
+    before = state(victim.home)
+    for words in LOOKS:
+        done = victim.nsw(*words, "-c", folder)
+        assert done.returncode in {0, 1}, done.stderr
+    assert victim.nsw("ls").returncode == 0
+    assert "cannot be driven" in victim.nsw("resume", folder).stderr
+    assert state(victim.home) == before
+
+
+def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour):
+    own, other = campaign_of(victim), campaign_of(neighbour)
+    planted = other.rename(own.parent / "t-20991231-235959-ffff")
+    subprocess.run(["chmod", "-R", "a+rX", own.parent], check=True)
+    assert own.name in victim.nsw("status").stdout
+    assert planted.name in victim.nsw("status", planted.name).stdout
