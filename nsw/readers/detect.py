@@ -9,6 +9,7 @@ from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
 from nsw.readers.notreports import explain, pointer, unopened
 from nsw.readers.plausible import leave_out_contradictions
+from nsw.readers.portable import add_portable_names
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.said import only_said
 
@@ -31,6 +32,7 @@ def read(path: Path, options: Options | None = None) -> Report:
     """
     report = _read(path, options or Options())
     leave_out_contradictions(report)
+    add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
         report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file holds no result")

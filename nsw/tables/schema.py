@@ -258,6 +258,9 @@ _ALL = (
             _f("avg", None, "mean over the invocations", rounded=True),
             _i("invocations", None, "launches that a summary covers"),
             _s("device_name", "name of the GPU"),
+            _s("portable", "name that the metric has whatever tool printed it (`nsw metrics ls`); null: it has none"),
+            _s("portable_unit", "unit of portable_value; empty: a plain ratio"),
+            _f("portable_value", None, "value, or avg of a summary, in portable_unit", rounded=True),
         ),
     ),
     Table(
