@@ -1,8 +1,10 @@
 """nsw: GPU profiling campaigns on clusters, from a recipe to an answer with evidence."""
 
-from __future__ import annotations
+from nsw.safe_path import leave_folder_of_module
 
-from typing import TYPE_CHECKING, Any
+leave_folder_of_module()  # before any other import
+
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from nsw.api import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should

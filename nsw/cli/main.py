@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsw.errors import Exit, InputError, NswError, UsageError
+from nsw.safe_path import leave_current_folder
 
 if TYPE_CHECKING:
     import typer
@@ -21,6 +22,7 @@ _WORDS = {
 
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
+    leave_current_folder()
     if (asked := os.environ.get("_NSW_COMPLETE")) is not None:
         from nsw.cli.completion import answer
 

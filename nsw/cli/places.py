@@ -107,7 +107,7 @@ def _demo_facts(place: LoadedSite) -> SiteFacts:
 
     def replay(params: Mapping[str, Any], pass_kind: str) -> tuple[str, ...] | None:
         recording = known.get((tuple(sorted(params.items())), pass_kind))
-        return (sys.executable, "-m", "nsw.demo", recording.name) if recording else None
+        return (sys.executable, "-P", "-m", "nsw.demo", recording.name) if recording else None
 
     return SiteFacts(
         gpus_per_node=_gpu_count(place.site, lambda: 4),

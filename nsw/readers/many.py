@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
+from nsw.safe_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
     """
     chosen = options or Options()
     count = workers if workers is not None else (_cores() if takes_long(paths) else 1)
-    if count <= 1:
+    if count <= 1 or not processes_are_safe():
         for path in paths:
             yield read(path, chosen)
         return
@@ -76,7 +77,7 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
     with _pool(workers) as pool:
         try:
             for path in rest:
-                with _without_interrupts():
+                with _starting_processes():
                     waiting.append(pool.submit(read, path, options))
                 if len(waiting) > workers * _AHEAD:
                     yield waiting.pop(0).result()
@@ -92,7 +93,7 @@ def _alone(path: Path, options: Options) -> Report:
 
     with _pool(1) as pool:
         try:
-            with _without_interrupts():
+            with _starting_processes():
                 reading = pool.submit(read, path, options)
             return reading.result()
         except BrokenProcessPool:
@@ -112,7 +113,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
     others = set(multiprocessing.active_children())
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    with SafeProcesses():  # multiprocessing has a process of its own too
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool
     except BaseException:
@@ -124,11 +126,15 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them."""
+def _starting_processes() -> Iterator[None]:
+    """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them.
+
+    Nor do they look for modules in the current folder.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with SafeProcesses():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
