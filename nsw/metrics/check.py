@@ -124,6 +124,8 @@ def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, known: Collection[s
 
 
 def _unknown(name: str) -> _Fault:
+    if any(metric.family == name for metric in catalogue().values()):
+        return f"{name} is a family of metrics, and no group", f"`nsw metrics ls {name}` lists them"
     words = [*catalogue(), *groups(), *aliases()]
     hint = did_you_mean(name, words) or "`nsw metrics ls` lists the metrics and groups"
     return f"there is no metric {name}", hint

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SET, SECTION, EVENT = "set:", "section:", "event:"
 NO_EQUIVALENT: Final = "Nsight Compute has no equivalent"
-NOT_IN_NVPROF: Final = "nvprof does not measure it"
+NOT_IN_NVPROF: Final = "nvprof has no such metric"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from nsw.plan.command import words
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
+from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Plan, Run
 from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
@@ -37,7 +38,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded)]
+    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place)]
     builder = _Builder(loaded, place, facts)
     runs = [run for case in cases for run in builder.runs_of(case)]
     faults += [*builder.faults, *builder.gpu_faults()]

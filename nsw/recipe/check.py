@@ -10,6 +10,7 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, did_you_mean, nearest
+from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.idle import repeated, unused
@@ -61,6 +62,7 @@ def check(document: Document, folder: FilePath | None) -> list[Diagnostic]:
         *_parameter_names(document),
         *_expressions(document),
         *_report(document),
+        *_metrics(document),
         *_pass_names(document),
     ]
     faults += _matrix_names(document)
@@ -172,6 +174,17 @@ def _report(document: Document) -> Iterator[Diagnostic]:
             there = f"there are: {', '.join(known)}" if known else "there is none"
             hint = did_you_mean(word, known) or there
             yield document.diagnostic(path, f"{shown(word)} is no {what}", hint=hint)
+
+
+def _metrics(document: Document) -> Iterator[Diagnostic]:
+    """Metrics that no chip has; what the site's chip has is checked when its name is known."""
+    for path, options in document.find("passes", "*", "counters"):
+        metrics = options.get("metrics") if isinstance(options, dict) else None
+        if not isinstance(metrics, list) or not all(isinstance(name, str) for name in metrics):
+            continue  # told where the value's type was checked
+        tool = options.get("tool")
+        for fault in metric_faults(metrics, None, tool if tool in {"ncu", "nvprof"} else None):
+            yield document.diagnostic((*path, "metrics", fault.index), fault.message, hint=fault.hint)
 
 
 def _pass_names(document: Document) -> Iterator[Diagnostic]:

@@ -56,7 +56,7 @@ def test_nvprof_gets_events_and_no_names_of_ncu():
         ("sm__throughput.sum", GH100, "sm__throughput does not take .sum", "it takes .avg.pct_of_peak"),
         ("dram__bytes_op_read.sum", GH100, "gh100 has no metric dram__bytes_op_read; gb202, gr100 have it", None),
         ("l2_global_load_bytes", GH100, "l2_global_load_bytes is not measured on gh100: the counters lts__t_", None),
-        ("tensor_active", GP100, "tensor_active is not measured on gp100: nvprof does not measure it", None),
+        ("tensor_active", GP100, "tensor_active is not measured on gp100: nvprof has no such metric", None),
         ("sm__cycles_active.avg", GP100, "sm__cycles_active.avg is a name of Nsight Compute", None),
         ("set:ful", GH100, "ncu has no set ful", "did you mean set:full?"),
         ("section:Occupanzy", GH100, "ncu has no section Occupanzy", "did you mean section:Occupancy?"),
