@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.refuse import SCHEDULERS, TRANSPORTS
 from nsw.profilers import BY_KIND
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.site.jsonschema import sites_schema
+from nsw.site.registered import schedulers, transports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ and reach it in lower case; 'True' in quotes is a text. What is computed (`{{ n 
 NOT_YET = " (not yet)"
 # keys whose choices the plan may refuse -> those it takes
 TAKEN: dict[str, frozenset[str]] = {
-    "scheduler": SCHEDULERS,
-    "transport.kind": TRANSPORTS,
+    "scheduler": frozenset(schedulers()),
+    "transport.kind": frozenset(transports()),
     **{f"passes[].{kind}.tool": frozenset({"auto", *tools}) for kind, tools in BY_KIND.items()},
 }
 KINDS = ("baseline", *BY_KIND)

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import IN_FLIGHT, BuildRow, State
-from nsw.campaign.submissions import NO_ID
-from nsw.campaign.witness import Status, parse_status
+from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
 from nsw.plan.builds import APP, command_of
+from nsw.schedulers.native import NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from pathlib import Path
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.submissions import Pending
+    from nsw.campaign.witness import Status
     from nsw.plan.model import Plan
 
 _TAIL = 25  # lines
@@ -62,9 +64,14 @@ class Builds:
         """
         known = self._it.ledger.builds()
         if not self._it.ledger.meta("prepared"):
+            staged: list[tuple[Path, str]] = []
             if any(self._it.folder.app.iterdir()):
-                for app in {build.app for build in known} or {APP}:
-                    self._it.transport.put(self._it.folder.app, f"{self._it.scratch}/{app}")
+                apps = sorted({build.app for build in known} or {APP})
+                staged += [(self._it.folder.app, f"{self._it.scratch}/{app}") for app in apps]
+            if self._it.transport.remote:
+                staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
+            if staged:
+                self._it.transport.stage(staged)
             self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
             self._it.ledger.set_meta("prepared", "yes")
         for build in self._needed(State.PLANNED):
@@ -88,8 +95,9 @@ class Builds:
         """Of the tasks that wait those whose build is done, or has a job that theirs can wait for."""
         if self._none:
             return pending
+        leave_it = self._it.scheduler.dependencies  # to the batch system, which starts theirs after its
         held = {job for b in self._it.ledger.builds() for job in b.needed_by
-                if b.state is not State.DONE and self._native(b) is None}  # fmt: skip
+                if b.state is not State.DONE and (self._native(b) is None or not leave_it)}  # fmt: skip
         return [one for one in pending if one[0] not in held]
 
     def after(self, job: str) -> str | None:
@@ -189,7 +197,7 @@ class Builds:
 
     def _status(self, build: BuildRow, attempt: int) -> Status | None:
         home = self._it.home(build.id, attempt)
-        return parse_status(self._it.transport.read(f"{home}/status") or self._it.transport.read(f"{home}/claim"))
+        return read_status(self._it.transport, home)
 
     def _output(self, build: BuildRow) -> str:
         home = self._it.home(build.id, build.attempt)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 _CLAIM = "claim"
-KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log")
+_AGAIN = "again"  # a line for each other job that found the run claimed
+KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", _AGAIN)
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:
@@ -21,16 +23,31 @@ def run_folder(scratch: str, run: str, attempt: int) -> str:
     return f"{scratch}/runs/{run}/attempt-{attempt}"
 
 
-def collect(folder: CampaignFolder, transport: Transport, scratch: str, run: RunRow) -> None:
-    """Bring a run's reports and its output; an earlier attempt's move aside."""
-    source = run_folder(scratch, run.id, run.attempt)
-    target = folder.reports / run.id
-    if run.attempt > 1:
-        _set_aside(target, run.attempt)
-    names = transport.glob(source, (*run.reports, *KEPT_FILES))
-    # which attempt the files are of stands in its claim: brought first and moved last, in case nsw is killed in between
-    for name in sorted(names, key=lambda name: name != _CLAIM):
-        transport.get(f"{source}/{name}", target / name)
+def collect(folder: CampaignFolder, transport: Transport, scratch: str, runs: Sequence[RunRow]) -> None:
+    """Bring the reports and the output of runs; those of earlier attempts move aside.
+
+    Raises:
+        UnreachableError: The connection was lost; doing it again brings what is missing.
+        CommandError: A file cannot be brought.
+    """
+    sources = {run_folder(scratch, run.id, run.attempt): run for run in runs}
+    listed = transport.list_many({source: (*run.reports, *KEPT_FILES) for source, run in sources.items()})
+    wanted: list[tuple[str, Path]] = []
+    for source, run in sources.items():
+        target = folder.reports / run.id
+        if run.attempt > 1:
+            _set_aside(target, run.attempt)
+        # which attempt the files are of stands in its claim: brought first, in case nsw is killed in between
+        entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
+        wanted += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
+    transport.get_many(wanted)
+
+
+def started_again(folder: CampaignFolder, run: str) -> str | None:
+    """Which other jobs started a run that was claimed already, as a sentence; None for none."""
+    lines = (read_tail(folder.reports / run / _AGAIN) or b"").decode(errors="replace").split()
+    jobs = list(dict.fromkeys(lines))
+    return f"job {', '.join(jobs)} started it a second time and left it alone" if jobs else None
 
 
 def _set_aside(target: Path, attempt: int) -> None:

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import collect, read_tail
+from nsw.campaign.collect import collect, read_tail, started_again
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.rows import Reading, State
-from nsw.campaign.witness import Verdict, judge, parse_status
+from nsw.campaign.status_files import read_status, read_statuses
+from nsw.campaign.witness import Verdict, judge
+from nsw.errors import UnreachableError
 from nsw.schedulers.model import Answer, Phase
+from nsw.transport.model import Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from nsw.campaign.driven import Driven
     from nsw.campaign.rows import Flying, RunRow
     from nsw.campaign.witness import Status
 
-_STATUS_BYTES = 65536
 _LAST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An attempt of which nothing more will come, and how it ended."""
+
+    one: Flying
+    verdict: Verdict
+    status: Status | None
+    attempt: int
 
 
 class Ending:
@@ -30,16 +44,36 @@ class Ending:
 
     def __init__(self, it: Driven) -> None:
         self._it = it
+        self._seen: dict[str, Status | Unreadable | None] = {}
+
+    def look(self, several: Iterable[Flying]) -> None:
+        """Read the status of all of these in one round trip, for `status` until the next look.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        homes = [self._it.home(one.id, one.attempt) for one in several]
+        self._seen = {}  # what is old must not be believed when the next line fails
+        self._seen = read_statuses(self._it.transport, homes) if homes else {}
 
     def status(self, run: str, attempt: int) -> Status | None:
-        """What an attempt wrote of itself; None before it began."""
+        """What an attempt wrote of itself; None before it began.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
         home = self._it.home(run, attempt)
-        ended = self._it.transport.read(f"{home}/status", _STATUS_BYTES)
-        return parse_status(ended or self._it.transport.read(f"{home}/claim", _STATUS_BYTES))
+        if home not in self._seen:
+            return read_status(self._it.transport, home)
+        status = self._seen[home]
+        if isinstance(status, Unreadable):
+            raise UnreachableError(f"{home}/status cannot be read: {status.why}")
+        return status
 
     def left_a_mark(self, one: Flying) -> bool:
         """Whether it began, or an earlier attempt of it was done."""
-        return self.status(one.id, one.attempt) is not None or self._earlier(one) is not None
+        status = self.status(one.id, one.attempt)
+        return (status is not None and status.state != "withdrawn") or self._earlier(one) is not None
 
     def is_done(self, one: Flying | RunRow) -> bool:
         """Whether this attempt of it, or an earlier one, says that it was done."""
@@ -58,30 +92,45 @@ class Ending:
         for build in (False, True):
             self._write([one.id for one in several if one.build is build], verdict, None, build=build)
 
-    def end(self, one: Flying, verdict: Verdict, status: Status | None) -> State:
-        """Nothing more will come of this attempt: bring what it left, and write down how it ended."""
+    # --- ends ---------------------------------------------------------------------------------------------
+
+    def end_of(self, one: Flying, verdict: Verdict, status: Status | None) -> End:
+        """How an attempt ended, an earlier one that was done after all included.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
         if status is None and (earlier := self._earlier(one)):
             attempt, status = earlier
-            verdict = judge(Answer(Phase.ENDED, clean=True), status)
-            one.attempt = attempt
+            return End(one, judge(Answer(Phase.ENDED, clean=True), status), status, attempt)
+        return End(one, verdict, status, one.attempt)
+
+    def bring(self, ends: Sequence[End]) -> None:
+        """Bring what these left, in a few round trips for all of them.
+
+        Raises:
+            UnreachableError: The connection was lost; what is missing can be brought again.
+            CommandError: A file cannot be brought.
+        """
+        attempts = {end.one.id: end.attempt for end in ends if not end.one.build}
+        if attempts:
+            runs = [replace(run, attempt=attempts[run.id]) for run in self._it.ledger.runs_named(list(attempts))]
+            collect(self._it.folder, self._it.transport, self._it.scratch, runs)
+
+    def write(self, end: End) -> None:
+        """Write down an end whose files are here."""
+        one, verdict = end.one, end.verdict
         if one.build:
-            verdict = self._with_last_words(verdict, self._it.transport.tail(f"{self._home(one)}/stderr", _LAST_BYTES))
-            self._write([one.id], verdict, status, build=True, attempt=one.attempt)
+            stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
+            more: dict[str, object] = {}
         else:
-            (run,) = self._it.ledger.runs_named([one.id])
-            self._bring(replace(run, attempt=one.attempt))
-            verdict = self._with_last_words(
-                verdict, read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
-            )
-            self._write([one.id], verdict, status, build=False, attempt=one.attempt, reading=Reading.COLLECTED)
-        one.state, one.reason = verdict.state, verdict.reason
-        return verdict.state
-
-    def _bring(self, run: RunRow) -> None:
-        collect(self._it.folder, self._it.transport, self._it.scratch, run)
-
-    def _home(self, one: Flying) -> str:
-        return self._it.home(one.id, one.attempt)
+            stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
+            more = {"reading": Reading.COLLECTED}
+        verdict = self._with_last_words(verdict, stderr)
+        if (twice := started_again(self._it.folder, one.id)) is not None:
+            verdict = replace(verdict, reason="; ".join(filter(None, (verdict.reason, twice))))
+        self._write([one.id], verdict, end.status, build=one.build, attempt=end.attempt, **more)
+        one.attempt, one.state, one.reason = end.attempt, verdict.state, verdict.reason
 
     def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
         """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""

@@ -62,6 +62,10 @@ class InFlight:
         """Each with the tasks of it that are not over."""
         return [known.left for known in self._open.values()]
 
+    def submission(self, name: str) -> Submission:
+        """A submission with all tasks that it ever had."""
+        return self._open[name].whole
+
     def tasks(self, name: str) -> dict[int, list[Flying]]:
         """What of a submission is not over, by task."""
         return self._open[name].tasks

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.create import dialect_of
+from nsw.schedulers.create import adapter_of
+from nsw.schedulers.native import Native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
     """The scheduler's job id of each run or build that has one, by its id; on this machine none has."""
     site = ledger.site()
-    words = dialect_of(site.get("scheduler", "local"))
-    if words is None:
+    adapter = adapter_of(site.get("scheduler", "local"))
+    if adapter is None:
         return {}
     natives = ledger.native_ids()
-    known = ((run.id, words.job_of(natives.get(run.submission or ""), run.task)) for run in runs)
-    return {run: job for run, job in known if job is not None}
+    known = ((run, Native.parse(natives.get(run.submission or ""))) for run in runs)
+    return {run.id: adapter.job_of(native, run.task) for run, native in known if native is not None}

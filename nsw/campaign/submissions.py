@@ -12,37 +12,41 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
 
-NO_ID = "ended"  # stands for the id of a submission that was gone when it was looked for, and had left its mark
 Pending = tuple[str, int, int, int]  # job, task, the next attempt, GPUs at the same time
 
 
-def submissions(folder: CampaignFolder, pending: Iterable[Pending], most: int) -> list[Submission]:
+def submissions(
+    folder: CampaignFolder, pending: Iterable[Pending], most: int, *, contiguous: bool = False, longest_name: int = 64
+) -> list[Submission]:
     """Submissions that hold all of these tasks once.
 
     Args:
         folder: The campaign's folder, which has the scripts and the name.
         pending: Tasks, in their order.
         most: How many tasks one may hold, and how far apart the first and the last may be.
+        contiguous: One must hold tasks without gaps.
+        longest_name: Characters that a name may have.
     """
-    return [_submission(folder, group) for group in _groups(pending, max(1, most))]
+    groups = _groups(pending, max(1, most), contiguous=contiguous)
+    return [_submission(folder, group, longest_name) for group in groups]
 
 
-def _groups(pending: Iterable[Pending], most: int) -> Iterator[list[Pending]]:
+def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Iterator[list[Pending]]:
     groups: dict[tuple[str, int], list[Pending]] = {}
     for one in pending:
         job, task, attempt, _ = one
         group = groups.setdefault((job, attempt), [])
-        if group and task - group[0][1] >= most:
+        if group and (task - group[0][1] >= most or (contiguous and task != group[-1][1] + 1)):
             yield group
             group = groups[job, attempt] = []
         group.append(one)
     yield from groups.values()
 
 
-def _submission(folder: CampaignFolder, group: Sequence[Pending]) -> Submission:
+def _submission(folder: CampaignFolder, group: Sequence[Pending], longest_name: int) -> Submission:
     job, first, attempt, _ = group[0]
     return Submission(
-        name=submission_name(folder.id, job, first, attempt),
+        name=submission_name(folder.id, job, first, attempt)[:longest_name],
         job=job,
         script=folder.script(job).absolute(),
         attempt=attempt,

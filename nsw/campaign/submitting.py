@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.campaign.rows import State
-from nsw.campaign.submissions import NO_ID, submissions
+from nsw.campaign.submissions import submissions
 from nsw.errors import CommandError, RefusedError, UnreachableError
+from nsw.schedulers.native import NO_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from nsw.campaign.build_step import Builds
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
-    from nsw.schedulers.model import Submission
+    from nsw.campaign.rows import Flying
+    from nsw.campaign.submissions import Pending
+    from nsw.schedulers.model import Outcome, Submission
+
+_TRIES = 3  # of a submission that fails for a reason that nsw does not know
 
 
 class Submitting:
@@ -40,6 +46,7 @@ class Submitting:
         self._builds = builds
         self._canary = canary
         self._doubt: list[Submission] = []
+        self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
         self._late: list[tuple[Submission, str]] = []
 
     @property
@@ -57,7 +64,7 @@ class Submitting:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
         scripts = _Scripts(self._it)
-        adopted = sum(self._settle(submission) for submission in self._it.ledger.submissions("intent", scripts))
+        adopted = self._settle(self._it.ledger.submissions("intent", scripts))
         self.write_late()
         for submission in self._it.ledger.submissions("submitted", scripts):
             self._flight.add(submission)
@@ -74,13 +81,19 @@ class Submitting:
             if room <= 0:
                 return []
             if builds := self._builds.pending():
-                return submissions(self._it.folder, builds, 1)
+                return self._submissions(builds, 1)
             pending = self._canary.allowed(self._it.ledger.pending_tasks(room * self._runs_per_task))
             pending = self._builds.allowed(pending)
             most = self._it.scheduler.most_tasks() if pending else 1
         except UnreachableError:  # it says so itself when that lasts
             return []
-        return submissions(self._it.folder, pending, most)
+        return self._submissions(pending, most)
+
+    def _submissions(self, pending: Iterable[Pending], most: int) -> list[Submission]:
+        scheduler = self._it.scheduler
+        return submissions(
+            self._it.folder, pending, most, contiguous=scheduler.contiguous, longest_name=scheduler.longest_name
+        )
 
     def intend(self, chosen: Sequence[Submission]) -> None:
         """Write down all of these at once, for a scheduler that costs nothing to hand them over to."""
@@ -97,33 +110,45 @@ class Submitting:
         self._late.clear()
 
     def hand_over(self, chosen: Sequence[Submission]) -> None:
-        """Submit these, as long as there is room."""
-        for submission in chosen:
-            if self._it.scheduler.batches and self._it.scheduler.room(self._flight.submissions()) <= 0:
+        """Submit these, as long as there is room; as many in one command as the scheduler takes."""
+        scheduler = self._it.scheduler
+        left = list(chosen)
+        while left:
+            room = scheduler.room(self._flight.submissions()) if scheduler.batches else 1
+            if room <= 0:
                 return
-            if not self._submit(submission) and self._it.scheduler.batches:
+            some, left = left[: min(scheduler.together, room)], left[min(scheduler.together, room) :]
+            if not self._submit(some) and scheduler.batches:
                 return
 
     @cached_property
     def _runs_per_task(self) -> int:
         return self._it.ledger.runs_per_task() if self._it.scheduler.batches else 1
 
-    def _submit(self, submission: Submission) -> bool:
-        """Submit one; False when it was not taken."""
+    def _submit(self, some: Sequence[Submission]) -> bool:
+        """Submit these together; False when one was not taken."""
         if not self._it.scheduler.shares_machine:
-            self._it.ledger.intend(submission)
-        try:
-            native = self._it.scheduler.submit(submission)
-        except RefusedError as fault:
-            self._refused(submission, fault)
+            with self._it.ledger.transaction():
+                for submission in some:
+                    self._it.ledger.intend(submission)
+        outcomes = self._it.scheduler.submit(some)
+        taken = [self._take(submission, outcome) for submission, outcome in zip(some, outcomes, strict=True)]
+        return all(taken)
+
+    def _take(self, submission: Submission, outcome: Outcome) -> bool:
+        """Write down what became of a submission; False when it was not taken."""
+        if outcome.refused is not None:
+            self._refused(submission, outcome.refused)
             return True
-        except UnreachableError:
+        if outcome.doubt is not None:
             self._doubt.append(submission)
+            if not outcome.doubt.passing:
+                self._failed_so[submission.name, outcome.doubt.message] += 1
             return False
-        if native is None:
+        if outcome.native is None:
             self._it.ledger.withdraw(submission)
             return False
-        ids = self._adopt(submission, native)
+        ids = self._adopt(submission, outcome.native)
         if not self._it.scheduler.shares_machine:
             self._it.changed(ids)
         return True
@@ -155,26 +180,50 @@ class Submitting:
 
     def settle_doubts(self) -> None:
         """Look up what is in doubt; while the scheduler cannot tell, it stays in doubt."""
-        while self._doubt and self._it.scheduler.due():
-            try:
-                self._settle(self._doubt[0])
-            except (UnreachableError, CommandError):
-                return
-            self._doubt.pop(0)
+        if not self._doubt or not self._it.scheduler.due():
+            return
+        try:
+            self._settle(self._doubt)
+        except (UnreachableError, CommandError):
+            return
+        self._doubt.clear()
 
-    def _settle(self, submission: Submission) -> bool:
-        """Find out whether a submission in doubt exists, and adopt or withdraw it."""
-        native = self._it.scheduler.find(submission)
-        flying = self._it.ledger.flying(submission)
-        if native is None and any(self._ending.status(one.id, one.attempt) for one in flying):
-            native = NO_ID  # gone from the scheduler, yet it left its mark: it was submitted and has ended
-        if native is None:
+    def _settle(self, doubtful: Sequence[Submission]) -> int:
+        """Find out which submissions in doubt exist, and adopt or withdraw them.
+
+        Returns:
+            How many exist.
+        """
+        if not doubtful:
+            return 0
+        found = self._it.scheduler.find(doubtful)
+        flying = {submission.name: self._it.ledger.flying(submission) for submission in doubtful}
+        missing = [s for s in doubtful if s.name not in found]
+        self._ending.look(one for s in missing for one in flying[s.name])
+        # gone from the scheduler, yet it left its mark: it was submitted
+        began = {s.name for s in missing if any(self._has_begun(one) for one in flying[s.name])}
+        for submission in doubtful:
+            native = found.get(submission.name, NO_ID if submission.name in began else None)
+            if native is None:
+                self._not_there(submission)
+                continue
+            if not flying[submission.name]:  # its runs were cancelled while nobody knew: until its job is cancelled too
+                self._it.scheduler.cancel([replace(submission, native_id=native)])
+            self._adopt(submission, native)
+        return len(found) + len(began)
+
+    def _has_begun(self, one: Flying) -> bool:
+        status = self._ending.status(one.id, one.attempt)
+        return status is not None and status.state != "withdrawn"
+
+    def _not_there(self, submission: Submission) -> None:
+        """It was not submitted: once more, unless it fails with the same words again and again."""
+        said = next((m for (name, m), n in self._failed_so.items() if name == submission.name and n >= _TRIES), None)
+        if said is None:
             self._it.ledger.withdraw(submission)
-            return False
-        if not flying:  # its runs were cancelled while nobody knew: it is in doubt until its job is cancelled too
-            self._it.scheduler.cancel([replace(submission, native_id=native)])
-        self._adopt(submission, native)
-        return True
+            return
+        hint = f"the same came {_TRIES} times, and no job of that name appeared"
+        self._refused(submission, RefusedError(said, hint=hint))
 
 
 class _Scripts(dict[str, "Path"]):

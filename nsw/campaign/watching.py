@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ending import End
 from nsw.campaign.rows import State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
-from nsw.errors import NswError
+from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.driven import Driven
@@ -26,6 +28,15 @@ _NEVER = 2  # polls in a row that say so
 _NEVER_RUNS = 10  # of a job that may run all the same: five minutes
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 _UNKNOWN = Answer(Phase.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _GoesOn:
+    """A run or build in a new state that is no end."""
+
+    one: Flying
+    verdict: Verdict
+    status: Status | None
 
 
 class Watching:
@@ -48,6 +59,7 @@ class Watching:
         self._withdrawing = Withdrawing(it)
         self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
         self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
+        self._followed: dict[str, str] = {}  # run -> the job that its claim names
         self._calls_before = Counter(it.ledger.calls())
 
     def poll(self, *, at_once: bool = False) -> None:
@@ -56,31 +68,44 @@ class Watching:
         if not self._flight or not (at_once or self._it.scheduler.due()):
             return
         answers = self._it.scheduler.poll(self._flight.submissions())
-        changed: list[str] = []
-        waiting: dict[tuple[str, Verdict], list[Flying]] = {}
-        never: list[tuple[str, Flying, Answer]] = []
-        lost: list[tuple[str, Flying, Answer]] = []
-        with self._it.ledger.transaction():
-            for name, one, answer in self._news(answers):
-                if answer.never:
-                    never.append((name, one, answer))
-                else:
-                    self._often.pop((one.id, "never"), None)
-                if answer.phase is Phase.QUEUED:
-                    # it has written nothing yet, or what it wrote was before it was put back into the queue
-                    waiting.setdefault((name, judge(answer, None)), []).append(one)
-                elif answer.phase is Phase.LOST:
-                    lost.append((name, one, answer))
-                elif self._judge(name, one, answer):
-                    changed.append(one.id)
-            changed += self._wait(waiting)
-            self._flight.close()
-            self.save_calls()
+        news = self._news(answers)
+        moving = [(name, one, answer) for name, one, answer in news if answer.phase not in {Phase.QUEUED, Phase.LOST}]
+        try:
+            self._ending.look(one for _, one, answer in news if answer.phase is not Phase.QUEUED)
+            judged = [(name, found) for name, one, answer in moving if (found := self._judge(name, one, answer))]
+            ends = [(name, found) for name, found in judged if isinstance(found, End)]
+            self._ending.bring([end for _, end in ends])
+        except (UnreachableError, CommandError):  # all of it is looked at again after the next poll
+            return
+        changed = self._write_down(news, judged)
         self._said = answers
-        changed += self._settle_lost(lost)
-        changed += self._give_up(never)
+        changed += self._settle_lost([some for some in news if some[2].phase is Phase.LOST or self._is_withdrawn(some)])
+        changed += self._give_up([some for some in news if some[2].never])
         if changed:
             self._it.changed(changed)
+
+    def _write_down(
+        self, news: Sequence[tuple[str, Flying, Answer]], judged: Sequence[tuple[str, End | _GoesOn]]
+    ) -> list[str]:
+        """What waits, goes on and has ended; the ids of those that changed."""
+        waiting: dict[tuple[str, Verdict], list[Flying]] = {}
+        for name, one, answer in news:
+            if not answer.never:
+                self._often.pop((one.id, "never"), None)
+            if answer.phase is Phase.QUEUED:
+                # it has written nothing yet, or what it wrote was before it was put back into the queue
+                waiting.setdefault((name, judge(answer, None)), []).append(one)
+        with self._it.ledger.transaction():
+            for name, found in judged:
+                if isinstance(found, End):
+                    self._ending.write(found)
+                    self._let_go(name, found.one)
+                else:
+                    self._ending.goes_on(found.one, found.verdict, found.status)
+            changed = [found.one.id for _, found in judged] + self._wait(waiting)
+            self._flight.close()
+            self.save_calls()
+        return changed
 
     def fail_dependents(self) -> None:
         """Runs whose build went wrong have failed, whether or not their jobs are submitted."""
@@ -95,10 +120,11 @@ class Watching:
                 pass
             else:
                 gone = self._flight.drop(lambda one: one.job in doomed)
+        ends = [End(one, Verdict(State.FAILED, doomed[one.job], ended=True), None, one.attempt) for one in gone]
         with self._it.ledger.transaction():
             waiting = self._fail_waiting()
-            for one in gone:
-                self._ending.end(one, Verdict(State.FAILED, doomed[one.job]), None)
+            for end in ends:
+                self._ending.write(end)
             self._flight.close()
         if waiting or gone:
             self._it.changed(waiting + [one.id for one in gone])
@@ -143,25 +169,57 @@ class Watching:
                 self._ending.wait([*moved, *others], verdict)
         return told
 
-    def _judge(self, name: str, one: Flying, answer: Answer) -> bool:
-        status = self._status(one)
-        if self._is_early(one, answer, status):
-            return False
+    def _judge(self, name: str, one: Flying, answer: Answer) -> End | _GoesOn | None:
+        """What an answer and the run's own status mean; None for nothing new.
+
+        Raises:
+            UnreachableError: An earlier attempt could not be looked at.
+        """
+        try:
+            status = self._status(one)
+        except UnreachableError:  # of this one alone: its file could not be read
+            return None
+        if self._is_early(one, answer, status) or self._is_elsewhere(name, one, answer, status):
+            return None
+        if status is not None and status.state == "withdrawn":
+            return None
         verdict = judge(answer, status)
         if verdict.ended:
             if status is None and not one.build and (why := self._builds.doomed().get(one.job)):
                 verdict = Verdict(State.FAILED, why, ended=True)
-            self._end(name, one, verdict, status)
-            return True
+            return self._ending.end_of(one, verdict, status)
         # a scheduler may say that it runs before the job has said where and since when
         if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
+            return None
+        return _GoesOn(one, verdict, status)
+
+    def _is_elsewhere(self, name: str, one: Flying, answer: Answer, status: Status | None) -> bool:
+        """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
+
+        A submission that was in doubt may exist twice. The job that claimed the run does it; the other passes it over.
+        """
+        if not self._it.scheduler.batches or status is None or status.state != "running" or not status.job_id:
             return False
-        self._ending.goes_on(one, verdict, status)
+        if answer.phase not in {Phase.ENDED, Phase.GONE, Phase.LOST, Phase.UNKNOWN}:
+            return False
+        submission = self._flight.submission(name)
+        mine = self._followed.get(one.id) or self._it.scheduler.job_of(submission, one.task)
+        if status.job_id == mine:
+            return False
+        self._followed[one.id] = status.job_id
+        self._it.scheduler.follow(submission, one.task, status.job_id)
         return True
 
-    def _end(self, name: str, one: Flying, verdict: Verdict, status: Status | None) -> None:
-        self._ending.end(one, verdict, status)
-        self._let_go(name, one)
+    def _is_withdrawn(self, some: tuple[str, Flying, Answer]) -> bool:
+        """Whether nsw gave up this attempt, was killed before it planned the next, and its job is over."""
+        _, one, answer = some
+        if answer.phase not in {Phase.ENDED, Phase.GONE}:
+            return False
+        try:
+            status = self._status(one)
+        except UnreachableError:
+            return False
+        return status is not None and status.state == "withdrawn"
 
     def _is_early(self, one: Flying, answer: Answer, status: Status | None) -> bool:
         """Whether to look once more before believing that a run of a batch job is over."""
@@ -191,12 +249,19 @@ class Watching:
         except NswError:  # all of them are looked at again after the next poll
             return []
         told = [*lost, *(some for some in held if some[1].id in again)]
+        try:
+            judged = [(name, self._judge(name, one, answer)) for name, one, answer in told if one.id not in again]
+            self._ending.bring([found for _, found in judged if isinstance(found, End)])
+        except NswError:
+            judged = []
         with self._it.ledger.transaction():
             for name, one, answer in told:
                 if one.id in again:
                     self._plan_again(name, one, answer)
-                else:
-                    self._judge(name, one, answer)
+            for name, found in judged:
+                if isinstance(found, End):
+                    self._ending.write(found)
+                    self._let_go(name, found.one)
             # with the loss of their build, so that no later nsw finds them waiting and begins it again by itself
             failed = self._fail_waiting()
             self._flight.close()
@@ -253,8 +318,13 @@ class Watching:
         waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.
         """
         sure: dict[str, tuple[str, Flying, Answer, Status | None]] = {}
+        try:
+            self._ending.look(one for _, one, _ in never)
+            seen = {one.id: self._status(one) for _, one, _ in never}
+        except UnreachableError:
+            return []
         for name, one, answer in never:
-            status = self._status(one)
+            status = seen[one.id]
             self._often[one.id, "never"] += 1
             runs = answer.may_run and status is not None and status.state == "running"
             if self._often[one.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
@@ -265,21 +335,29 @@ class Watching:
         try:
             unbegun = [(one, answer) for _, one, answer, status in sure.values() if status is None]
             again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
+            self._ending.look(one for one, _ in unbegun)
             for one in [one for one, _ in unbegun if self._status(one)]:
                 del sure[one.id]  # it began a moment ago
             self._spare_tasks(sure)
             self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
         except NswError:  # it is tried again after the next poll
             return []
+        ends = [
+            (name, End(one, _never(answer, status), status, one.attempt))
+            for name, one, answer, status in sure.values()
+            if one.id not in again
+        ]
+        try:
+            self._ending.bring([end for _, end in ends])
+        except NswError:
+            return []
         with self._it.ledger.transaction():
-            for name, one, answer, status in sure.values():
+            for name, one, answer, _ in sure.values():
                 if one.id in again:
                     self._plan_again(name, one, answer)
-                    continue
-                done = status is not None and status.state == "done"
-                what = "it would never have begun" if status is None else "it would never have begun again"
-                verdict = Verdict(State.DONE) if done else Verdict(State.FAILED, f"{what}: {answer.reason}")
-                self._end(name, one, verdict, status)
+            for name, end in ends:
+                self._ending.write(end)
+                self._let_go(name, end.one)
             self._flight.close()
         return list(sure)
 
@@ -291,3 +369,10 @@ class Watching:
 
     def _status(self, one: Flying) -> Status | None:
         return self._ending.status(one.id, one.attempt)
+
+
+def _never(answer: Answer, status: Status | None) -> Verdict:
+    if status is not None and status.state == "done":
+        return Verdict(State.DONE, ended=True)
+    what = "it would never have begun" if status is None else "it would never have begun again"
+    return Verdict(State.FAILED, f"{what}: {answer.reason}", ended=True)

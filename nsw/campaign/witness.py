@@ -11,7 +11,10 @@ from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A run's status file: `state` is running, done or failed; times are Unix seconds."""
+    """A run's status file; times are Unix seconds.
+
+    `state` is running, done, failed, or withdrawn: nsw gave this attempt up before it began.
+    """
 
     state: str
     host: str | None = None
@@ -37,7 +40,7 @@ def parse_status(content: bytes | None) -> Status | None:
     if not content:
         return None
     facts = dict(line.split("=", 1) for line in content.decode(errors="replace").splitlines() if "=" in line)
-    if facts.get("state") not in {"running", "done", "failed"}:
+    if facts.get("state") not in {"running", "done", "failed", "withdrawn"}:
         return None
     return Status(
         state=facts["state"],
@@ -59,9 +62,13 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
         tells = answer.phase in {Phase.ENDED, Phase.LOST} and not _is_own(answer.reason)
         more = answer.reason if tells else None
         return Verdict(State.FAILED, "; ".join(filter(None, (_why(status), more))) or None, ended=True)
+    if status is not None and status.state == "withdrawn":
+        status = None
     if answer.phase is Phase.LOST:
         begun = "" if status is None else "; it had begun, and only `nsw retry` begins it again"
         return Verdict(State.LOST, f"{answer.reason}{begun}", ended=True)
+    if answer.phase is Phase.ENDED and answer.cancelled and status is None:
+        return Verdict(State.CANCELLED, f"{answer.reason}; it had not begun", ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
         return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
     if status is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult, Diagnostic
     from nsw.plan.model import Job, Plan
     from nsw.recipe.load import LoadedRecipe
-    from nsw.schedulers.dialect import Dialect
+    from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
     from nsw.transport.runner import Runner
@@ -50,14 +51,14 @@ def ask(
 
     `calls` counts the scheduler's commands that this took.
     """
-    from nsw.schedulers.create import dialect_of
+    from nsw.schedulers.create import adapter_of
 
-    words = dialect_of(place.site.scheduler)
-    if words is None:
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is None or not adapter.capabilities.test_run:
         return []
     transport = transport or way_to(place)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
-        asking = _Asking(words, runner_of(words, transport), transport, Path(folder))
+        asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
         found = list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), asking))
     if calls is not None:
         calls += asking.calls
@@ -68,7 +69,7 @@ def ask(
 class _Asking:
     """Asks a scheduler whether it would take a script, which it finds in `folder`."""
 
-    words: Dialect
+    adapter: Adapter
     runner: Runner
     transport: Transport
     folder: Path
@@ -78,11 +79,18 @@ class _Asking:
         """What it said; None where that cannot be asked."""
         file = self.folder / "job.sh"
         file.write_text(script, encoding="utf-8")
-        argv = self.words.test_command(self.transport.show(file, str(file)))
+        there = f"/tmp/nsw-plan-{secrets.token_hex(8)}/{file.name}"  # noqa: S108  a random name, on the site
+        if self.transport.remote:
+            self.transport.stage([(file, there)])
+        argv = self.adapter.test_command(self.transport.show(file, there))
         if argv is None:
             return None
         self.calls[" ".join(argv[:2])] += 1
-        return self.runner.run(argv, timeout=_LIMIT_S)
+        try:
+            return self.runner.run(argv, timeout=_LIMIT_S)
+        finally:
+            if self.transport.remote:
+                self.transport.run(["rm", "-rf", there.rpartition("/")[0]], timeout=_LIMIT_S)
 
 
 def way_to(place: LoadedSite) -> Transport:
@@ -92,11 +100,11 @@ def way_to(place: LoadedSite) -> Transport:
     return connect(place.site.model_dump(mode="json", by_alias=True))
 
 
-def runner_of(words: Dialect, transport: Transport) -> Runner:
+def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     """What runs a scheduler's commands, free of the user's variables."""
     from nsw.transport.runner import Runner
 
-    return Runner(transport, transient=words.transient, without=words.CLEARED, keep=words.KEPT)
+    return Runner(transport, transient=adapter.transient, without=adapter.cleared, keep=adapter.kept)
 
 
 def _prospects(
@@ -106,7 +114,7 @@ def _prospects(
     script: Callable[[Job], str],
     asking: _Asking,
 ) -> Iterator[Prospect]:
-    words = asking.words
+    adapter = asking.adapter
     unreachable: str | None = None
     for jobs in _alike(plan):
         names = tuple(job.name for job in jobs)
@@ -120,15 +128,15 @@ def _prospects(
             continue
         if result is None:
             return
-        start = words.parse_test(result)
+        start = adapter.parse_test(result)
         if start is not None:
             yield Prospect(names, start=start)
-        elif result.returncode == 0 or words.in_doubt(result) or words.is_full(result):
-            unreachable = _untold(words, result)
+        elif adapter.is_full(result) or (said := adapter.refusal(result)) is None:
+            unreachable = _untold(adapter, result)
             yield Prospect(names, untold=unreachable)
         else:
-            said, key, hint = words.refusal(result)
-            refusal = RefusedError(f"{words.SUBMIT} would refuse {jobs[0].name}: {said}", key=key, hint=hint)
+            message = f"{adapter.submit} would refuse {jobs[0].name}: {said.said}"
+            refusal = RefusedError(message, key=said.key, hint=said.hint)
             yield Prospect(names, refused=_refused(loaded, place, jobs[0], refusal))
 
 
@@ -140,16 +148,16 @@ def _alike(plan: Plan) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _untold(words: Dialect, result: CommandResult) -> str:
+def _untold(adapter: Adapter, result: CommandResult) -> str:
     """Why there is no answer: the end of what the command said, where the cause stands."""
     command = " ".join(result.argv[:2])
     if result.timed_out:
-        return f"{words.NAME} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
-    said = "; ".join(words.complaints(result)[-_COMPLAINTS:])
+        return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
+    said = "; ".join(adapter.complaints(result)[-_COMPLAINTS:])
     said = said or f"exit status {result.returncode}, without a word"
-    if words.is_full(result):
-        return f"{words.NAME} does not say when: {said}"
-    return f"{words.NAME} could not be asked whether it would take this: {command}: {said}"
+    if adapter.is_full(result):
+        return f"{adapter.name} does not say when: {said}"
+    return f"{adapter.name} could not be asked whether it would take this: {command}: {said}"
 
 
 def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError) -> Diagnostic:

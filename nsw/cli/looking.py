@@ -80,7 +80,8 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
 def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -> int:
     """The end of a run's output."""
     from nsw.present.terminal import console
-    from nsw.schedulers.create import dialect_of
+    from nsw.schedulers.create import adapter_of
+    from nsw.schedulers.native import Native
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
@@ -89,7 +90,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
         scratch = ledger.meta("scratch") or ""
         native = ledger.native_id(row.submission) if row.submission else None
         site = ledger.site()
-    words = dialect_of(site.get("scheduler", "local"))
+    adapter = adapter_of(site.get("scheduler", "local"))
     end_of = _tail_of(folder, site, scratch)
     out = console()
     out.print(
@@ -104,7 +105,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
     for name in ("stdout", "stderr"):
         _show_end(out, end_of(f"{home}/{name}", folder.reports / row.id / name), name, lines)
     if row.submission:
-        name = words.log_name(row.submission, native, row.task) if words else f"{row.submission}.log"
+        name = adapter.log_name(row.submission, Native.parse(native), row.task) if adapter else f"{row.submission}.log"
         _show_end(out, end_of(f"{scratch}/jobs/{name}"), "job script", lines)
     return Exit.GOOD
 

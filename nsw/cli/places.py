@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,19 @@ def load(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[LoadedRe
 
 def make_plan(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:
     """Load and plan."""
+    from nsw.errors import InputError
     from nsw.plan.build import build_plan
+    from nsw.schedulers.create import adapter_of
+    from nsw.schedulers.fitting import foreign_lines, refused_keys
 
     loaded, place, known = load(recipe, site, sites)
-    return build_plan(loaded, place, known), loaded, place, known
+    made = build_plan(loaded, place, known)
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is not None:
+        if refused := refused_keys(adapter, loaded, place):
+            raise InputError(refused)
+        loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
+    return made, loaded, place, known
 
 
 def recipe_path(named: str) -> Path:

@@ -68,7 +68,7 @@ def render(recipe: str, site: str, sites: Sequence[Path] | None, into: Path | No
 
 def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, str, str], str]:
     """The function that renders a job of this plan on this site: (job, campaign, scratch) -> script."""
-    from nsw.schedulers.create import dialect_of
+    from nsw.schedulers.create import adapter_of
     from nsw.scripts.render import render_job
 
     used = {run.tool for run in made.runs}
@@ -78,7 +78,7 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
     tools = {tool: path for tool, path in there.items() if tool in used}
     overrides = {block: place.folder / file for block, file in place.site.templates.items()}
 
-    lines = dialect_of(place.site.scheduler)
+    adapter = adapter_of(place.site.scheduler)
 
     def script(job: Job, campaign: str, scratch: str) -> str:
         return render_job(
@@ -87,7 +87,7 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
             scheduler=place.site.scheduler,
             campaign=campaign,
             scratch=scratch,
-            directives=lines.directives(job, scratch) if lines else (),
+            directives=adapter.directives(job, scratch) if adapter else (),
             login_shell=place.site.login_shell,
             tools=tools,
             overrides=overrides,

@@ -80,22 +80,24 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
 
 
 def _scratch(place: LoadedSite) -> str | None:
-    """The site's scratch folder with its $VARIABLES and ~ filled in; on this machine they are ours.
+    """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
 
     Raises:
         UsageError: A variable is not set, or the path is not absolute.
+        UnreachableError: The site could not be asked.
     """
-    given = place.site.scratch
-    if given is None or place.site.transport.kind != "local":
-        return given
-    import os.path
+    from nsw.cli.asking import way_to
 
-    path = os.path.expanduser(os.path.expandvars(given))  # noqa: PTH111  with the variables' expansion in one line
-    if "$" in path or not path.startswith("/"):
-        raise UsageError(
-            f"scratch of site {place.site.name} is {path}: it must be an absolute path, and its variables must be set"
-        )
-    _writable(path, place)
+    given = place.site.scratch
+    if given is None:
+        return None
+    with closing(way_to(place)) as transport:
+        try:
+            path = transport.expand(given)
+        except UsageError as fault:
+            raise UsageError(f"scratch of site {place.site.name}: {fault.message}", hint=fault.hint) from None
+        if not transport.remote:
+            _writable(path, place)
     return path
 
 
@@ -226,20 +228,20 @@ def _reach(place: LoadedSite) -> None:
     """
     from nsw.cli.asking import runner_of, way_to
     from nsw.errors import CommandError
-    from nsw.schedulers.create import dialect_of
+    from nsw.schedulers.create import adapter_of
     from nsw.transport.runner import Retry
 
-    words = dialect_of(place.site.scheduler)
-    if words is None:
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is None:
         return
-    runner, command = runner_of(words, way_to(place)), words.sign_of_life_command()
+    runner, command = runner_of(adapter, way_to(place)), adapter.sign_of_life_command()
     try:
-        runner.need(command, timeout=60, what=f"asking {words.NAME} for a sign of life", retry=Retry(tries=2))
+        runner.need(command, timeout=60, what=f"asking {adapter.name} for a sign of life", retry=Retry(tries=2))
     except CommandError as fault:
         said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
         raise UnreachableError(
-            f"the {words.NAME} of site {place.site.name} does not answer `{command[0]}`: {said}",
-            hint=f"is this its login node, with {words.NAME}'s commands on PATH?",
+            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}",
+            hint=f"is this its login node, with {adapter.name}'s commands on PATH?",
         ) from None
 
 

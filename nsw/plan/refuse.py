@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.profilers import BY_KIND, LATER
-from nsw.site.registered import SCHEDULERS, TRANSPORTS
+from nsw.site.registered import schedulers, transports
 
 if TYPE_CHECKING:
     from nsw.errors import Diagnostic
@@ -18,14 +18,14 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
     """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""
     found: list[Diagnostic] = []
     site, recipe = place.site, loaded.recipe
-    if site.scheduler not in SCHEDULERS:
+    if site.scheduler not in schedulers():
         found.append(
             place.document.diagnostic(
                 ("sites", site.name, "scheduler"),
-                f"scheduler {site.scheduler}: not yet; this version knows {' and '.join(SCHEDULERS)}",
+                f"scheduler {site.scheduler}: not yet; this version knows {' and '.join(schedulers())}",
             )
         )
-    if site.transport.kind not in TRANSPORTS:
+    if site.transport.kind not in transports():
         found.append(
             place.document.diagnostic(
                 ("sites", site.name, "transport"),

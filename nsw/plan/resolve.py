@@ -109,7 +109,7 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         gres=get("gres") or site_gres(site, nodes, get("gpus", whole), values, resolver),
         reservation=get("reservation"),
         constraint=get("constraint"),
-        extra=tuple(asked.extra),
+        extra=(*site.extra, *asked.extra),
     )
 
 

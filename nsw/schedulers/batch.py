@@ -1,4 +1,4 @@
-"""A batch system as the campaign's loop sees it: asked politely, believed carefully; its words stand in a file each."""
+"""A batch system as the campaign's loop sees it: asked politely, believed carefully, through its adapter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.errors import CommandError, RefusedError, UnreachableError
-from nsw.schedulers.dialect import Native
-from nsw.schedulers.model import Answer, Phase
+from nsw.errors import CommandError, RefusedError
+from nsw.schedulers.adapter import Request, Watched
+from nsw.schedulers.model import Answer, Doubt, Outcome, Phase
+from nsw.schedulers.native import Native
 from nsw.schedulers.pace import MOST_S, Pace
 from nsw.schedulers.polling import Polling
 from nsw.schedulers.throttles import Throttles
@@ -19,28 +20,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.errors import CommandResult
-    from nsw.schedulers.dialect import Dialect
+    from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
     from nsw.transport.model import Transport
 
 _UNKNOWN = Answer(Phase.UNKNOWN)
 _FIND_MINUTES = 60 * 24 * 14
-_ARRIVES_S = 2.0  # a submission whose command was killed may still be on its way to the controller
+# pauses between looks for a submission whose command was killed: it may still be on its way to the controller
+_ARRIVES_S = (2.0, 6.0)
+_SUBMIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a campaign may ask of the site: tasks running at the same time, tasks of one array."""
+    """What a campaign may ask of the site.
+
+    Attributes:
+        in_flight: Tasks that run at the same time.
+        array: Tasks of one array.
+        lost_after_s: Seconds that a job must be unknown to its scheduler before it counts as lost.
+    """
 
     in_flight: int = 20
     array: int = 1000
+    lost_after_s: float = 120.0
 
 
 class BatchScheduler:
     """A batch system over a transport.
 
     Args:
-        words: The system's commands and what they print.
+        adapter: The system's commands and what they print.
         transport: The way to the site.
         scratch: The campaign's folder on the site; what job scripts print goes to `jobs` below it.
         campaign: Its id, which goes with every job as its comment.
@@ -56,7 +66,7 @@ class BatchScheduler:
 
     def __init__(
         self,
-        words: Dialect,
+        adapter: Adapter,
         transport: Transport,
         scratch: str,
         campaign: str,
@@ -68,7 +78,8 @@ class BatchScheduler:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self.after: Callable[[str], str | None] = lambda _job: None
-        self._words = words
+        self._adapter = adapter
+        self._can = adapter.capabilities
         self._transport = transport
         self._scratch = scratch
         self._jobs = f"{scratch}/jobs"
@@ -78,10 +89,10 @@ class BatchScheduler:
         self._clock = clock
         self._sleep = sleep
         self._runner = Runner(
-            transport, transient=words.transient, without=words.CLEARED, keep=words.KEPT, sleep=sleep, draw=draw
+            transport, transient=adapter.transient, without=adapter.cleared, keep=adapter.kept, sleep=sleep, draw=draw
         )
         self._pace = Pace(clock, draw)
-        self._polling = Polling(words, self._runner, self._pace, transport, self._jobs, say)
+        self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
         self._throttles = Throttles(limits.in_flight, self._throttle)
         self._most: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
@@ -89,64 +100,122 @@ class BatchScheduler:
 
     # --- what the loop asks -----------------------------------------------------------------------------
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether a submission must hold tasks without gaps."""
+        return self._can.contiguous
+
+    @property
+    def longest_name(self) -> int:
+        """Characters that a submission's name may have."""
+        return self._can.longest_name
+
+    @property
+    def dependencies(self) -> bool:
+        """Whether "start after that job succeeded" can be left to the batch system."""
+        return self._can.dependencies
+
+    @property
+    def together(self) -> int:
+        """How many submissions `submit` takes at once."""
+        return self._can.submissions_per_command
+
     def calls(self) -> dict[str, int]:
         """How often each command was run."""
         return dict(self._runner.calls)
 
     def most_tasks(self) -> int:
-        """The site's limit, the cluster's, and what it was learnt to take."""
-        limit = min(self._limits.array, self._polling.facts.max_array_size - 1 or 1)
+        """The site's limit, the cluster's, and what it was learnt to take; 1 without arrays."""
+        if not self._can.arrays:
+            return 1
+        limit = self._limits.array
+        if (longest := self._polling.facts.longest_array) is not None:
+            limit = min(limit, longest)
+        if not self._can.throttle:
+            limit = min(limit, self._throttles.limit)
         return max(1, min(limit, self._most or limit))
 
     def room(self, in_flight: Sequence[Submission]) -> int:
-        """An array's worth, as long as there are fewer submissions than tasks may run at the same time."""
-        if len(in_flight) >= self._throttles.limit or self._clock() < self._full_until:
+        """With throttled arrays an array's worth, else what may still run at the same time."""
+        limit = self._throttles.limit
+        if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
-        return self.most_tasks()
+        if self._can.arrays and self._can.throttle:
+            return self.most_tasks()
+        return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
-    def submit(self, submission: Submission) -> str | None:
-        """One command. It is never repeated blindly: what is in doubt is looked up by its name.
-
-        Raises:
-            RefusedError: The system does not want it.
-            UnreachableError: In doubt.
-        """
+    def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """One remote command. None of it is repeated blindly: what is in doubt is looked up by its name."""
         self._make_folder()
-        share = self._throttles.make_way(len(submission.tasks))
-        argv = self._words.submit_command(
-            submission,
-            script=self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}"),
-            log=f"{self._jobs}/{submission.name}",
-            comment=self._comment,
-            throttle=share,
-            after=self.after(submission.job),
-        )
-        result = self._runner.run(argv, timeout=120)
-        job = self._words.parse_submitted(result.stdout) if result.returncode == 0 else None
-        if job is None:
-            self._not_submitted(submission, result)
-            return None
-        native = Native.of(submission, job)
-        self._throttles.begun(submission, native, share)
-        self._pace.reset()
-        return str(native)
+        shares = [self._throttles.make_way(len(s.tasks)) if self._can.throttle else None for s in submissions]
+        commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
+        results = self._runner.run_many(commands, timeout=_SUBMIT_S)
+        return [
+            self._outcome(submission, share, result)
+            for submission, share, result in zip(submissions, shares, results, strict=True)
+        ]
 
-    def find(self, submission: Submission) -> str | None:
-        """By name: the queue, then the history; once more after a moment, for it may be about to be taken.
+    def _command(self, submission: Submission, share: int | None) -> list[str]:
+        script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
+        argv = self._adapter.submit_command(
+            Request(
+                submission,
+                script=script,
+                log=self._log(submission.name),
+                comment=self._comment,
+                throttle=share,
+                after=self.after(submission.job),
+            )
+        )
+        if self._can.script_on_stdin:
+            return ["bash", "-c", 'exec "${@:2}" <"$1"', "nsw", script, *argv]
+        return argv
+
+    def _outcome(self, submission: Submission, share: int | None, result: CommandResult) -> Outcome:
+        job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
+        if job is None:
+            return self._not_submitted(submission, result)
+        native = Native.of(submission, job, self._can.first_index)
+        self._throttles.begun(submission, native, share or len(submission.tasks))
+        self._pace.reset()
+        return Outcome(native=str(native))
+
+    def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        """Their ids by their names: the queue, then the history; again after a moment for what is not known yet.
+
+        Returns:
+            The ids of those that exist, by name.
 
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        found = self._look_up(submission)
-        if found is None:
-            self._sleep(_ARRIVES_S)
-            found = self._look_up(submission)
+        found = self._look_up(submissions)
+        for pause in _ARRIVES_S:
+            missing = [s for s in submissions if s.name not in found]
+            if not missing:
+                break
+            self._sleep(pause)
+            found |= self._look_up(missing)
         return found
 
-    def _look_up(self, submission: Submission) -> str | None:
-        jobs = {line.job for line in self._polling.find(submission.name, _FIND_MINUTES)}
-        # the first of several: the runs' folders are claimed by whichever job began, and both are looked at there
-        return str(Native.of(submission, min(jobs, key=lambda job: (len(job), job)))) if jobs else None
+    def _look_up(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        lines = self._polling.find([self._watched(s) for s in submissions], _FIND_MINUTES)
+        found: dict[str, str] = {}
+        for submission in submissions:
+            jobs = {line.job for line in lines if line.name == submission.name}
+            if jobs:  # the first of several: a run's claim says which of them did it
+                first = min(jobs, key=lambda job: (len(job), job))
+                found[submission.name] = str(Native.of(submission, first, self._can.first_index))
+        return found
+
+    def job_of(self, submission: Submission, task: int) -> str | None:
+        """What the system calls a task, as the job's own script writes it down; None without an id."""
+        native = Native.parse(submission.native_id)
+        return None if native is None else self._adapter.job_of(native, task)
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Believe this job about a task from now on: the run's claim names it."""
+        self._polling.follow(submission.name, task, *self._adapter.parse_job(job))
 
     def due(self) -> bool:
         """Whether the interval is over."""
@@ -157,20 +226,21 @@ class BatchScheduler:
         told = self._polling.poll(submissions)
         if told is None:
             return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
-        self._throttles.rebalance(submissions, told)
+        if self._can.throttle:
+            self._throttles.rebalance(submissions, told)
         return told
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """One command.
+        """One command, with the jobs that runs' claims name instead.
 
         Raises:
             CommandError: It failed.
         """
-        argv = self._words.cancel_command(submissions)
+        argv = self._adapter.cancel_command([*map(self._watched, submissions), *self._polling.followed(submissions)])
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT)
-        if not self._words.cancelled(result):
+        if not self._adapter.cancelled(result):
             raise CommandError(result, what="jobs could not be cancelled")
         self._pace.reset()
 
@@ -189,23 +259,28 @@ class BatchScheduler:
 
     # --- submitting -------------------------------------------------------------------------------------
 
-    def _make_folder(self) -> None:
-        if not self._runner.calls[self._words.SUBMIT]:  # without it Slurm ends jobs before they begin, without a word
-            made = self._transport.run(["mkdir", "-p", self._jobs], timeout=60)
-            if made.returncode != 0:
-                raise CommandError(made, what="the folder for the jobs' output cannot be made")
+    def _log(self, name: str) -> str:
+        return f"{self._jobs}/{name}"
 
-    def _not_submitted(self, submission: Submission, result: CommandResult) -> None:
-        words = self._words
-        doubtful = result.returncode == 0 or words.in_doubt(result)
-        if words.is_full(result) and not doubtful:
+    def _watched(self, submission: Submission) -> Watched:
+        return Watched.of(submission, self._jobs)
+
+    def _make_folder(self) -> None:
+        if not self._runner.calls[self._adapter.submit]:  # without it Slurm ends jobs before they begin, without a word
+            self._transport.make_folders([self._jobs])
+
+    def _not_submitted(self, submission: Submission, result: CommandResult) -> Outcome:
+        adapter = self._adapter
+        if adapter.is_full(result):
             self._learn_room(len(submission.tasks), result)
-            return
-        if doubtful:
-            self._pace.now()  # it is looked up at once
-            raise UnreachableError(CommandError(result, what=f"{words.SUBMIT} gave no job id").message)
-        said, key, hint = words.refusal(result)
-        raise RefusedError(f"{words.SUBMIT} refused the job: {said}", key=key, hint=hint)
+            return Outcome()
+        refusal = adapter.refusal(result)
+        if refusal is not None:
+            message = f"{adapter.submit} refused the job: {refusal.said}"
+            return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
+        self._pace.now()  # it is looked up at once
+        message = CommandError(result, what=f"{adapter.submit} gave no job id").message
+        return Outcome(doubt=Doubt(message, passing=result.timed_out or adapter.transient(result)))
 
     def _learn_room(self, tasks: int, result: CommandResult) -> None:
         """The queue takes no more for now: smaller arrays next, and a rest when even one task was too much."""
@@ -213,10 +288,10 @@ class BatchScheduler:
             self._most = tasks // 2
             return
         if not self._full_until:
-            said = self._words.refusal(result)[0]
+            said = "; ".join(self._adapter.complaints(result))
             self._say(f"the queue takes no more of your jobs for now ({said}); nsw goes on trying")
         self._full_until = self._clock() + MOST_S
 
     def _throttle(self, native: Native, limit: int) -> bool:
-        argv = self._words.throttle_command(native, limit)
+        argv = self._adapter.throttle_command(native, limit)
         return argv is not None and self._runner.run(argv, timeout=60).returncode == 0

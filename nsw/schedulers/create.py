@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.registered import BATCH
+from nsw.site.registered import LOCAL, adapter_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nsw.schedulers import slurm
-    from nsw.schedulers.dialect import Dialect
+    from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
 
-    _slurm: Dialect = slurm  # mypy says what is missing in a module that should be one
+_LOST_AFTER_S = 120.0
 
 
-def dialect_of(scheduler: str) -> Dialect | None:
-    """The words of a batch system; None for this machine, which has none."""
-    if scheduler not in BATCH:
+def adapter_of(scheduler: str) -> Adapter | None:
+    """The adapter of a batch system; None for this machine, which has none.
+
+    Raises:
+        NotYetError: This version does not know it.
+    """
+    if scheduler == LOCAL:
         return None
-    found: Any = import_module(BATCH[scheduler])
-    return cast("Dialect", found)
+    path = adapter_path(scheduler)
+    if path is None:
+        raise NotYetError(f"scheduler {scheduler}: not yet")
+    found: Adapter = resolve_name(path)()
+    return found
 
 
 def create(
@@ -48,30 +54,36 @@ def create(
         NotYetError: This version does not know it.
     """
     limits = site.get("limits") or {}
-    match site.get("scheduler", "local"):
-        case "local":
-            from nsw.schedulers.gpus import detect
-            from nsw.schedulers.local import LocalScheduler
-
-            replayed = bool(site.get("replay"))
-            return LocalScheduler(
-                Path(scratch),
-                parallel=limits.get("max_in_flight") or 1,
-                gpus=[] if replayed else detect(),
-                share_gpus=replayed,
-                login_shell=bool(site.get("login_shell")),
-                say=say,
+    adapter = adapter_of(site.get("scheduler", LOCAL))
+    if adapter is None:
+        if transport.remote:
+            raise NotYetError(
+                "scheduler local behind a remote transport: not yet",
+                hint="it would run on this machine, which the site does not mean",
             )
-        case name if words := dialect_of(name):
-            from nsw.schedulers.batch import BatchScheduler, Limits
+        from nsw.schedulers.gpus import detect
+        from nsw.schedulers.local import LocalScheduler
 
-            return BatchScheduler(
-                words,
-                transport,
-                scratch,
-                campaign,
-                Limits(in_flight=limits.get("max_in_flight") or 20, array=limits.get("max_array") or 1000),
-                say=say,
-            )
-        case other:
-            raise NotYetError(f"scheduler {other}: not yet")
+        replayed = bool(site.get("replay"))
+        return LocalScheduler(
+            Path(scratch),
+            parallel=limits.get("max_in_flight") or 1,
+            gpus=[] if replayed else detect(),
+            share_gpus=replayed,
+            login_shell=bool(site.get("login_shell")),
+            say=say,
+        )
+    from nsw.schedulers.batch import BatchScheduler, Limits
+
+    return BatchScheduler(
+        adapter,
+        transport,
+        scratch,
+        campaign,
+        Limits(
+            in_flight=limits.get("max_in_flight") or 20,
+            array=limits.get("max_array") or 1000,
+            lost_after_s=limits.get("lost_after") or _LOST_AFTER_S,
+        ),
+        say=say,
+    )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import RefusedError
 from nsw.schedulers import gpus as gpu_claims
-from nsw.schedulers.model import Answer, Phase, Submission
+from nsw.schedulers.model import Answer, Outcome, Phase, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +40,10 @@ class LocalScheduler:
     """
 
     batches = False
+    contiguous = False
+    longest_name = 64
+    dependencies = False
+    together = 1
     after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # builds are done before here
     shares_machine = True
 
@@ -95,7 +99,17 @@ class LocalScheduler:
         """So many tasks at a time from now on; what runs goes on."""
         self._parallel = max(1, running)
 
-    def submit(self, submission: Submission) -> str | None:
+    def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Start the task of each."""
+        return [self._outcome(submission) for submission in submissions]
+
+    def _outcome(self, submission: Submission) -> Outcome:
+        try:
+            return Outcome(native=self._start(submission))
+        except RefusedError as fault:
+            return Outcome(refused=fault)
+
+    def _start(self, submission: Submission) -> str | None:
         """Start the task; its process id and start time, or None when its GPUs are in use.
 
         Raises:
@@ -111,7 +125,7 @@ class LocalScheduler:
             )
         lock = self._lock(submission)
         if lock is None:  # somebody started it already and it lives
-            return self.find(submission)
+            return self._find(submission)
         held: list[int] = []
         try:
             claimed = self._claim(needs) if needs else ([], [])
@@ -151,7 +165,19 @@ class LocalScheduler:
                 hint="set XDG_RUNTIME_DIR to a folder that only you can write",
             ) from None
 
-    def find(self, submission: Submission) -> str | None:
+    def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        """The processes of submissions in doubt, by name."""
+        found = {s.name: self._find(s) for s in submissions}
+        return {name: native for name, native in found.items() if native is not None}
+
+    def job_of(self, submission: Submission, task: int) -> str | None:  # noqa: ARG002  as every scheduler is asked
+        """None: a lock says which process it is."""
+        return None
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Nothing: there is one process a submission."""
+
+    def _find(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
         lock = self._lock(submission)
         if lock is not None:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from nsw.errors import RefusedError
+
 
 BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
 
@@ -34,7 +36,7 @@ class Answer:
     """What the scheduler says of one task, with its reason in words where it gives one.
 
     `never`: it waits for what will not come; `may_run`: and yet an earlier launch of it may still run.
-    `clean`: it ended without a fault of its own.
+    `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
     """
 
     phase: Phase
@@ -42,6 +44,7 @@ class Answer:
     never: bool = False
     clean: bool = False
     may_run: bool = False
+    cancelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,45 @@ class Submission:
     native_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why it is not known whether a submission was accepted; `passing`: by a fault of the moment."""
+
+    message: str
+    passing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a submission: its id, or a refusal, or doubt; nothing of these when there is no room for now."""
+
+    native: str | None = None
+    refused: RefusedError | None = None
+    doubt: Doubt | None = None
+
+
 class Scheduler(Protocol):
     """A scheduler as the campaign's loop sees it."""
 
     batches: bool  # takes many tasks in one submission and queues them itself
     after: Callable[[str], str | None]  # job -> the scheduler's id of one that must have succeeded before
     shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether a submission must hold tasks without gaps."""
+
+    @property
+    def longest_name(self) -> int:
+        """Characters that a submission's name may have."""
+
+    @property
+    def dependencies(self) -> bool:
+        """Whether `after` is honoured, so that what depends on a job can be submitted with it."""
+
+    @property
+    def together(self) -> int:
+        """How many submissions `submit` takes at once."""
 
     def most_tasks(self) -> int:
         """How many tasks one submission may hold; also how far apart the first and the last may be."""
@@ -76,20 +112,21 @@ class Scheduler(Protocol):
     def limit(self, running: int) -> None:
         """How many tasks may run at the same time, from now on."""
 
-    def submit(self, submission: Submission) -> str | None:
-        """Hand it over; the scheduler's id, or None when there is no room for it after all.
+    def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Hand these over; an outcome for each. What is in doubt must be looked up with `find`."""
 
-        Raises:
-            RefusedError: It will never take this one.
-            UnreachableError: It could not be told whether it was taken; `find` must be asked.
-        """
-
-    def find(self, submission: Submission) -> str | None:
-        """The id of a submission whose outcome is in doubt, by its name; None when there is none.
+    def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        """The ids of those submissions in doubt that exist, by name.
 
         Raises:
             UnreachableError: It could not be told.
         """
+
+    def job_of(self, submission: Submission, task: int) -> str | None:
+        """The id that the job script of a task writes into its claim; None where that is not known."""
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Believe this job about a task from now on: its run's claim names it."""
 
     def due(self) -> bool:
         """Whether it is time to ask again; a scheduler that costs nothing to ask always says yes."""

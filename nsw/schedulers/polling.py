@@ -1,4 +1,4 @@
-"""One poll of a batch system: its queue for everything, its history for what the queue does not know."""
+"""One poll of a batch system: its queue for everything, its history for what the queue does not list."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandError, UnreachableError
-from nsw.schedulers.dialect import Facts, Line, Native
+from nsw.schedulers.adapter import Facts, Line, Watched
 from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.native import Native
 from nsw.transport.runner import PATIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.errors import CommandResult
-    from nsw.schedulers.dialect import Dialect
+    from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
     from nsw.schedulers.pace import Pace
     from nsw.transport.model import Transport
     from nsw.transport.runner import Runner
 
 _SAY_AFTER_S = 600.0  # of polls that failed
-_ABSENT = 3  # polls in a row without a trace: lost
-_EACH = 10  # polls with a line for each task that waits, once a line for several did not say it all
-_STALE = 10  # polls in a row in which only the history still calls it alive: lost too
+_DETAIL = 10  # polls with a line for each task, once a plain listing was vague
+# parts of the time after which a job counts as lost
+_STALE = 3.0  # only the history still calls it alive
+_ALONE = 0.25  # its siblings are listed, and it is not
 _UNKNOWN = Answer(Phase.UNKNOWN)
+Followed = dict[tuple[str, int], Native]
 
 
 @dataclass(slots=True)
@@ -33,8 +36,8 @@ class _Memory:
     """What earlier polls said, by submission and task."""
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
-    absent: dict[tuple[str, int], int] = field(default_factory=dict)
-    each: int = 0  # how many polls more are to ask for a line for each task
+    absent: dict[tuple[str, int], float] = field(default_factory=dict)  # since when
+    detail: int = 0  # how many polls more ask for a line for each task
 
 
 @dataclass(slots=True)
@@ -49,25 +52,35 @@ class Polling:
     """Asks a batch system, and remembers what it said.
 
     Args:
-        words: Its commands and what they print.
+        adapter: Its commands and what they print.
         runner: Runs them.
         pace: When to ask; it hears of every answer.
         transport: The way to what jobs print.
         jobs: The folder of that.
         say: Prints a line for the user.
+        lost_after_s: Seconds without a trace of a job after which it is lost.
     """
 
     def __init__(
-        self, words: Dialect, runner: Runner, pace: Pace, transport: Transport, jobs: str, say: Callable[[str], object]
+        self,
+        adapter: Adapter,
+        runner: Runner,
+        pace: Pace,
+        transport: Transport,
+        jobs: str,
+        say: Callable[[str], object],
+        lost_after_s: float,
     ) -> None:
-        self._words = words
+        self._adapter = adapter
         self._runner = runner
         self._pace = pace
         self._transport = transport
         self._jobs = jobs
         self._say = say
+        self._lost_after_s = lost_after_s
         self._memory = _Memory()
         self._history = _Silence()
+        self._followed: Followed = {}
 
     @cached_property
     def facts(self) -> Facts:
@@ -76,77 +89,98 @@ class Polling:
         Raises:
             UnreachableError: It could not be asked.
         """
-        result = self.need(self._words.facts_command(), "asking the cluster for its settings")
-        return self._words.parse_facts(result.stdout)
-
-    def need(self, argv: Sequence[str], what: str) -> CommandResult:
-        """The answer to a question that must be answered.
-
-        Raises:
-            UnreachableError: There was none, though it was asked several times.
-        """
-        result = self._runner.run(argv, timeout=120, retry=PATIENT)
-        if not self._words.answered(result):
-            raise self._unreachable(result, what)
+        command = self._adapter.facts_command()
+        if command is None:
+            return Facts(history=bool(self._adapter.history))
+        result = self._runner.run(command, timeout=120, retry=PATIENT)
+        if result.returncode != 0 or result.timed_out:
+            raise self._unreachable(result, "asking the cluster for its settings")
         self._pace.answered()
-        return result
+        return self._adapter.parse_facts(result)
 
     def _unreachable(self, result: CommandResult, what: str) -> UnreachableError:
         self._unanswered(result)
         message = CommandError(result, what=what).message
         return UnreachableError(message, hint="`nsw resume` goes on when it answers again")
 
-    def find(self, name: str, minutes: int) -> list[Line]:
-        """What is known of a job by its name: by the queue, else by the history of the last minutes.
+    def follow(self, name: str, task: int, job: str, index: int | None) -> None:
+        """Believe another job about a task than the one that was submitted for it last."""
+        self._followed[name, task] = Native(job, None if index is None else task - index)
+
+    def followed(self, submissions: Sequence[Submission]) -> list[Watched]:
+        """The jobs that are believed instead of the submissions' own."""
+        return [
+            Watched(s.name, native, f"{self._jobs}/{s.name}", (task,))
+            for s in submissions
+            for task in s.tasks
+            if (native := self._followed.get((s.name, task)))
+        ]
+
+    def find(self, watched: Sequence[Watched], minutes: int) -> list[Line]:
+        """What is known of jobs by their names: by the queue, else by the history of the last minutes.
 
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        words = self._words
-        queue = self.need(words.queue_command([name]), f"asking {words.QUEUE} for a job by its name")
-        lines = [line for line in words.parse_queue(queue.stdout) if line.name == name]
-        if lines or not self.facts.history:
+        adapter = self._adapter
+        result = self._runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
+        listed = adapter.parse_queue(result)
+        if listed is None:
+            raise self._unreachable(result, f"asking {adapter.queue} for jobs by their names")
+        self._pace.answered()
+        names = {one.name for one in watched}
+        lines = [line for line in listed if line.name in names]
+        missing = sorted(names - {line.name for line in lines})
+        if not missing or not self.facts.history:
             return lines
-        result = self._runner.run(words.history_by_name_command(name, minutes), timeout=120, retry=PATIENT)
-        if words.no_history(result):
+        command = adapter.history_by_name_command(missing, minutes)
+        if command is None:
+            return lines
+        result = self._runner.run(command, timeout=120, retry=PATIENT)
+        if adapter.no_history(result):
             self.facts = replace(self.facts, history=False)
-            return []
-        if not words.answered(result):
-            raise self._unreachable(result, f"asking {words.HISTORY} for a job by its name")
-        return [line for line in words.parse_history(result.stdout) if line.name == name]
+            return lines
+        ended = adapter.parse_history(result)
+        if ended is None:
+            raise self._unreachable(result, f"asking {adapter.history} for jobs by their names")
+        return [*lines, *(line for line in ended if line.name in names)]
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
-        lines, result = self._queue([s.name for s in submissions])
+        lines, result = self._queue([self._watched(s) for s in submissions])
         if lines is None:
             self._unanswered(result)
             return None
         self._pace.answered()
-        told = _sorted_out(lines, submissions)
+        told = _sorted_out(lines, submissions, self._followed)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
         try:
             self._look_back([s for s in submissions if absent[s.name]], absent, told)
-        except UnreachableError:  # what the cluster is set to could not be asked; it is said when that lasts
+            self._explain(submissions, told)
+        except UnreachableError:  # it is said when that lasts
             return None
-        self._explain(submissions, told)
         self._pace.asked(changed=self._moved(told))
         self._memory.answers = told
         return told
 
-    def _queue(self, names: Sequence[str]) -> tuple[list[Line] | None, CommandResult]:
-        """What the queue holds, None when it could not be asked: waiting tasks in one line where that says it all."""
-        if self._memory.each:
-            self._memory.each -= 1
-            return self._lines(names, each=True)
-        lines, result = self._lines(names, each=False)
+    def _watched(self, submission: Submission) -> Watched:
+        return Watched.of(submission, self._jobs)
+
+    def _queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
+        """What the queue lists, None when it could not be asked; in detail where a plain listing is vague."""
+        if self._memory.detail:
+            self._memory.detail -= 1
+            return self._lines(watched, detail=True)
+        lines, result = self._lines(watched, detail=False)
+        names = {one.name for one in watched}
         if lines is None or not any(line.vague for line in lines if line.name in names):
             return lines, result
-        self._memory.each = _EACH
-        return self._lines(names, each=True)
+        self._memory.detail = _DETAIL
+        return self._lines(watched, detail=True)
 
-    def _lines(self, names: Sequence[str], *, each: bool) -> tuple[list[Line] | None, CommandResult]:
-        result = self._runner.run(self._words.queue_command(names, each=each), timeout=60)
-        return self._words.parse_queue(result.stdout) if self._words.answered(result) else None, result
+    def _lines(self, watched: Sequence[Watched], *, detail: bool) -> tuple[list[Line] | None, CommandResult]:
+        result = self._runner.run(self._adapter.queue_command(watched, detail=detail), timeout=60)
+        return self._adapter.parse_queue(result), result
 
     def _moved(self, told: dict[str, dict[int, Answer]]) -> bool:
         """Whether anything is in another phase than at the last poll; why it waits may change every minute."""
@@ -171,27 +205,33 @@ class Polling:
     def _look_back(
         self, some: Sequence[Submission], absent: dict[str, list[int]], told: dict[str, dict[int, Answer]]
     ) -> None:
-        """Ask the history for what the queue did not know; without a trace for several polls a task is lost."""
+        """Ask the history for what the queue did not list; what leaves no trace for long enough is lost."""
+        now = self._pace.clock()
         asked = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in some}
-        jobs = {n.job: f"{self._jobs}/{s.name}" for s in some if (n := Native.parse(s.native_id))}
-        if jobs and self.facts.history:
-            results = [self._runner.run(argv, timeout=120) for argv in self._words.history_commands(jobs)]
-            asked = self._told(results)
-            history = _sorted_out(self._words.parse_history("".join(result.stdout for result in results)), some)
+        known = [w for w in (*map(self._watched, some), *self.followed(some)) if w.native]
+        if known and self.facts.history:
+            results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(known)]
+            parsed = [self._adapter.parse_history(result) for result in results]
+            asked = self._told(results, parsed)
+            lines = [line for some_lines in parsed for line in some_lines or ()]
+            history = _sorted_out(lines, some, self._followed)
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
-        counts = self._memory.absent
-        self._memory.absent = {key: counts.get(key, 0) + asked for key in missing}
+        alone = {s.name for s in some if told[s.name] or any(history[s.name].values())}
+        since = self._memory.absent
+        # while the history cannot be asked, nothing is known to be absent
+        self._memory.absent = {key: since.get(key, now) if asked else now for key in missing}
         for (name, task), found in missing.items():
-            told[name][task] = self._absent_answer(self._memory.absent[name, task], found)
+            seconds = now - self._memory.absent[name, task]
+            told[name][task] = self._absent_answer(seconds, found, siblings=name in alone)
 
-    def _told(self, results: Sequence[CommandResult]) -> bool:
+    def _told(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
         """Whether the history answered. Where it never will, it counts no more; of a long silence the user hears."""
-        failed = next((result for result in results if not self._words.answered(result)), None)
+        failed = next((result for result, lines in zip(results, parsed, strict=True) if lines is None), None)
         if failed is None:
             self._history = _Silence()
             return True
-        if self._words.no_history(failed):
+        if self._adapter.no_history(failed):
             self.facts = replace(self.facts, history=False)
             return True
         now, quiet = self._pace.clock(), self._history
@@ -199,55 +239,74 @@ class Polling:
         if now - quiet.since >= _SAY_AFTER_S and not quiet.said:
             quiet.said = True
             self._say(
-                f"{self._words.QUEUE} does not know some jobs any more, and {self._words.HISTORY}, which could say how"
-                " they ended, has not answered for some minutes; nsw goes on asking."
+                f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which could say"
+                " how they ended, has not answered for some minutes; nsw goes on asking."
                 f"\n{CommandError(failed, what='the last try').message}"
             )
         return False
 
-    def _absent_answer(self, polls: int, found: Answer | None) -> Answer:
+    def _absent_answer(self, seconds: float, found: Answer | None, *, siblings: bool) -> Answer:
+        """What it means that the queue has not listed a task for so many seconds."""
         if found is not None and found.phase is Phase.ENDED:
             return found
-        queue, history = self._words.QUEUE, self._words.HISTORY
-        if found is None and polls >= _ABSENT:
+        queue, history = self._adapter.queue, self._adapter.history
+        lost = self._lost_after_s
+        if found is None and siblings and seconds >= lost * _ALONE:
+            reason = f"{queue} lists other tasks of its array and not this one: it was cancelled, or it ended"
+            return Answer(Phase.ENDED, reason, cancelled=True)
+        if found is None and seconds >= lost:
             who = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
             return Answer(Phase.LOST, f"{who} not know its job any more")
-        if polls >= _STALE:
+        if seconds >= lost * _STALE:
             return Answer(Phase.LOST, f"{queue} does not know its job any more, though {history} never saw it end")
         return _UNKNOWN
 
     def _explain(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
-        """Look into the job's own output for what the state does not say: without cgroups, memory."""
+        """Look into the job's own output for what the state does not say: without cgroups, memory.
+
+        Raises:
+            UnreachableError: The files could not be read.
+        """
+        logs: dict[str, tuple[str, int]] = {}
         for submission in submissions:
+            native = Native.parse(submission.native_id)
             for task, answer in told[submission.name].items():
                 if answer.phase is Phase.ENDED and not answer.clean:
-                    name = self._words.log_name(submission.name, submission.native_id, task)
-                    output = self._transport.read(f"{self._jobs}/{name}", 1 << 16)
-                    more = self._words.memory_words((output or b"").decode(errors="replace"))
-                    if more:
-                        told[submission.name][task] = replace(answer, reason=f"out of memory: {more}")
+                    name = self._adapter.log_name(submission.name, native, task)
+                    logs[f"{self._jobs}/{name}"] = (submission.name, task)
+        for path, content in self._transport.read_many(list(logs), 1 << 16).items():
+            output = content.decode(errors="replace") if isinstance(content, bytes) else ""
+            if more := self._adapter.memory_words(output):
+                name, task = logs[path]
+                told[name][task] = replace(told[name][task], reason=f"out of memory: {more}")
 
 
-def _sorted_out(lines: Iterable[Line], submissions: Iterable[Submission]) -> dict[str, dict[int, Answer]]:
+def _sorted_out(
+    lines: Iterable[Line], submissions: Iterable[Submission], followed: Mapping[tuple[str, int], Native]
+) -> dict[str, dict[int, Answer]]:
     """Answers by submission and task.
 
     Both id and name must be right: ids are used again, and sacct's first rows of a job (named `allocation`, of an
     array without its index) may speak of another task.
     """
     told: dict[str, dict[int, Answer]] = {}
-    by_job: dict[str, tuple[Submission, Native, set[int]]] = {}
+    by_job: dict[str, list[tuple[str, Native, tuple[int, ...]]]] = {}
     for submission in submissions:
         told[submission.name] = {}
-        native = Native.parse(submission.native_id)
-        if native is not None:
-            by_job[native.job] = (submission, native, set(submission.tasks))
+        own = Native.parse(submission.native_id)
+        others = {t: followed[submission.name, t] for t in submission.tasks if (submission.name, t) in followed}
+        if own is not None:
+            mine = tuple(t for t in submission.tasks if t not in others) if others else submission.tasks
+            by_job.setdefault(own.job, []).append((submission.name, own, mine))
+        for task, native in others.items():
+            by_job.setdefault(native.job, []).append((submission.name, native, (task,)))
     for line in lines:
-        known = by_job.get(line.job)
-        if known is None or line.name != known[0].name:
-            continue
-        submission, native, tasks = known
-        answers = told[submission.name]
-        for task in native.tasks(line.indices, submission.tasks):
-            if task in tasks:
-                answers[task] = line.answer
+        for name, native, tasks in by_job.get(line.job, ()):
+            if line.name is not None and line.name != name:
+                continue
+            wanted = set(tasks)
+            answers = told[name]
+            for task in native.tasks(line.indices, tasks):
+                if task in wanted:
+                    answers[task] = line.answer
     return told

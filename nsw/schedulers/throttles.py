@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.dialect import Native
 from nsw.schedulers.model import Phase
+from nsw.schedulers.native import Native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

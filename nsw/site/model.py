@@ -1,10 +1,12 @@
 """A site as types. Every key's meaning stands here once; the JSON Schema is made from it."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from nsw.recipe.faults import Fault
+from nsw.errors import did_you_mean
+from nsw.recipe.faults import Fault, shown
 from nsw.recipe.fields import (
     AmountOf,
     CanaryRule,
@@ -21,8 +23,39 @@ from nsw.recipe.fields import (
 )
 from nsw.recipe.passes import Model
 from nsw.recipe.units import Amount, Canary
+from nsw.site.registered import (
+    ADAPTERS,
+    LATER,
+    LATER_TRANSPORTS,
+    TRANSPORTS,
+    scheduler_names,
+    transport_names,
+)
 
-SchedulerName: TypeAlias = Literal["local", "slurm", "cobalt", "pbs", "lsf"]
+
+def _one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
+    """A parser of a name that a registry holds."""
+
+    def parse(value: object) -> str:
+        known = names()
+        if value in known:
+            return str(value)
+        hint = did_you_mean(value, known) if isinstance(value, str) else None
+        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
+
+    return parse
+
+
+SchedulerName: TypeAlias = Annotated[
+    str,
+    PlainValidator(_one_of(scheduler_names)),
+    WithJsonSchema({"type": "string", "enum": ["local", *ADAPTERS, *LATER]}),
+]
+TransportName: TypeAlias = Annotated[
+    str,
+    PlainValidator(_one_of(transport_names)),
+    WithJsonSchema({"type": "string", "enum": [*TRANSPORTS, *LATER_TRANSPORTS]}),
+]
 ProfilerName: TypeAlias = Literal["nsys", "ncu", "nvprof", "perf", "vtune", "aps"]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
@@ -30,7 +63,7 @@ BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 class Transport(Model):
     """How the site is reached."""
 
-    kind: Literal["local", "ssh", "openssh"] = Field(
+    kind: TransportName = Field(
         default="local",
         description="local: this machine; ssh: nsw's own connection; openssh: the user's own ssh.",
     )
@@ -87,6 +120,11 @@ class Limits(Model):
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: Count = Field(default=1, description="Runs packed into one job.")
+    lost_after: Duration = Field(
+        default=120,
+        description="Time without a trace of a job in queue and history after which it counts as lost, such as 2m.",
+        json_schema_extra={"default": "2m"},
+    )
     download: Size = Field(
         default=20 << 30,
         description="Bytes that may be brought back without asking, such as 20G.",
@@ -114,6 +152,9 @@ class Site(Model):
         default=None,
         description="How Slurm is asked for GPUs, such as gpu:a100:{{ gpus }}, where gpus is how many a node;"
         " unless the recipe says so itself.",
+    )
+    extra: list[Line] = Field(
+        default=[], description="Lines for the head of every job script, as they are; before the recipe's own."
     )
     login_shell: Flag = Field(
         default=False, description="Whether jobs start in a login shell, where 'module' needs it."

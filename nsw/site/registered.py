@@ -1,12 +1,63 @@
-"""The schedulers and transports that this version has, of those that a sites file may name: a line each."""
+"""The schedulers and transports that a sites file may name: a line each here, or an entry point of another package.
+
+Another package registers with `[project.entry-points."nsw.schedulers"]` or `"nsw.transports"`; the values are as here.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
-# batch system -> the module with its words, as nsw/schedulers/dialect.py asks for them (and templates/job/NAME.sh.j2)
-BATCH: Final = {"slurm": "nsw.schedulers.slurm"}
-SCHEDULERS: Final = ("local", *BATCH)
+# batch system -> its nsw.schedulers.adapter.Adapter; its job script is templates/job/NAME.sh.j2
+ADAPTERS: Final = {
+    "slurm": "nsw.schedulers.slurm:Slurm",
+}
 
-# kind of transport -> the module whose `connect` gives a nsw.transport.model.Transport
-TRANSPORTS: Final = {"local": "nsw.transport.local"}
+# kind of transport -> the function that gives a nsw.transport.model.Transport
+TRANSPORTS: Final = {
+    "local": "nsw.transport.local:connect",
+}
+
+# names that a sites file may hold, and whose plan is refused until their file is here
+LATER: Final = ("cobalt", "pbs", "lsf")
+LATER_TRANSPORTS: Final = ("ssh", "openssh")
+
+LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
+
+
+def schedulers() -> tuple[str, ...]:
+    """The names that `scheduler` may have."""
+    return (LOCAL, *ADAPTERS, *_others("nsw.schedulers"))
+
+
+def scheduler_names() -> tuple[str, ...]:
+    """The names that parse."""
+    return tuple(dict.fromkeys((*schedulers(), *LATER)))
+
+
+def transport_names() -> tuple[str, ...]:
+    """The names that parse."""
+    return tuple(dict.fromkeys((*transports(), *LATER_TRANSPORTS)))
+
+
+def transports() -> tuple[str, ...]:
+    """The names that `transport` may have."""
+    return (*TRANSPORTS, *_others("nsw.transports"))
+
+
+def adapter_path(scheduler: str) -> str | None:
+    """`module:name` of a batch system's adapter; None for what is none."""
+    return ADAPTERS.get(scheduler) or _others("nsw.schedulers").get(scheduler)
+
+
+def transport_path(kind: str) -> str | None:
+    """`module:name` of a transport's `connect`; None for an unknown kind."""
+    return TRANSPORTS.get(kind) or _others("nsw.transports").get(kind)
+
+
+@lru_cache(maxsize=4)
+def _others(group: str) -> dict[str, str]:
+    """What other packages register."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=group)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.registered import TRANSPORTS
+from nsw.site.registered import transport_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +28,8 @@ def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | No
         NotYetError: This version does not know it.
     """
     kind = (site.get("transport") or {}).get("kind", "local")
-    if kind not in TRANSPORTS:
+    path = transport_path(kind)
+    if path is None:
         raise NotYetError(f"transport {kind}: not yet")
-    module: Any = import_module(TRANSPORTS[kind])
-    way: Transport = module.connect(site, scratch, mark)
+    way: Transport = resolve_name(path)(site, scratch, mark)
     return way

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import filecmp
 import fnmatch
 import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import CommandResult
+from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
+from nsw.transport.model import Entry, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from nsw.transport.model import Content
+
+_LAST_WORDS_S = 5.0
 
 
 class LocalTransport:
@@ -23,6 +31,8 @@ class LocalTransport:
     Args:
         mark: A file that every command holds a lock on as long as it runs, so that a later nsw knows of it.
     """
+
+    remote = False
 
     def __init__(self, mark: Path | None = None) -> None:
         self._mark = mark
@@ -48,6 +58,8 @@ class LocalTransport:
             os.close(self._held)
             self._held = None
 
+    # --- commands -----------------------------------------------------------------------------------------
+
     def run(
         self,
         argv: Sequence[str],
@@ -56,94 +68,171 @@ class LocalTransport:
         cwd: str | None = None,
         without: Sequence[str] = (),
         keep: Sequence[str] = (),
+        stdin: bytes = b"",
     ) -> CommandResult:
         """Run one command; one that cannot be started has exit status 127."""
         prefixes = tuple(without)
         env = {k: v for k, v in os.environ.items() if k in keep or not k.startswith(prefixes)} if prefixes else None
         start = time.monotonic()
         try:
-            done = subprocess.run(
-                argv, capture_output=True, timeout=timeout, cwd=cwd, stdin=subprocess.DEVNULL, env=env, check=False,
+            # a process group of its own, so that a timeout ends all of it
+            child = subprocess.Popen(
+                argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, cwd=cwd, env=env, start_new_session=True,
                 pass_fds=() if self._held is None else (self._held,),
             )  # fmt: skip
-        except subprocess.TimeoutExpired as late:
-            return CommandResult(
-                tuple(argv),
-                -1,
-                _text(late.stdout),
-                _text(late.stderr),
-                timed_out=True,
-                seconds=time.monotonic() - start,
-            )
         except OSError as fault:
             return CommandResult(tuple(argv), 127, "", str(fault))
+        with child:
+            try:
+                stdout, stderr = child.communicate(stdin or None, timeout=timeout)
+            except subprocess.TimeoutExpired:
+                _end(child)
+                try:
+                    stdout, stderr = child.communicate(timeout=_LAST_WORDS_S)
+                except subprocess.TimeoutExpired as late:  # a process that left the group holds its output open
+                    stdout, stderr = late.stdout or b"", late.stderr or b""
+                return CommandResult(
+                    tuple(argv), -1, _text(stdout), _text(stderr), timed_out=True, seconds=time.monotonic() - start
+                )
+            except BaseException:
+                _end(child)
+                raise
         return CommandResult(
-            tuple(argv),
-            done.returncode,
-            _text(done.stdout),
-            _text(done.stderr),
-            seconds=time.monotonic() - start,
+            tuple(argv), child.returncode, _text(stdout), _text(stderr), seconds=time.monotonic() - start
         )
+
+    def run_many(
+        self,
+        commands: Sequence[Sequence[str]],
+        *,
+        timeout: float,
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ) -> list[CommandResult]:
+        """Run one after another."""
+        return [self.run(argv, timeout=timeout, without=without, keep=keep) for argv in commands]
+
+    # --- files: there -------------------------------------------------------------------------------------
+
+    def expand(self, path: str) -> str:
+        """With this process's variables."""
+        found = os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111  with the variables' expansion in one line
+        if "$" in found or not found.startswith("/"):
+            raise UsageError(f"{path} is {found}: it must be an absolute path, and its variables must be set")
+        return found
 
     def make_folders(self, there: Sequence[str]) -> None:
         """Make folders."""
         for folder in there:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103  on the hot path of a run
+            try:
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103  on the hot path of a run
+            except OSError as fault:
+                raise _failed("mkdir", folder, fault) from None
 
-    def put(self, here: Path, there: str) -> None:
-        """Copy a file or folder."""
-        target = Path(there)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if here.is_dir():
-            shutil.copytree(here, target, dirs_exist_ok=True)
-        else:
-            shutil.copy2(here, target)
+    def read_many(self, there: Sequence[str], limit: int = 1 << 20) -> dict[str, Content]:
+        """The first bytes of files."""
+        return {path: _read(path, limit) for path in there}
+
+    def tail(self, there: str, limit: int) -> bytes | None:
+        """The last bytes of a file."""
+        content = _read(there, limit, from_end=True)
+        if isinstance(content, Unreadable):
+            raise UnreachableError(f"{there} cannot be read: {content.why}")
+        return content
+
+    def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
+        """Plain files in folders that match."""
+        return {folder: _entries(folder, patterns) for folder, patterns in folders.items()}
+
+    # --- files: to and fro --------------------------------------------------------------------------------
 
     def show(self, here: Path, there: str) -> str:  # noqa: ARG002  of a site elsewhere
         """Where it is."""
         return str(here)
 
-    def get(self, there: str, here: Path) -> None:
-        """Link a file where the file system can, else copy it; it appears whole or not at all."""
-        here.parent.mkdir(parents=True, exist_ok=True)
-        part = here.with_name(here.name + ".part")
-        part.unlink(missing_ok=True)
-        try:
-            os.link(there, part)
-        except OSError:
-            shutil.copy2(there, part)
-        part.replace(here)
-        part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
+    def stage(self, files: Sequence[tuple[Path, str]]) -> None:
+        """Copy files and folders."""
+        for here, there in files:
+            try:
+                _copy(here, Path(there))
+            except OSError as fault:
+                raise _failed("cp", there, fault) from None
 
-    def read(self, there: str, limit: int = 1 << 20) -> bytes | None:
-        """The first bytes of a file."""
-        try:
-            with open(there, "rb") as file:  # noqa: PTH123  half the time of Path.open, on the hot path of a run
-                return file.read(limit)
-        except OSError:
-            return None
-
-    def tail(self, there: str, limit: int) -> bytes | None:
-        """The last bytes of a file."""
-        try:
-            with open(there, "rb") as file:  # noqa: PTH123  as above
-                file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-                return file.read(limit)
-        except OSError:
-            return None
-
-    def glob(self, folder: str, patterns: Sequence[str]) -> list[str]:
-        """Names of plain files in a folder that match."""
-        try:
-            entries = [e.name for e in os.scandir(folder) if e.is_file(follow_symlinks=False)]
-        except OSError:
-            return []
-        return sorted(n for n in entries if any(fnmatch.fnmatchcase(n, p) for p in patterns))
+    def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
+        """Link files where the file system can, else copy them."""
+        for there, here in files:
+            try:
+                _link(there, here)
+            except OSError as fault:
+                raise _failed("cp", there, fault) from None
 
 
 def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -> LocalTransport:
     """This machine, whatever the site."""
     return LocalTransport(mark)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+
+
+def _read(path: str, limit: int, *, from_end: bool = False) -> Content:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  half the time of Path.open, on the hot path of a run
+            if from_end:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
+            return file.read(limit)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as fault:  # ESTALE and EIO say nothing about the file
+        return Unreadable(fault.strerror or str(fault))
+
+
+def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
+    try:
+        with os.scandir(folder) as found:
+            entries = [Entry(e.name, e.stat().st_size) for e in found if e.is_file(follow_symlinks=False)
+                       and "\n" not in e.name and any(fnmatch.fnmatchcase(e.name, p) for p in patterns)]  # fmt: skip
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as fault:
+        raise UnreachableError(f"{folder} cannot be listed: {fault.strerror or fault}") from None
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        for one in sorted(source.iterdir()):
+            _copy(one, target / one.name)
+        return
+    if target.is_file() and filecmp.cmp(source, target, shallow=False):
+        shutil.copymode(source, target)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    shutil.copy2(source, part)
+    part.replace(target)
+
+
+def _link(there: str, here: Path) -> None:
+    here.parent.mkdir(parents=True, exist_ok=True)
+    part = here.with_name(here.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(there, part)
+    except OSError:
+        shutil.copy2(there, part)
+    part.replace(here)
+    part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
+
+
+def _failed(command: str, path: str, fault: OSError) -> CommandError:
+    result = CommandResult((command, path), 1, "", fault.strerror or str(fault))
+    return CommandError(result, what=f"{path} cannot be written" if command != "cp" else f"{path} cannot be copied")
 
 
 def _text(output: bytes | None) -> str:

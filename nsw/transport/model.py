@@ -1,18 +1,50 @@
-"""What every way to a site can do: run a command there, move files, look at files."""
+"""The contract between nsw and a way to a site: run a command there, move files, look at files.
+
+A file is there, absent, or could not be looked at. Only "No such file" is absent: a cut connection, a stale handle or
+a denied permission is never "absent". Connection faults belong to the transport: it reconnects by itself, and what it
+cannot mend becomes UnreachableError, or for a command a result with `timed_out`. docs/extending/transport.md shows how
+to write one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from nsw.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nsw.errors import CommandResult
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file or folder that may be there, and could not be looked at."""
+
+    why: str
+
+
+# of a file: its bytes, None when it is absent, or why that could not be told
+Content: TypeAlias = bytes | Unreadable | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A plain file in a folder: its name, without a path, and its size in bytes."""
+
+    name: str
+    size: int
+
+
 class Transport(Protocol):
     """A way to a site, for one campaign. Paths over there are text; here they are `Path`."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether files here must be sent before they can be read there."""
 
     def left_running(self) -> bool:
         """Whether a command that an nsw began there for this campaign still runs, though that nsw was killed.
@@ -23,6 +55,8 @@ class Transport(Protocol):
     def close(self) -> None:
         """An orderly end: no command of this nsw is waited for."""
 
+    # --- commands -----------------------------------------------------------------------------------------
+
     def run(
         self,
         argv: Sequence[str],
@@ -31,34 +65,108 @@ class Transport(Protocol):
         cwd: str | None = None,
         without: Sequence[str] = (),
         keep: Sequence[str] = (),
+        stdin: bytes = b"",
     ) -> CommandResult:
-        """Run one command to its end or its timeout; never raises for what the command does.
+        """Run one command to its end or its timeout; never raises for what the command or the connection does.
 
         Args:
             argv: Its words.
-            timeout: Seconds after which it is killed.
+            timeout: Seconds after which it is killed, with every process it started.
             cwd: Where it runs.
             without: Beginnings of names of environment variables that it must not see.
             keep: Names among those that it may.
+            stdin: What it reads from its standard input.
+
+        Returns:
+            Its result. `timed_out` means that it is not known what the command did: it was too slow, or the
+            connection was lost.
+        """
+
+    def run_many(
+        self,
+        commands: Sequence[Sequence[str]],
+        *,
+        timeout: float,
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ) -> list[CommandResult]:
+        """Run commands one after another in one round trip; a result for each, as `run` gives it.
+
+        `timeout` is for each of them. One that fails does not keep the next from running.
+        """
+
+    # --- files: there -------------------------------------------------------------------------------------
+
+    def expand(self, path: str) -> str:
+        """A path with `~`, `$NAME` and `${NAME}` replaced by what they mean over there.
+
+        Raises:
+            UsageError: A variable is not set there, or the result is not absolute.
+            UnreachableError: It could not be told.
         """
 
     def make_folders(self, there: Sequence[str]) -> None:
-        """Make folders, with those on the way; existing ones are left alone."""
+        """Make folders, with those on the way; existing ones are left alone.
 
-    def put(self, here: Path, there: str) -> None:
-        """Copy a file or folder there, folders on the way included."""
+        Raises:
+            CommandError: One cannot be made.
+            UnreachableError: It could not be told.
+        """
 
-    def show(self, here: Path, there: str) -> str:
-        """Where a file of this machine can be read over there: `there`, unless that is this machine."""
+    def read_many(self, there: Sequence[str], limit: int = 1 << 20) -> dict[str, Content]:
+        """The first bytes of files, at most `limit` of each, in one round trip.
 
-    def get(self, there: str, here: Path) -> None:
-        """Bring a file here, whole or not at all."""
-
-    def read(self, there: str, limit: int = 1 << 20) -> bytes | None:
-        """The first bytes of a file; None when there is none."""
+        Raises:
+            UnreachableError: None of them could be looked at.
+        """
 
     def tail(self, there: str, limit: int) -> bytes | None:
-        """The last bytes of a file; None when there is none."""
+        """The last bytes of a file; None when it is absent.
 
-    def glob(self, folder: str, patterns: Sequence[str]) -> list[str]:
-        """Names of files right in a folder that match shell patterns, sorted; no links that lead outside."""
+        Raises:
+            UnreachableError: It could not be told.
+        """
+
+    def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
+        """The plain files right in each folder that match its shell patterns, sorted by name, in one round trip.
+
+        A folder that is absent is empty. Links, devices and names with a slash or a newline are left out.
+
+        Raises:
+            UnreachableError: One of them could not be listed.
+        """
+
+    # --- files: to and fro --------------------------------------------------------------------------------
+
+    def show(self, here: Path, there: str) -> str:
+        """Where a file of this machine can be read over there: itself where that is this machine, else `there`."""
+
+    def stage(self, files: Sequence[tuple[Path, str]]) -> None:
+        """Bring files and folders there, each under its path there; what is there with the same content stays.
+
+        A file appears whole or not at all, with the permissions that it has here.
+
+        Raises:
+            CommandError: One cannot be written.
+            UnreachableError: The connection was lost.
+        """
+
+    def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
+        """Bring files here, in this order, each whole or not at all; folders on the way are made.
+
+        Raises:
+            CommandError: One is no plain file, or cannot be read.
+            UnreachableError: The connection was lost.
+        """
+
+
+def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None:
+    """The first bytes of one file; None when it is absent.
+
+    Raises:
+        UnreachableError: It could not be told.
+    """
+    content = transport.read_many([there], limit)[there]
+    if isinstance(content, Unreadable):
+        raise UnreachableError(f"{there} cannot be read: {content.why}")
+    return content

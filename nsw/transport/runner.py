@@ -79,6 +79,13 @@ class Runner:
                 return result
             self._sleep(retry.pause(tried, self._draw()))
 
+    def run_many(self, commands: Sequence[Sequence[str]], *, timeout: float) -> list[CommandResult]:
+        """Run commands once each, in one round trip."""
+        self.calls.update(argv[0] for argv in commands)
+        if len(commands) == 1:
+            return [self._transport.run(commands[0], timeout=timeout, without=self._without, keep=self._keep)]
+        return self._transport.run_many(commands, timeout=timeout, without=self._without, keep=self._keep)
+
     def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
         """As `run`, for a command that must succeed.
 

@@ -33,6 +33,18 @@ def wait_until(condition) -> None:
         time.sleep(0.005)
 
 
+def handed(scheduler: LocalScheduler, submission: Submission) -> str | None:
+    """Its process, or None when there is no room for it; a refusal is raised."""
+    (outcome,) = scheduler.submit([submission])
+    if outcome.refused is not None:
+        raise outcome.refused
+    return outcome.native
+
+
+def found(scheduler: LocalScheduler, submission: Submission) -> str | None:
+    return scheduler.find([submission]).get(submission.name)
+
+
 @pytest.fixture(autouse=True)
 def own_claims(tmp_path, monkeypatch):
     """Claims of these tests stand in a folder of their own."""
@@ -87,7 +99,7 @@ HOLDS = "echo $CUDA_VISIBLE_DEVICES > $0.gpus; while [ ! -e $0.go ]; do sleep 0.
 
 
 def started(scheduler: LocalScheduler, submission: Submission) -> Submission:
-    native = scheduler.submit(submission)
+    native = handed(scheduler, submission)
     assert native is not None
     return replace(submission, native_id=native)
 
@@ -164,7 +176,7 @@ def test_a_task_sees_the_gpus_that_it_claimed_and_the_next_sees_others(local, wo
     one = started(scheduler, task(work, "one", HOLDS, gpus=1))
     three = started(scheduler, task(work, "three", HOLDS, gpus=3))
     assert (told(one), told(three)) == ("0", "1,2,3")
-    assert scheduler.submit(task(work, "more", HOLDS, gpus=1)) is None
+    assert handed(scheduler, task(work, "more", HOLDS, gpus=1)) is None
     let_go(one)
     wait_until(lambda: phase(scheduler, one) is Phase.GONE)
     more = started(scheduler, task(work, "more", HOLDS, gpus=1))
@@ -179,7 +191,7 @@ def test_a_task_that_asks_for_none_sees_none(local, work):
 def test_a_claim_that_cannot_be_had_whole_leaves_nothing_behind(local, work):
     scheduler = local(parallel=4, gpus=FOUR)
     one = started(scheduler, task(work, "one", HOLDS, gpus=2))
-    assert scheduler.submit(task(work, "many", HOLDS, gpus=3)) is None
+    assert handed(scheduler, task(work, "many", HOLDS, gpus=3)) is None
     assert told(started(scheduler, task(work, "two", HOLDS, gpus=2))) == "2,3"
     assert told(one) == "0,1"
 
@@ -194,7 +206,7 @@ work = Path(sys.argv[1]); work.mkdir()
 scheduler = LocalScheduler(work, parallel=4, gpus=FOUR)
 for n in range(4):
     made = task(work, "t" + str(n), HOLDS, gpus=1)
-    print("taken" if scheduler.submit(made) else "refused", flush=True)
+    print("taken" if scheduler.submit([made])[0].native else "refused", flush=True)
 sys.stdin.read()
 """
 
@@ -217,9 +229,9 @@ def test_two_schedulers_in_two_processes_never_hold_the_same_gpu_and_a_kill_free
         process.kill()
         process.communicate()
     mine = local(work / "mine", gpus=FOUR)
-    assert mine.submit(task(work, "late", HOLDS, gpus=1)) is None
+    assert handed(mine, task(work, "late", HOLDS, gpus=1)) is None
     Path(f"{holders[0]}.go").touch()
-    wait_until(lambda: mine.submit(task(work, "late", HOLDS, gpus=1)) is not None)
+    wait_until(lambda: handed(mine, task(work, "late", HOLDS, gpus=1)) is not None)
     for script in holders:
         Path(f"{script}.go").touch()
 
@@ -230,15 +242,15 @@ def test_a_claim_ends_with_the_last_process_of_the_task_not_with_the_first(local
     told(parent)
     os.kill(int(parent.native_id.split(".")[0]), signal.SIGKILL)
     wait_until(lambda: phase(scheduler, parent) is Phase.GONE)
-    assert scheduler.submit(task(work, "next", HOLDS, gpus=1)) is None
+    assert handed(scheduler, task(work, "next", HOLDS, gpus=1)) is None
     let_go(parent)
-    wait_until(lambda: scheduler.submit(task(work, "next", HOLDS, gpus=1)) is not None)
+    wait_until(lambda: handed(scheduler, task(work, "next", HOLDS, gpus=1)) is not None)
 
 
 def test_where_nothing_touches_a_gpu_none_is_claimed(local, work):
     scheduler = local(parallel=4, gpus=[], share_gpus=True)
     for name in ("a", "b"):
-        assert scheduler.submit(task(work, name, HOLDS, gpus=4)) is not None
+        assert handed(scheduler, task(work, name, HOLDS, gpus=4)) is not None
 
 
 # --- a folder for claims that others may have made first -------------------------------------------------------
@@ -274,7 +286,7 @@ def runs_on_a_gpu(local, work):
     scheduler = local(work, gpus=FOUR, parallel=4, say=said.append)
     tasks = [started(scheduler, task(work, name, HOLDS, gpus=2)) for name in ("a", "b")]
     assert sorted(told(one) for one in tasks) == ["0,1", "2,3"]
-    assert local(work, gpus=FOUR).submit(task(work, "c", HOLDS, gpus=1)) is None  # claims hold across schedulers
+    assert handed(local(work, gpus=FOUR), task(work, "c", HOLDS, gpus=1)) is None  # claims hold across schedulers
     for one in tasks:
         let_go(one)
     return said
@@ -333,11 +345,11 @@ def test_with_no_safe_folder_a_run_is_refused_with_all_reasons(local, work, shar
     state = Path(os.environ["XDG_STATE_HOME"])
     state.write_text("a file in the way")
     with pytest.raises(RefusedError, match="no safe folder for GPU claims") as refused:
-        local(work, gpus=FOUR).submit(task(work, "a", HOLDS, gpus=1))
+        handed(local(work, gpus=FOUR), task(work, "a", HOLDS, gpus=1))
     assert "Not a directory" in refused.value.message
     assert str(at_home()) in refused.value.message
     assert "XDG_RUNTIME_DIR" in (refused.value.hint or "")
-    assert local(work, gpus=FOUR).submit(task(work, "b", HOLDS)) is not None  # no GPU, no claim
+    assert handed(local(work, gpus=FOUR), task(work, "b", HOLDS)) is not None  # no GPU, no claim
 
 
 # --- finding again ----------------------------------------------------------------------------------------------
@@ -347,33 +359,33 @@ def test_find_adopts_a_task_that_lives_and_says_none_of_a_dead_one(local, work):
     first = local()
     submission = started(first, task(work, "t", HOLDS))
     second = local()
-    assert second.find(replace(submission, native_id=None)) == submission.native_id
+    assert found(second, replace(submission, native_id=None)) == submission.native_id
     assert phase(second, submission) is Phase.RUNNING
     let_go(submission)
     wait_until(lambda: phase(first, submission) is Phase.GONE)
     wait_until(lambda: phase(second, submission) is Phase.GONE)
-    assert local().find(submission) is None
+    assert found(local(), submission) is None
 
 
 def test_find_says_none_of_what_was_never_started(local, work):
-    assert local().find(task(work, "t", "true")) is None
+    assert found(local(), task(work, "t", "true")) is None
 
 
 def test_submitting_what_lives_already_gives_the_process_that_there_is_and_claims_nothing_more(local, work):
     submission = task(work, "t", "echo x >> count; " + HOLDS, gpus=1)
-    native = local(gpus=FOUR[:2]).submit(submission)
+    native = handed(local(gpus=FOUR[:2]), submission)
     told(submission)
     again = local(gpus=FOUR[:2])
-    assert again.submit(submission) == native
+    assert handed(again, submission) == native
     assert (work / "count").read_text() == "x\n"
-    assert again.submit(task(work, "other", HOLDS, gpus=1)) is not None
+    assert handed(again, task(work, "other", HOLDS, gpus=1)) is not None
 
 
 def test_a_task_whose_process_id_was_not_yet_written_is_known_by_its_lock(local, work):
     submission = started(local(), task(work, "t", HOLDS))
     (work / "jobs" / "t.lock").write_text("")
     second = local()
-    native = second.find(submission)
+    native = found(second, submission)
     assert native == "lock.t"
     adopted = replace(submission, native_id=native)
     assert phase(second, adopted) is Phase.RUNNING
@@ -403,7 +415,7 @@ def test_wait_returns_when_a_task_ends_long_before_its_time_is_over(local, work)
 def test_wait_of_an_adopted_task_returns_when_it_ends_too(local, work):
     submission = started(local(), task(work, "t", HOLDS))
     second = local()
-    second.find(submission)
+    found(second, submission)
     let_go(submission)
     before = time.monotonic()
     second.wait(600)
@@ -462,9 +474,9 @@ def test_asking_costs_nothing_and_calls_no_command(local):
 def test_more_gpus_than_there_are_is_refused_and_not_waited_for(local, work):
     scheduler = local(gpus=FOUR[:2])
     with pytest.raises(RefusedError, match="3 GPUs asked, but nvidia-smi and CUDA_VISIBLE_DEVICES give 2"):
-        scheduler.submit(task(work, "t", HOLDS, gpus=3))
+        handed(scheduler, task(work, "t", HOLDS, gpus=3))
     with pytest.raises(RefusedError, match=r"1 GPU asked.* give none"):
-        local().submit(task(work, "t", HOLDS, gpus=1))
+        handed(local(), task(work, "t", HOLDS, gpus=1))
 
 
 @pytest.mark.parametrize("login", [False, True])
@@ -476,6 +488,6 @@ def test_a_job_starts_in_a_login_shell_where_the_site_says_so(local, work, monke
     site = {"login_shell": login, "limits": {"max_in_flight": 1}}
     scheduler = create(site, LocalTransport(), str(work), "c")
     one = task(work, "t", 'echo "${FROM_PROFILE:-no}" > $0.gpus')
-    scheduler.submit(one)
+    handed(scheduler, one)
     assert told(one) == ("yes" if login else "no")
     wait_until(lambda: phase(scheduler, one) is Phase.GONE)

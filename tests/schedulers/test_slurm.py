@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from nsw.errors import CommandResult
 from nsw.schedulers import slurm
-from nsw.schedulers.dialect import Native
+from nsw.schedulers.adapter import Facts, Request, Watched
 from nsw.schedulers.model import Phase, Submission
+from nsw.schedulers.native import Native
+from nsw.schedulers.slurm import Slurm
 from nsw.schedulers.slurm_words import STATES
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
+SLURM = Slurm()
 
 
 def submission(tasks: tuple[int, ...], native: str | None = None) -> Submission:
@@ -28,8 +31,8 @@ def units(*lines: str) -> str:
 
 
 def test_an_array_is_submitted_with_its_throttle_and_the_task_of_its_first_index():
-    argv = slurm.submit_command(
-        submission((4, 5, 6, 9)), script=str(SCRIPT), log="/s/jobs/nsw-abc", comment="nsw:c", throttle=2
+    argv = SLURM.submit_command(
+        Request(submission((4, 5, 6, 9)), script=str(SCRIPT), log="/s/jobs/nsw-abc", comment="nsw:c", throttle=2)
     )
     assert argv == [
         "sbatch",
@@ -46,12 +49,12 @@ def test_an_array_is_submitted_with_its_throttle_and_the_task_of_its_first_index
 
 
 def test_a_throttle_that_changes_nothing_is_left_out():
-    argv = slurm.submit_command(submission((0, 1)), script=str(SCRIPT), log="/s/x", comment="c", throttle=2)
+    argv = SLURM.submit_command(Request(submission((0, 1)), script=str(SCRIPT), log="/s/x", comment="c", throttle=2))
     assert "--array=0-1" in argv
 
 
 def test_a_single_task_is_submitted_without_an_array():
-    argv = slurm.submit_command(submission((7,)), script=str(SCRIPT), log="/s/100%/x", comment="c", throttle=2)
+    argv = SLURM.submit_command(Request(submission((7,)), script=str(SCRIPT), log="/s/100%/x", comment="c", throttle=2))
     assert not any(word.startswith("--array") for word in argv)
     assert argv[-3:] == [str(SCRIPT), "2", "7"]
     assert "--output=/s/100%%/x.log" in argv
@@ -86,7 +89,7 @@ def test_ranges_as_slurm_writes_them(text, numbers):
     ],
 )
 def test_the_job_id_is_found_among_what_a_sites_wrapper_prints(stdout, job):
-    assert slurm.parse_submitted(stdout) == job
+    assert SLURM.parse_submitted(result("", 0, stdout)) == job
 
 
 @pytest.mark.parametrize(
@@ -125,15 +128,30 @@ def test_the_job_id_is_found_among_what_a_sites_wrapper_prints(stdout, job):
         ),
         ("sbatch: error: Batch job submission failed: More processors requested than permitted", "cpus_per_task"),
         ("sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information", "extra"),
-        ("sbatch: error: The cook is ill", None),
+        ("sbatch: error: Batch job submission failed: The cook is ill", None),
     ],
 )
 def test_each_refusal_names_what_asks_too_much(stderr, key):
-    said, found, hint = slurm.refusal(result(stderr))
-    assert found == key
-    assert (hint is not None) == (key is not None)
-    assert "sbatch:" not in said
-    assert not slurm.transient(result(stderr))
+    refusal = SLURM.refusal(result(stderr))
+    assert refusal is not None
+    assert refusal.key == key
+    assert (refusal.hint is not None) == (key is not None)
+    assert "sbatch:" not in refusal.said
+    assert not SLURM.transient(result(stderr))
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        result("sbatch: error: The cook is ill"),
+        result("sbatch-log: cannot write /var/log/site.log"),
+        result("sbatch: error: Batch job submission failed: Invalid qos specification", stdout="123\n"),
+        result("sbatch: error: Batch job submission failed: Invalid qos specification", code=-9),
+        result(""),
+    ],
+)
+def test_what_is_not_sbatchs_own_verdict_is_no_refusal(failed):
+    assert SLURM.refusal(failed) is None
 
 
 @pytest.mark.parametrize(
@@ -153,7 +171,7 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
     ],
 )
 def test_faults_of_the_moment_are_known(stderr):
-    assert slurm.transient(result(stderr))
+    assert SLURM.transient(result(stderr))
 
 
 @pytest.mark.parametrize(
@@ -167,11 +185,11 @@ def test_faults_of_the_moment_are_known(stderr):
 )
 def test_commands_that_have_no_slurm_to_speak_to_refuse_nothing(stderr):
     assert slurm.not_sent(result(stderr))
-    assert slurm.in_doubt(result(stderr))
+    assert SLURM.refusal(result(stderr)) is None
 
 
 def test_squeues_lines_become_answers_and_other_lines_do_not():
-    found = slurm.parse_queue(
+    found = slurm.queue_lines(
         units(
             "Message of the day | x",
             "10|0|RUNNING|nsw-abc|None|2:00",
@@ -203,12 +221,12 @@ def test_squeues_lines_become_answers_and_other_lines_do_not():
     ],
 )
 def test_a_line_for_several_tasks_that_does_not_say_it_all_is_vague(indices, reason, vague):
-    (line,) = slurm.parse_queue(units(f"10|{indices}|PENDING|nsw-abc|{reason}|2:00"))
+    (line,) = slurm.queue_lines(units(f"10|{indices}|PENDING|nsw-abc|{reason}|2:00"))
     assert line.vague is vague
 
 
 def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
-    found = slurm.parse_history(
+    found = slurm.history_lines(
         units(
             "10_0|nsw-abc|COMPLETED|0:0|n1|00:02:00",
             "10_[2-3%2]|nsw-abc|PENDING|0:0|None assigned|00:02:00",
@@ -256,10 +274,10 @@ def test_no_state_and_no_reason_is_taken_for_an_end_that_is_none(state, reason):
 
 @given(st.text())
 def test_whatever_is_printed_parses_to_something(text):
-    slurm.parse_queue(text)
-    slurm.parse_history(text)
-    slurm.parse_facts(text)
-    slurm.parse_submitted(text)
+    slurm.queue_lines(text)
+    slurm.history_lines(text)
+    SLURM.parse_facts(result("", 0, text))
+    SLURM.parse_submitted(result("", 0, text))
 
 
 @pytest.mark.parametrize(
@@ -356,7 +374,7 @@ def test_a_job_that_runs_on_a_sibling_cluster_has_not_ended():
 
 
 def test_history_is_asked_of_every_job_however_many_they_are():
-    asked = slurm.history_commands({str(n): "/jobs/x" for n in range(1, 1202)})
+    asked = SLURM.history_commands([Watched("nsw-x", Native(str(n)), "/jobs/x") for n in range(1, 1202)])
     ids = [id_ for argv in asked for id_ in argv[argv.index("-j") + 1].split(",")]
     assert ids == [str(n) for n in range(1, 1202)]
     assert len(asked) == 3
@@ -384,13 +402,14 @@ MaxArraySize            = 101
 MinJobAge               = 2 sec
 SLURM_VERSION           = 22.05.8
 """
-    assert slurm.parse_facts(text) == slurm.Facts("22.05.8", 101, 2, history=False)
+    assert SLURM.parse_facts(result("", 0, text)) == Facts("22.05.8", 100, history=False)
 
 
 def test_one_scancel_ends_jobs_and_parts_of_arrays():
-    argv = slurm.cancel_command([submission((3, 4, 9), "12/3"), submission((1,), "13"), submission((1,), "ended")])
+    some = [submission((3, 4, 9), "12/3"), submission((1,), "13"), submission((1,), "ended")]
+    argv = SLURM.cancel_command([Watched.of(one, "/jobs") for one in some])
     assert argv == ["scancel", "12_[0-1,6]", "13"]
-    assert slurm.cancel_command([submission((1,), "ended")]) is None
+    assert SLURM.cancel_command([Watched.of(submission((1,), "ended"), "/jobs")]) is None
 
 
 @given(st.integers(1, 2**32), st.none() | st.integers(0, 5000))
@@ -399,11 +418,11 @@ def test_a_native_id_reads_back(job, offset):
 
 
 def test_the_start_of_a_search_by_name_is_relative_so_that_midnight_and_time_zones_do_not_matter():
-    assert slurm.history_by_name_command("nsw-abc", 90)[-2:] == ["-S", "now-90minutes"]
+    assert SLURM.history_by_name_command(["nsw-abc"], 90)[-2:] == ["-S", "now-90minutes"]
 
 
 def test_too_much_memory_is_read_from_a_jobs_output():
-    assert slurm.memory_words("a\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.\n") == (
+    assert SLURM.memory_words("a\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.\n") == (
         "Detected 1 oom-kill event(s) in StepId=1.batch."
     )
-    assert slurm.memory_words("all is well\n") is None
+    assert SLURM.memory_words("all is well\n") is None

@@ -10,7 +10,7 @@ import pytest
 
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
-from nsw.schedulers.create import dialect_of
+from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import render_job
 
 BASH = shutil.which("bash")
@@ -33,8 +33,8 @@ class Scripts:
     scratch: Path
 
     def render(self, plan: Plan, *, scheduler: str = "local", campaign: str = "c-1", **more) -> Path:
-        words, scratch = dialect_of(scheduler), str(self.scratch)
-        lines = words.directives(plan.jobs[0], scratch) if words else ()
+        adapter, scratch = adapter_of(scheduler), str(self.scratch)
+        lines = adapter.directives(plan.jobs[0], scratch) if adapter else ()
         text = render_job(plan, plan.jobs[0], scheduler=scheduler, campaign=campaign, scratch=scratch,
                           directives=lines, **more)  # fmt: skip
         file = self.folder / "job.sh"

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.schedulers import slurm
+from nsw.errors import UnreachableError
 from nsw.schedulers.batch import BatchScheduler, Limits
-from nsw.schedulers.model import Answer, Phase, Submission
+from nsw.schedulers.model import Answer, Phase, Scheduler, Submission
+from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class _Place:
 
     def scheduler(self, **more: object) -> BatchScheduler:
         limits = more.pop("limits", Limits())
-        return BatchScheduler(slurm, self.transport(), str(self.work), "campaign-1", limits, **more)  # type: ignore[arg-type]
+        return BatchScheduler(Slurm(), self.transport(), str(self.work), "campaign-1", limits, **more)
 
 
 class Fake(_Place):
@@ -187,7 +188,10 @@ class _AsUser(LocalTransport):
 
     def run(self, argv: Sequence[str], **how: object) -> CommandResult:  # type: ignore[override]
         words = ["env", f"SLURM_CONF={self._place.conf}", *argv]
-        return super().run(self._place.argv(words), **how)  # type: ignore[arg-type]
+        return super().run(self._place.argv(words), **how)
+
+    def make_folders(self, there: Sequence[str]) -> None:
+        assert self.run(["mkdir", "-p", *there], timeout=60).returncode == 0
 
 
 @dataclass(frozen=True)
@@ -291,9 +295,24 @@ def own_cluster(*, accounting: bool, min_job_age: int = 300) -> Iterator[_Daemon
         subprocess.run([*_SUDO, "rm", "-rf", str(root)], check=False)
 
 
+def handed(scheduler: Scheduler, submission: Submission) -> str | None:
+    """Its id, or None when there is no room for it; a refusal and doubt are raised."""
+    (outcome,) = scheduler.submit([submission])
+    if outcome.refused is not None:
+        raise outcome.refused
+    if outcome.doubt is not None:
+        raise UnreachableError(outcome.doubt.message)
+    return outcome.native
+
+
+def found(scheduler: Scheduler, submission: Submission) -> str | None:
+    """Its id, looked up by its name."""
+    return scheduler.find([submission]).get(submission.name)
+
+
 def submit(scheduler: BatchScheduler, submission: Submission) -> Submission:
     """Submit, and the submission with its id."""
-    native = scheduler.submit(submission)
+    native = handed(scheduler, submission)
     assert native is not None
     return replace(submission, native_id=native)
 

@@ -13,7 +13,7 @@ from nsw.errors import RefusedError
 from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
 
-from .places import all_ended, polled, script, submit
+from .places import all_ended, found, handed, polled, script, submit
 from .test_campaign import campaign, nsw_words, ran, recipe, wait_until
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ def test_a_job_that_fails_is_over_and_not_clean(place):
 def test_a_job_is_found_by_its_name_while_it_waits_and_after_it_ended(place):
     scheduler = place.scheduler()
     sent = submit(scheduler, of(place, "sleep 1", tasks=(0, 1)))
-    assert place.scheduler().find(replace(sent, native_id=None)) == sent.native_id
+    assert found(place.scheduler(), replace(sent, native_id=None)) == sent.native_id
     polled(scheduler, sent, all_ended)
-    assert place.scheduler().find(replace(sent, native_id=None)) == sent.native_id
+    assert found(place.scheduler(), replace(sent, native_id=None)) == sent.native_id
 
 
 def test_a_name_that_was_never_submitted_is_not_found(place):
-    assert place.scheduler().find(of(place, "true")) is None
+    assert found(place.scheduler(), of(place, "true")) is None
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_name_that_was_never_submitted_is_not_found(place):
 )
 def test_a_refusal_names_what_the_recipe_asks_too_much_of(place, head, key):
     with pytest.raises(RefusedError) as refused:
-        place.scheduler().submit(of(place, "true", head=head))
+        handed(place.scheduler(), of(place, "true", head=head))
     assert refused.value.key == key
 
 
 def test_only_the_named_tasks_of_an_array_are_cancelled(place):
-    scheduler = place.scheduler(limits=Limits(in_flight=1))
+    scheduler = place.scheduler(limits=Limits(in_flight=1, lost_after_s=2))
     sent = submit(scheduler, of(place, f"until [ -e {place.work}/go ]; do sleep 0.1; done", tasks=(0, 1, 2, 3)))
     polled(scheduler, sent, lambda a: any(x.phase is Phase.RUNNING for x in a.values()))
     scheduler.cancel([replace(sent, tasks=(1, 3))])

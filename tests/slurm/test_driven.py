@@ -18,8 +18,8 @@ from nsw.campaign.ledger import AT_A_TIME, Ledger, State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
-from nsw.schedulers import slurm
 from nsw.schedulers.batch import BatchScheduler, Limits
+from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport
 
 from .test_faults import Clock
@@ -53,7 +53,7 @@ class Campaign:
     def open(self):
         """As a new nsw does."""
         clock = self.clock
-        self.scheduler = BatchScheduler(slurm, LocalTransport(), self.scratch, self.folder.id, self.limits,
+        self.scheduler = BatchScheduler(Slurm(), LocalTransport(), self.scratch, self.folder.id, self.limits,
                                         clock=clock, sleep=clock.sleep, draw=lambda: 0.5)  # fmt: skip
         self.told = []
         it = Driven(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)

@@ -12,7 +12,7 @@ from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
 from nsw.site.load import load_site
 
-from .places import script, submit
+from .places import found, handed, script, submit
 
 TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
@@ -58,16 +58,16 @@ def test_a_submission_that_was_taken_without_an_id_is_found_by_its_name(fake, sc
     fake.hold()
     fake.fault("sbatch", stderr=TIMED_OUT, after=True)
     with pytest.raises(UnreachableError, match="Socket timed out"):
-        scheduler.submit(one(fake, (0, 1)))
-    assert scheduler.find(one(fake, (0, 1))) == "1/0"
+        handed(scheduler, one(fake, (0, 1)))
+    assert found(scheduler, one(fake, (0, 1))) == "1/0"
 
 
 def test_a_submission_is_never_sent_twice_by_itself(fake, scheduler):
     fake.fault("sbatch", stderr=TIMED_OUT)
     with pytest.raises(UnreachableError):
-        scheduler.submit(one(fake))
+        handed(scheduler, one(fake))
     assert scheduler.calls()["sbatch"] == 1
-    assert scheduler.find(one(fake)) is None
+    assert found(scheduler, one(fake)) is None
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,24 @@ def test_a_submission_is_never_sent_twice_by_itself(fake, scheduler):
 def test_the_id_is_found_whatever_a_site_prints_around_it(fake, scheduler, printed):
     fake.hold()
     fake.settings(prints=printed)
-    assert scheduler.submit(one(fake)) == "1"
+    assert handed(scheduler, one(fake)) == "1"
 
 
 def test_a_number_that_may_not_be_the_id_is_not_taken_for_it(fake, scheduler):
     fake.hold()
     fake.settings(prints="{id}\n500")
     with pytest.raises(UnreachableError, match="sbatch gave no job id"):
-        scheduler.submit(one(fake))
-    assert scheduler.find(one(fake)) == "1"
+        handed(scheduler, one(fake))
+    assert found(scheduler, one(fake)) == "1"
+
+
+def phases_over(scheduler, sent, clock, seconds=60, polls=3):
+    """The phases of task 0 in polls that lie so far apart."""
+    told = []
+    for _ in range(polls):
+        told.append(phases(scheduler, sent)[0])
+        clock.now += seconds
+    return told
 
 
 def test_a_failed_squeue_says_nothing_of_the_jobs(fake, scheduler):
@@ -122,32 +131,33 @@ def test_a_job_that_squeue_forgot_is_asked_of_sacct(fake, scheduler):
     assert "time limit" in answer.reason
 
 
-def test_a_job_is_lost_only_after_three_polls_without_a_trace(fake, scheduler):
+def test_a_job_is_lost_only_after_two_minutes_without_a_trace(fake, scheduler, clock):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False, sacct=False)
-    assert [phases(scheduler, sent)[0] for _ in range(3)] == [Phase.UNKNOWN, Phase.UNKNOWN, Phase.LOST]
+    assert phases_over(scheduler, sent, clock, 5, 20) == [Phase.UNKNOWN] * 20  # however often it is asked
+    assert phases_over(scheduler, sent, clock, 21, 2) == [Phase.UNKNOWN, Phase.LOST]
 
 
-def test_a_trace_in_between_starts_the_count_again(fake, scheduler):
+def test_a_trace_in_between_starts_the_count_again(fake, scheduler, clock):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False, sacct=False)
-    phases(scheduler, sent)
-    phases(scheduler, sent)
+    phases_over(scheduler, sent, clock, 60, 2)
     fake.forget(1)
     assert phases(scheduler, sent) == {0: Phase.QUEUED}
     fake.forget(1, squeue=False, sacct=False)
     assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
 
 
-def test_a_failed_sacct_is_no_absence(fake, scheduler):
+def test_a_failed_sacct_is_no_absence(fake, scheduler, clock):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False, sacct=False)
     for _ in range(4):
         fake.fault("sacct", stderr="sacct: error: Problem talking to the database: Connection refused")
         assert phases(scheduler, sent) == {0: Phase.UNKNOWN}
+        clock.now += 100
 
 
 def test_of_an_accounting_that_stays_silent_the_user_hears_once(fake, scheduler, clock, said):
@@ -166,27 +176,39 @@ def test_of_an_accounting_that_stays_silent_the_user_hears_once(fake, scheduler,
 @pytest.mark.parametrize(
     "fault", [{"rc": 127, "stderr": "sacct: command not found"}, {"stderr": "Slurm accounting storage is disabled"}]
 )
-def test_a_sacct_that_is_not_there_is_not_waited_for(fake, scheduler, fault):
+def test_a_sacct_that_is_not_there_is_not_waited_for(fake, scheduler, clock, fault):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False, sacct=False)
     fake.fault("sacct", **fault)
-    assert [phases(scheduler, sent)[0] for _ in range(3)][-1] is Phase.LOST
+    assert phases_over(scheduler, sent, clock)[-1] is Phase.LOST
     assert scheduler.calls()["sacct"] == 1
 
 
 def test_a_submission_in_doubt_is_looked_for_without_a_sacct_that_is_not_there(fake, scheduler):
     fake.fault("sacct", rc=127, stderr="sacct: command not found")
-    assert scheduler.find(one(fake)) is None
+    assert found(scheduler, one(fake)) is None
 
 
-def test_without_accounting_absence_from_squeue_counts_alone(fake, scheduler):
+def test_without_accounting_absence_from_squeue_counts_alone(fake, scheduler, clock):
     fake.settings(accounting=False)
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.forget(1, squeue=False)
-    assert [phases(scheduler, sent)[0] for _ in range(3)][-1] is Phase.LOST
+    assert phases_over(scheduler, sent, clock)[-1] is Phase.LOST
     assert "sacct" not in scheduler.calls()
+
+
+def test_a_task_that_leaves_the_queue_while_its_siblings_stay_was_cancelled(fake, scheduler, clock):
+    fake.settings(accounting=False)
+    fake.hold()
+    sent = submit(scheduler, one(fake, (0, 1)))
+    phases(scheduler, sent)
+    (fake.state / "jobs" / "1" / "1.json").unlink()
+    assert phases(scheduler, sent)[1] is Phase.UNKNOWN
+    clock.now += 30
+    answer = scheduler.poll([sent])[sent.name][1]
+    assert (answer.phase, answer.cancelled) == (Phase.ENDED, True)
 
 
 def test_an_id_that_was_used_again_for_another_job_is_not_ours(fake, scheduler):
@@ -246,10 +268,10 @@ def test_a_full_queue_makes_arrays_smaller_and_then_waits(fake, scheduler, clock
         "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size)"
     )
     fake.fault("sbatch", stderr=full)
-    assert scheduler.submit(one(fake, tuple(range(10)))) is None
+    assert handed(scheduler, one(fake, tuple(range(10)))) is None
     assert scheduler.most_tasks() == 5
     fake.fault("sbatch", stderr=full)
-    assert scheduler.submit(one(fake)) is None
+    assert handed(scheduler, one(fake)) is None
     assert scheduler.room([]) == 0
     assert "takes no more" in said[0]
     clock.now += 61
@@ -306,11 +328,11 @@ def test_before_there_is_a_campaign_slurm_is_asked_twice_and_free_of_the_users_v
 def test_a_scheduler_that_is_not_there_is_not_asked_without_a_pause(fake, scheduler, clock):
     fake.fault("sbatch", stderr="sbatch: fatal: Could not establish a configuration source")
     with pytest.raises(UnreachableError):
-        scheduler.submit(one(fake))
+        handed(scheduler, one(fake))
     assert scheduler.due()
     fake.fault("squeue", stderr="squeue: fatal: Could not establish a configuration source")
     with pytest.raises(UnreachableError):
-        scheduler.find(one(fake))
+        found(scheduler, one(fake))
     start = clock.now
     while not scheduler.due():
         scheduler.wait(0.5)

@@ -1,0 +1,286 @@
+"""The contract between nsw and a batch system: one adapter a file, pure functions over text.
+
+An adapter turns submissions into argument lists and the output of commands into answers. It runs nothing, waits for
+nothing and remembers nothing: nsw/schedulers/batch.py does that, over any transport. docs/extending/scheduler.md shows
+how to write one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from nsw.schedulers.native import Native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.plan.model import Job
+    from nsw.schedulers.model import Answer, Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a batch system can do. The defaults describe the plainest one.
+
+    Attributes:
+        arrays: Has job arrays.
+        first_index: Lowest array index that nsw uses.
+        contiguous: An array is one range of indices without gaps.
+        longest_name: Characters of a job name that survive in listings.
+        unique_names: Refuses a second job of the same name.
+        restarts: Whether a job learns how often it was restarted (counted), only that it was (flagged), or neither.
+        script_on_stdin: The submit command reads the script from standard input.
+        late_end_s: Seconds that the record of an end may come after the job has left the queue.
+        history_in_file: The record of an end is a file of the job, not a command's answer.
+        slow_cancel_s: Seconds that a cancelled job may still be listed.
+        dependencies: "Start after that job succeeded" can be trusted.
+        throttle: The number of running array tasks can be limited, and changed later.
+        comments: A job carries a comment that comes back in listings.
+        test_run: Can be asked whether it would take a job, without submitting it.
+        submissions_per_command: Submissions that nsw sends in one remote command.
+        arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
+    """
+
+    arrays: bool = False
+    first_index: int = 0
+    contiguous: bool = False
+    longest_name: int = 64
+    unique_names: bool = False
+    restarts: Literal["counted", "flagged", "no"] = "no"
+    script_on_stdin: bool = False
+    late_end_s: float = 0
+    history_in_file: bool = False
+    slow_cancel_s: float = 0
+    dependencies: bool = False
+    throttle: bool = False
+    comments: bool = False
+    test_run: bool = False
+    submissions_per_command: int = 1
+    arguments: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One submission, ready to be turned into a command.
+
+    Attributes:
+        submission: Its name, attempt and tasks.
+        script: Path of the job script on the site.
+        log: Path on the site for what the job script prints, without an ending; taken literally.
+        comment: Names the campaign.
+        throttle: How many array tasks may run at a time; None for no limit.
+        after: Id of a job that must succeed before this one starts; if it fails, this one must end.
+        walltime_s: A time limit that replaces the script's own, in seconds.
+    """
+
+    submission: Submission
+    script: str
+    log: str
+    comment: str = ""
+    throttle: int | None = None
+    after: str | None = None
+    walltime_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A submission that a poll asks about: its name, its id if known, and `Request.log`."""
+
+    name: str
+    native: Native | None
+    log: str
+    tasks: tuple[int, ...] = (0,)
+
+    @classmethod
+    def of(cls, submission: Submission, jobs: str) -> Watched:
+        """A submission, with the folder of logs."""
+        native = Native.parse(submission.native_id)
+        return cls(submission.name, native, f"{jobs}/{submission.name}", tuple(submission.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One job, or array tasks with the same answer, in a listing.
+
+    `indices` is None for a job that is no array. `vague`: the line does not name all tasks it stands for, or not the
+    reason of each; `queue_command(detail=True)` would. `name` is None where a listing has no names: the id decides.
+    """
+
+    job: str
+    indices: Sequence[int] | None
+    name: str | None
+    answer: Answer
+    vague: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do."""
+
+    said: str
+    key: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Settings of a cluster, read once. `history`: whether it still knows jobs that left its queue."""
+
+    version: str = ""
+    longest_array: int | None = None
+    history: bool = False
+
+
+class Adapter(ABC):
+    """A batch system. A subclass must fill in what is abstract or unset here; the rest has defaults."""
+
+    # 1 of 12: for sentences, such as "Slurm"
+    name: ClassVar[str]
+    # 2: how a directive line of a job script begins, such as "#SBATCH"
+    marker: ClassVar[str]
+    # 3 and 4: the commands that submit and list, for sentences and counters
+    submit: ClassVar[str]
+    queue: ClassVar[str]
+    # 5: what the system can do
+    capabilities: ClassVar[Capabilities]
+
+    # the command that knows ended jobs, for sentences; empty where there is none
+    history: ClassVar[str] = ""
+    # prefixes of environment variables that would change what the commands do or print, and those that stay
+    cleared: ClassVar[tuple[str, ...]] = ()
+    kept: ClassVar[tuple[str, ...]] = ()
+    # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
+    keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
+
+    # --- required -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def directives(self, job: Job, scratch: str) -> list[str]:
+        """The directive lines of one job script; each task of an array gets what they ask for.
+
+        Raises:
+            UsageError: A value cannot be written on such a line.
+            RefusedError: A line of the recipe's `extra` asks for what nsw must set itself.
+        """
+
+    @abstractmethod
+    def submit_command(self, request: Request) -> list[str]:
+        """The command that submits: an array when the submission holds several tasks.
+
+        The batch system must take the whole submission or nothing, and keep its name for as long as it knows the job.
+        """
+
+    @abstractmethod
+    def parse_submitted(self, result: CommandResult) -> str | None:
+        """The job id that a successful submission printed; None when no line, or several, could be one."""
+
+    @abstractmethod
+    def refusal(self, result: CommandResult) -> Refusal | None:
+        """Why a failed submission was certainly not accepted; None when that is not certain.
+
+        nsw looks up by name whatever is not a known refusal, so None is always safe.
+        """
+
+    @abstractmethod
+    def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:
+        """One command that lists the user's jobs, at least those watched that still wait or run.
+
+        `detail` asks for a line for each array task, where the plain listing may be vague.
+        """
+
+    @abstractmethod
+    def parse_queue(self, result: CommandResult) -> list[Line] | None:
+        """The listed jobs; None when the system could not be asked, which says nothing about any job.
+
+        A job that is not listed must be gone from the queue, not merely hidden.
+        """
+
+    @abstractmethod
+    def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
+        """One command to end all of these, for an array only the tasks named; None when there is nothing to end."""
+
+    # --- optional: submitting -----------------------------------------------------------------------------
+
+    def is_full(self, result: CommandResult) -> bool:  # noqa: ARG002
+        """Whether a submission was refused only because enough jobs are in the queue already."""
+        return False
+
+    def transient(self, result: CommandResult) -> bool:
+        """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
+        return result.timed_out
+
+    def complaints(self, result: CommandResult) -> list[str]:
+        """The lines in which a command said what is wrong."""
+        return list(dict.fromkeys(line.strip() for line in result.stderr.splitlines() if line.strip()))
+
+    def test_command(self, script: str) -> list[str] | None:  # noqa: ARG002
+        """Ask whether and when a script could run; None where `capabilities.test_run` is false."""
+        return None
+
+    def parse_test(self, result: CommandResult) -> str | None:  # noqa: ARG002
+        """When it would start; None when it was refused."""
+        return None
+
+    def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
+        """Change how many tasks of an array run at a time; None where that cannot be changed."""
+        return None
+
+    # --- optional: asking ---------------------------------------------------------------------------------
+
+    def sign_of_life_command(self) -> list[str]:
+        """A command that every user may run and that costs little."""
+        return self.queue_command(())
+
+    def facts_command(self) -> list[str] | None:
+        """Ask for the cluster's settings; None where nothing needs to be known."""
+        return None
+
+    def parse_facts(self, result: CommandResult) -> Facts:  # noqa: ARG002
+        """The settings; what is missing is taken as the system's default."""
+        return Facts(history=bool(self.history))
+
+    def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
+        """Ask about jobs that the queue no longer lists. They have ids."""
+        return []
+
+    def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str] | None:  # noqa: ARG002
+        """Ask about jobs of the last minutes by their names; None where ended jobs cannot be found by name."""
+        return None
+
+    def parse_history(self, result: CommandResult) -> list[Line] | None:  # noqa: ARG002
+        """The ended jobs that one of these commands listed; None when it could not be asked."""
+        return []
+
+    def no_history(self, result: CommandResult) -> bool:  # noqa: ARG002
+        """Whether an answer says that there is no history, now and later."""
+        return False
+
+    def memory_words(self, log: str) -> str | None:  # noqa: ARG002
+        """The line of a job's output that tells of too much memory, where the state may not say so."""
+        return None
+
+    # --- optional: names ----------------------------------------------------------------------------------
+
+    def job_of(self, native: Native, task: int) -> str:
+        """What the system's own commands call a task of a submission."""
+        index = native.index(task)
+        return native.job if index is None else f"{native.job}_{index}"
+
+    def parse_job(self, text: str) -> tuple[str, int | None]:
+        """The id and array index in the job id that a job script wrote into its status file."""
+        job, underscore, index = text.rpartition("_")
+        return (job, int(index)) if underscore and index.isdigit() else (text, None)
+
+    def log_name(self, submission: str, native: Native | None, task: int) -> str:
+        """The file, in the folder of logs, with what the job script of a task printed."""
+        index = None if native is None else native.index(task)
+        return f"{submission}.log" if index is None else f"{submission}.{index}.log"
+
+    # --- optional: ending ---------------------------------------------------------------------------------
+
+    def cancelled(self, result: CommandResult) -> bool:
+        """Whether everything named has ended or will; jobs that had ended before are no fault."""
+        return result.returncode == 0 and not result.timed_out
