@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ending import End
@@ -96,9 +96,11 @@ class Watching:
                 # it has written nothing yet, or what it wrote was before it was put back into the queue
                 waiting.setdefault((name, judge(answer, None)), []).append(one)
         with self._it.ledger.transaction():
-            for name, found in judged:
+            for name, found in sorted(
+                judged, key=lambda some: not some[1].one.build
+            ):  # builds first: they explain runs
                 if isinstance(found, End):
-                    self._ending.write(found)
+                    self._ending.write(self._blamed(found))
                     self._let_go(name, found.one)
                 else:
                     self._ending.goes_on(found.one, found.verdict, found.status)
@@ -185,13 +187,16 @@ class Watching:
             return None
         verdict = judge(answer, status)
         if verdict.ended:
-            if status is None and not one.build and (why := self._builds.doomed().get(one.job)):
-                verdict = Verdict(State.FAILED, why, ended=True)
             return self._ending.end_of(one, verdict, status)
         # a scheduler may say that it runs before the job has said where and since when
         if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
             return None
         return _GoesOn(one, verdict, status)
+
+    def _blamed(self, end: End) -> End:
+        """With the failure of its build as the reason, where that kept a run from beginning."""
+        why = None if end.one.build or end.status is not None else self._builds.doomed().get(end.one.job)
+        return end if why is None else replace(end, verdict=Verdict(State.FAILED, why, ended=True))
 
     def _is_elsewhere(self, name: str, one: Flying, answer: Answer, status: Status | None) -> bool:
         """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
@@ -260,7 +265,7 @@ class Watching:
                     self._plan_again(name, one, answer)
             for name, found in judged:
                 if isinstance(found, End):
-                    self._ending.write(found)
+                    self._ending.write(self._blamed(found))
                     self._let_go(name, found.one)
             # with the loss of their build, so that no later nsw finds them waiting and begins it again by itself
             failed = self._fail_waiting()
@@ -336,7 +341,7 @@ class Watching:
             unbegun = [(one, answer) for _, one, answer, status in sure.values() if status is None]
             again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
             self._ending.look(one for one, _ in unbegun)
-            for one in [one for one, _ in unbegun if self._status(one)]:
+            for one in [one for one, _ in unbegun if self._has_begun(one)]:
                 del sure[one.id]  # it began a moment ago
             self._spare_tasks(sure)
             self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in sure))
@@ -366,6 +371,10 @@ class Watching:
         for name, one, _, _ in list(sure.values()):
             if any(other.id not in sure for other in self._flight.tasks(name)[one.task]):
                 del sure[one.id]
+
+    def _has_begun(self, one: Flying) -> bool:
+        status = self._status(one)
+        return status is not None and status.state != "withdrawn"
 
     def _status(self, one: Flying) -> Status | None:
         return self._ending.status(one.id, one.attempt)

@@ -114,7 +114,8 @@ class Slurm(Adapter):
 
     def is_full(self, result: CommandResult) -> bool:
         """Refused only because enough is in the queue already."""
-        return result.returncode > 0 and any(text in result.stderr for text in FULL)
+        certain = 0 < result.returncode < 128 and not self.transient(result)  # killed in the middle it tells nothing
+        return certain and any(text in result.stderr for text in FULL)
 
     def transient(self, result: CommandResult) -> bool:
         """A fault of the moment, which says nothing of the job."""

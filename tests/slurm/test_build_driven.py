@@ -21,6 +21,9 @@ BUILT = dedent("""\
     bash -c 'echo {{ n }}'
       build: {command: make all, where: job}""")
 
+REFUSED = """sbatch: error: invalid partition specified: nope
+sbatch: error: Batch job submission failed: Invalid partition name specified"""
+
 
 @pytest.fixture
 def built(campaign):
@@ -172,7 +175,7 @@ def test_a_build_that_was_lost_after_it_began_is_not_waited_for(built, fake):
 
 
 def test_a_build_that_slurm_refuses_fails_its_runs_and_nothing_else_is_submitted(built, fake):
-    fake.fault("sbatch", stderr="sbatch: error: invalid partition specified: nope")
+    fake.fault("sbatch", stderr=REFUSED)
     built.rounds(2)
     assert fake.jobs() == []
     assert build(built).state is State.FAILED

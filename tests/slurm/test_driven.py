@@ -20,6 +20,7 @@ from nsw.cli import running
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.slurm import Slurm
+from nsw.transport import local
 from nsw.transport.local import LocalTransport
 
 from .test_faults import Clock
@@ -512,7 +513,10 @@ def test_the_reason_of_a_failed_run_ends_with_its_last_words(campaign, fake):
 
 def test_a_refusal_after_the_plan_was_taken_names_the_line_that_asks(campaign, fake):
     it = campaign()
-    fake.fault("sbatch", stderr="sbatch: error: Requested time limit is invalid (missing or exceeds some limit)")
+    fake.fault(
+        "sbatch",
+        stderr="sbatch: error: Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)",
+    )
     it.rounds()
     assert it.states == ["failed"] * 3
     reason = it.run(1).reason
@@ -579,7 +583,7 @@ def test_a_job_that_begins_anew_just_when_nsw_gives_it_up_does_nothing(campaign,
     assert not (fake.work / "ran").exists()
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(LocalTransport, "get", 1), (LocalTransport, "get", 2),
+@pytest.mark.parametrize(("owner", "name", "call"), [(local, "_link", 1), (local, "_link", 2),
                                                      (Path, "rename", 2), (Path, "rename", 4)])  # fmt: skip
 def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhile(
     campaign, fake, monkeypatch, owner, name, call
