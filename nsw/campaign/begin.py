@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
+from nsw.campaign.access import group_may_read
 from nsw.campaign.build_step import builds
 from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import ORIGINS, origins
+from nsw.campaign.private import write_secrets
 from nsw.errors import CampaignError
 from nsw.recipe.dump import as_yaml
 from nsw.recipe.units import parse_canary
@@ -30,7 +32,8 @@ class Ingredients:
     """What a campaign is made of beside its plan.
 
     `recipe` is the resolved recipe as data, `site` the site as data; `render` gives the script of a job for a
-    campaign's id and scratch folder; `origin` is the recipe's file.
+    campaign's id and scratch folder; `origin` is the recipe's file; `secrets` the text of the file with the secret
+    environment variables, empty where there are none.
     """
 
     recipe: dict[str, Any]
@@ -38,11 +41,12 @@ class Ingredients:
     scratch: str | None
     render: Callable[[Job, str, str], str]
     origin: Path | None = None
+    secrets: str = field(default="", repr=False)
 
 
 def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
     """Make the campaign's folder: whole, or not at all."""
-    with folders.made(root, plan.name) as (hidden, folder):
+    with group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
     return folder
 
@@ -50,10 +54,13 @@ def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolde
 def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
     """Fill a folder that is not yet `called` so."""
     scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
+    folder.lock.touch()  # with the rights of the other files: who only looks tests it
     for source, name in plan.files:
         _copy(Path(source), folder.app / name)
     for job in (*plan.builds, *plan.jobs):
         folder.script(job.name).write_text(made_of.render(job, called.id, scratch), encoding="utf-8")
+    if made_of.secrets:
+        write_secrets(folder.secrets, made_of.secrets)
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
     facts = {
         "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.campaign.access import make_private
 from nsw.campaign.ownership import is_own, require_own
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean
 from nsw.safe_files import open_plain
@@ -42,6 +43,7 @@ class CampaignFolder:
         self.reports = path / "reports"
         self.tables = path / "tables"
         self.log = path / "log.txt"
+        self.secrets = path / "secrets.sh"
 
     @property
     def id(self) -> str:
@@ -59,8 +61,16 @@ def root(given: Path | None = None) -> Path:
 
 
 @contextmanager
-def made(parent: Path, name: str, now: float | None = None) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
+def made(
+    parent: Path, name: str, now: float | None = None, *, share: str = "nobody"
+) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
     """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, which is there whole or not at all.
+
+    Args:
+        parent: The folder of campaigns.
+        name: The recipe's.
+        now: Unix seconds, for the name.
+        share: Who else may look into it: nobody or group.
 
     Yields:
         The folder under a hidden name, to be filled, and what it is called from the end of the block on. On any
@@ -71,7 +81,7 @@ def made(parent: Path, name: str, now: float | None = None) -> Iterator[tuple[Ca
         final = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
         hidden = CampaignFolder(parent / f".{final.id}{_HALF_MADE}")
         try:
-            hidden.path.mkdir(parents=True)
+            make_private(hidden.path, share)
         except FileExistsError:
             continue
         except OSError as fault:

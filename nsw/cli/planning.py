@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from nsw.errors import Diagnostic
     from nsw.plan.facts import SiteFacts
     from nsw.plan.model import Job, Plan
+    from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
 
@@ -32,7 +35,7 @@ def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, outp
 
     made, loaded, place, known = places.make_plan(recipe, site, sites)
     prospects = ask(made, loaded, place, renderer(made, place, known))
-    warnings = [w.render() for w in loaded.warnings]
+    warnings = [w.render() for w in (*loaded.warnings, *unset_secrets(made, loaded, place))]
     warnings += [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
     if format in writing.OF_ROWS:
@@ -64,6 +67,21 @@ def render(recipe: str, site: str, sites: Sequence[Path] | None, into: Path | No
             print(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
         print(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), end="")
     return Exit.GOOD
+
+
+def unset_secrets(made: Plan, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
+    """The secrets that come from nsw's own environment and are not there."""
+    found: dict[tuple[str, str], Diagnostic] = {}
+    for name, secret in (entry for one in made.secrets for entry in one.items()):
+        source = secret.from_env
+        if source is None or source in os.environ:
+            continue
+        in_recipe = name in loaded.recipe.app.env
+        document = loaded.document if in_recipe else place.document
+        path = ("app", "env", name) if in_recipe else ("sites", place.site.name, "env", name)
+        message = f"the secret {name} comes from nsw's own environment, where {source} is not set"
+        found[name, source] = document.diagnostic(path, message, hint=f"read -rs {source} && export {source}")
+    return list(found.values())
 
 
 def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, str, str], str]:

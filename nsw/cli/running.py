@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
-from nsw.cli.planning import renderer
+from nsw.cli.planning import renderer, unset_secrets
 from nsw.cli.retrying import AGAIN, choose
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.terminal import plural
@@ -43,6 +44,7 @@ class _Open:
     log: Log
     transport: Transport
     scratch: str
+    share: str
 
 
 def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool) -> int:
@@ -51,6 +53,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     from nsw.campaign.lock import differences, taken
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
+    from nsw.scripts.secrets import secrets_text
     from nsw.transport.local import LocalTransport
 
     made, loaded, place, known = places.make_plan(recipe, site, sites)
@@ -58,6 +61,8 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     lock = taken(made.files, loaded.folder, place.site.name, here, before)
     warnings = [w.render() for w in loaded.warnings] + (differences(before, lock, here) if before else [])
     show_plan(console(sys.stderr), made, warnings)
+    if absent := unset_secrets(made, loaded, place):
+        raise InputError(absent)
     _reach(place)
     render = renderer(made, place, known)
     asked = _ask(made, loaded, place, render)
@@ -71,7 +76,14 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     folder = begin(
         folders.root(root),
         made,
-        Ingredients(data, place.site.model_dump(mode="json", by_alias=True), _scratch(place), render, loaded.path),
+        Ingredients(
+            data,
+            place.site.model_dump(mode="json", by_alias=True),
+            _scratch(place),
+            render,
+            loaded.path,
+            secrets_text(made.secrets, os.environ),
+        ),
     )
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(asked)
@@ -103,7 +115,6 @@ def _scratch(place: LoadedSite) -> str | None:
 
 def _writable(path: str, place: LoadedSite) -> None:
     """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
-    import os
     from pathlib import Path
 
     there = next(p for p in (Path(path), *Path(path).parents) if p.exists())
@@ -293,6 +304,7 @@ def _opened(
     folder: folders.CampaignFolder, *, quiet: bool = False, only: Sequence[str] | None = None, canary: bool = True
 ) -> Iterator[_Open]:
 
+    from nsw.campaign.access import group_may_read
     from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
@@ -307,6 +319,8 @@ def _opened(
         stack.enter_context(folders.locked(folder))
         ledger = stack.enter_context(Ledger(folder.ledger))
         site: dict[str, Any] = ledger.site()
+        share = site.get("share") or "nobody"
+        stack.enter_context(group_may_read(share))
         scratch = ledger.meta("scratch") or ""
         transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
         watch, log = Watch(ledger), Log(folder.log)
@@ -331,11 +345,12 @@ def _opened(
         driven = Driven(folder, ledger, scheduler, transport, scratch, changed)
         builds = Builds(driven)
         driver = Driver(driven, ahead, builds)
-        yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch)
+        yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch, share)
 
 
 def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = None, canary: bool = True) -> int:
     from nsw import __version__
+    from nsw.campaign import private
     from nsw.campaign.lock import finish
     from nsw.present.status_view import headline
 
@@ -343,6 +358,7 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
         it.log.say(f"nsw {__version__} goes on with {headline(it.ledger.counts())}")
         try:
             with it.watch:
+                private.prepare(folder, it.transport, it.scratch, it.share)
                 it.builds.prepare()
                 adopted = it.driver.recover()
                 if adopted:
@@ -353,6 +369,7 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
             answering.read_reports(folder, it.ledger)
             for told in finish(folder, it.transport, it.scratch):
                 it.watch.say(f"warning: {told}")
+            private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
         except KeyboardInterrupt:
             it.log.say("interrupted")
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")

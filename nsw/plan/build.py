@@ -14,10 +14,12 @@ from nsw.plan.containers import Box
 from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.metric_names import faults_on_site
-from nsw.plan.model import AROUND_S, Absent, Plan, Run
-from nsw.plan.passes import profiled
+from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
+from nsw.plan.passes import profiled, records_environment
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
+from nsw.plan.secrets import PRIVATE
 from nsw.profilers import Profiled
+from nsw.recipe.secrets import Secret
 from nsw.recipe.units import clock
 from nsw.recipe.written import as_text
 
@@ -64,6 +66,8 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(builder.builds.values()),
         marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
+        secrets=tuple(builder.secrets),
+        share=site.share,
     )
 
 
@@ -74,6 +78,7 @@ class _Builder:
         self.faults: list[Diagnostic] = []
         self.absent: dict[tuple[str, str], list[str]] = {}
         self.builds: dict[str, Job] = {}
+        self.secrets: list[dict[str, Secret]] = []
         self._too_many = (0, 1)
         self._loaded = loaded
         self._place = place
@@ -91,13 +96,13 @@ class _Builder:
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
             needs = self._resolver.resources(recipe.resources, self._place.site, values)
-            env = {**self._place.site.env, **self._env(values)}
+            env, secret = self._env(values)
             program = self._program(values)
             how = self._launch(values)
             app = self._app(case, needs, values)
-            box = self._box(app, values)
+            box = self._box(app, values, secret)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
-            commands = [self._profiled(n, one, case, program, how, box) for n, one in enumerate(recipe.passes)]
+            commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(recipe.passes)]
         except UnresolvedError as fault:
             self.faults.append(
                 self._loaded.document.diagnostic(fault.path, f"case {case.id}: {fault.message}", hint=fault.hint)
@@ -115,7 +120,7 @@ class _Builder:
                 continue
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
-                    done.reports, done.after, app)
+                    done.reports, done.after, app, self._run_secrets(secret, tool))
                 for n, id_ in enumerate(ids, 1)
             ]  # fmt: skip
         return made
@@ -142,12 +147,33 @@ class _Builder:
                 return words(self._resolver.parse(command), values)
             return tuple(as_text(self._resolver.value(word, values)) for word in command)
 
-    def _env(self, values: Mapping[str, Any]) -> dict[str, str]:
-        found = {}
+    def _env(self, values: Mapping[str, Any]) -> tuple[dict[str, str], int]:
+        """The environment of a case's runs, and which of the plan's `secrets` belongs to it (from 1; 0: none)."""
+        found = dict(self._place.site.env)
         for name, value in self._loaded.recipe.app.env.items():
             with standing_at("app", "env", name):
-                found[name] = as_text(self._resolver.value(value, values))
-        return found
+                if not isinstance(value, Secret):
+                    found[name] = as_text(self._resolver.value(value, values))
+                elif value.from_env is not None:
+                    found[name] = value
+                else:
+                    found[name] = Secret(as_text(self._resolver.value(value.value, values)))
+        env = {name: value for name, value in found.items() if not isinstance(value, Secret)}
+        secret = {name: value for name, value in found.items() if isinstance(value, Secret)}
+        if not secret or self._facts.replay is not None:
+            return env, 0
+        if secret not in self.secrets:
+            self.secrets.append(secret)
+        return env, self.secrets.index(secret) + 1
+
+    def _run_secrets(self, number: int, tool: str | None) -> RunSecrets | None:
+        if not number:
+            return None
+        secrets = self.secrets[number - 1]
+        if tool is None or not records_environment(tool):
+            return RunSecrets(number, tuple(secrets))
+        sources = (secret.from_env for secret in secrets.values() if secret.from_env is not None)
+        return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))
 
     def _launch(self, values: Mapping[str, Any]) -> Launch:
         from nsw.recipe.fields import whole
@@ -170,7 +196,7 @@ class _Builder:
             time = self._resolver.value(one.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
-    def _box(self, app: str, values: Mapping[str, Any]) -> Box | None:
+    def _box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
         given = self._loaded.recipe.app.container
         if given is None:
             return None
@@ -179,12 +205,11 @@ class _Builder:
         with standing_at("app", "container", "options"):
             options = tuple(as_text(self._resolver.value(option, values)) for option in given.options)
         recipe = self._loaded.recipe.app
-        return Box(
-            given.runtime, image, options, given.profiler == "inside", app if recipe.files or recipe.build else None
-        )
+        folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
+        return Box(given.runtime, image, options, given.profiler == "inside", tuple(folders))
 
     def _profiled(
-        self, number: int, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None
+        self, number: int, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None, secret: int
     ) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
             command = self._facts.replay(case.params, one.kind)
@@ -198,7 +223,7 @@ class _Builder:
         inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
         with standing_at("passes", number, one.kind, "ranks"):
             return profiled(one, program, how, self._facts, configured, inside=inside,
-                            export_here=recipe.collect == "tables", box=box)  # fmt: skip
+                            export_here=recipe.collect == "tables", box=box, secrets=secret)  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

@@ -48,14 +48,14 @@ _TOO_MUCH = frozenset({"/", "/usr", "/usr/local", "/opt", "/home", "/root"})
 class Box:
     """A recipe's container for one case.
 
-    `profiler_inside`: whether the profiler is the image's; `app`: the folder of the application, if it has one.
+    `profiler_inside`: whether the profiler is the image's; `folders`: names of folders beside `runs` that it must see.
     """
 
     runtime: str
     image: str
     options: tuple[str, ...] = ()
     profiler_inside: bool = True
-    app: str | None = None
+    folders: tuple[str, ...] = ()
 
 
 def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[
         tools: Folders of this machine that it needs at the same place inside.
     """
     runtime = RUNTIMES[box.runtime]
-    folders = [_RUN] if box.app is None else [_RUN, f"{_CAMPAIGN}/{shlex.quote(box.app)}"]
+    folders = [_RUN, *(f"{_CAMPAIGN}/{shlex.quote(name)}" for name in box.folders)]
     binds = " ".join(f"{runtime.bind}{folder}:{folder}" for folder in folders)
     fixed = " ".join((*runtime.words, *runtime.environment))
     text = f'exec {fixed} {binds} {runtime.workdir}{_RUN} "$@"'

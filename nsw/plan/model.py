@@ -7,7 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nsw.errors import Mark
+    from nsw.recipe.secrets import Secret
 
 
 AROUND_S = 60  # seconds of a job for what is around its runs
@@ -34,6 +37,19 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSecrets:
+    """The secret environment variables of a run, without their values.
+
+    `number` counts the plan's `secrets` from 1. `hidden_from_profiler`: the profiler writes its environment into the
+    report, so it must not see these (the secrets, and what nsw took them from); the program that it starts gets them.
+    """
+
+    number: int
+    names: tuple[str, ...]
+    hidden_from_profiler: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """Case x pass x repeat: the smallest unit.
 
@@ -54,6 +70,7 @@ class Run:
     reports: tuple[str, ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
     app: str = "app"  # folder of the application that it uses, beside the runs' folders
+    secrets: RunSecrets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,8 @@ class Plan:
     modules: tuple[str, ...] = ()
     builds: tuple[Job, ...] = ()  # each before the jobs whose runs use its folder
     marks: dict[str, Mark] = field(default_factory=dict)
+    secrets: tuple[Mapping[str, Secret], ...] = ()  # each distinct set of secret environment variables
+    share: str = "nobody"  # who else may look at the campaign: nobody or group
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:

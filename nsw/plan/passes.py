@@ -9,6 +9,7 @@ from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch
 from nsw.plan.ranks import check_ranks, only, rank_variable, told_rank
+from nsw.plan.secrets import with_secrets
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 
@@ -28,6 +29,7 @@ def profiled(
     inside: bool | None,
     export_here: bool,
     box: Box | None = None,
+    secrets: int = 0,
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
 
@@ -40,6 +42,7 @@ def profiled(
         inside: Whether the recipe wants a profiler for each process; None: what suits the launcher.
         export_here: Whether the job turns reports into tables' sources itself.
         box: The container that the program runs in.
+        secrets: Which of the plan's secrets the program gets, counted from 1; 0: none.
 
     Raises:
         Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
@@ -61,9 +64,13 @@ def profiled(
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
         return tool, Profiled(impossible=f"{path} cannot be brought into the container: {_NOT_BROUGHT}")
+    secrets = secrets if records_environment(tool) else 0
+    if each:
+        program = with_secrets(secrets, program)
+    started = nest.around(program, tools) if outermost else program if each else nest.inside(program)
     request = Request(
         path=path,
-        program=nest.around(program, tools) if outermost else program if each else nest.inside(program),
+        program=started if each else with_secrets(secrets, started),
         trace=tuple(getattr(one, "trace", ())),
         options=tuple(one.options),
         per_rank=each,
@@ -77,6 +84,11 @@ def profiled(
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
+
+
+def records_environment(tool: str) -> bool:
+    """Whether a profiler is a program of its own, which may write its environment into the report."""
+    return load(tool).EXECUTABLE is not None
 
 
 _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"

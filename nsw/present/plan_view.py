@@ -40,6 +40,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     for said, names in _together(starts or {}).items():
         more = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
         out.print(f"{names[0]}{more} would start at {said}, says the scheduler")
+    if secret := sorted({name for one in plan.secrets for name in one}):
+        out.print(f"secret, in no script and no log: {', '.join(secret)}", style="dim")
     for absent in plan.absent:
         out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
     for warning in warnings:
@@ -85,6 +87,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         ],
         "runs": run_rows(plan),
         "absent": [asdict(a) for a in plan.absent],
+        "secrets": sorted({name for one in plan.secrets for name in one}),
     }  # fmt: skip
 
 

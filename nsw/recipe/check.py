@@ -37,6 +37,8 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("app", "command", "*"),
     ("app", "setup", "*"),
     ("app", "env", "*"),
+    ("app", "env", "*", "secret"),
+    ("app", "env", "*", "plain"),
     ("app", "launcher", "processes"),
     ("app", "launcher", "prefix"),
     ("app", "launcher", "options", "*"),

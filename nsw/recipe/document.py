@@ -12,6 +12,7 @@ import yaml
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.compose import Stop, compose
 from nsw.recipe.nodes import Node, Path, merged, plain_data, renamed
+from nsw.recipe.secret_names import masked
 from nsw.recipe.syntax import explain
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _line_at(lines: list[str], mark: Mark | None) -> str | None:
     if mark is None or mark.line > len(lines) or mark.column > _LONGEST_LINE:
         return None
     line = lines[mark.line - 1]
-    return _UNPRINTABLE.sub("\ufffd", line[: _LONGEST_LINE + mark.column])
+    return masked(_UNPRINTABLE.sub("\ufffd", line[: _LONGEST_LINE + mark.column]))
 
 
 def _find(node: Node, pattern: tuple[str | int, ...], path: Path) -> Iterator[tuple[Path, Node]]:

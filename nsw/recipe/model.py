@@ -29,7 +29,6 @@ from nsw.recipe.fields import (
     SizeOrTemplate,
     Template,
     Text,
-    Variable,
 )
 from nsw.recipe.lock import Lock
 from nsw.recipe.parameters import Matrix, Range, Scalar
@@ -45,6 +44,7 @@ from nsw.recipe.passes import (
     TimelinePass,
     empty_as_map,
 )
+from nsw.recipe.secrets import EnvironmentTemplates
 
 __all__ = [
     "App",
@@ -152,7 +152,11 @@ class App(Model):
     )
     files: list[Filled] = Field(default=[], description="Files sent along, relative to the recipe.")
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
-    env: dict[Variable, Template] = Field(default={}, description="Environment variables.")
+    env: EnvironmentTemplates = Field(
+        default={},
+        description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...)"
+        " or where it is written {secret: VALUE}: it reaches the job through a file that only you can read.",
+    )
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")
     build: Build | None = Field(default=None, description="How it is built.")
     container: Container | None = Field(default=None, description="The container it runs in.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw import __version__
 from nsw.errors import NswError, did_you_mean
+from nsw.plan.secrets import FILE
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def render_job(
             login_shell=login_shell,
             directives=directives,
             tools=sorted((tools or {}).items()),
+            secrets_file=FILE,
         )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
         raise NswError(f"{_whose(overrides or {})}: {fault.message or fault}") from None

@@ -18,10 +18,10 @@ from nsw.recipe.fields import (
     Name,
     Size,
     Text,
-    Variable,
     whole,
 )
 from nsw.recipe.passes import Model
+from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
     ADAPTERS,
@@ -144,6 +144,10 @@ class Site(Model):
         description="Folder for campaigns on the site. {{ account }} and other keys of the site are filled in; "
         "$USER and $HOME are the site's own.",
     )
+    share: Literal["nobody", "group"] = Field(
+        default="nobody",
+        description="Who else may look at campaigns: nobody, or the group that the folders get from their parent.",
+    )
     account: Filled | None = Field(default=None, description="Account or project that pays.")
     queue: Filled | None = Field(default=None, description="Queue, unless the recipe names one.")
     partition: Filled | None = Field(default=None, description="Partition, unless the recipe names one.")
@@ -160,7 +164,9 @@ class Site(Model):
         default=False, description="Whether jobs start in a login shell, where 'module' needs it."
     )
     modules: list[Filled] = Field(default=[], description="Modules loaded before each run.")
-    env: dict[Variable, Text] = Field(default={}, description="Environment variables of each run.")
+    env: Environment = Field(
+        default={}, description="Environment variables of each run; secret ones as in a recipe's app.env."
+    )
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")

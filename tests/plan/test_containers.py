@@ -106,7 +106,7 @@ def test_the_folder_of_a_profiler(path, folder):
     ],
 )
 def test_the_words_of_each_runtime(runtime, before, image):
-    words = boxed(Box(runtime, "i", ("-o",), app="app-x"), ("prog", "a b"))
+    words = boxed(Box(runtime, "i", ("-o",), folders=("app-x",)), ("prog", "a b"))
     app = '"${PWD%/*/*/*}"/app-x'
     shell = words[2].replace(f"{app}:{app}", "A").replace('"$PWD":"$PWD"', "B").replace('"$PWD"', "W")
     assert shell == f'exec {before} "$@"'

@@ -1,0 +1,59 @@
+"""A campaign's folder on the site, closed to other users, and the file with the secrets there and here."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from nsw.campaign.rows import State
+from nsw.errors import CampaignError
+from nsw.plan.secrets import FILE, PRIVATE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.transport.model import Transport
+
+# symbolic, so that the set-group-id bit of a project's folder stays
+_MODES = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
+_MAKE = 'mkdir -p -- "$1" && chmod "$2" -- "$1"'
+_COMMAND_S = 60.0
+
+
+def write_secrets(file: Path, text: str) -> None:
+    """Write a new file that only its owner can read."""
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
+        out.write(text)
+
+
+def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> None:
+    """Make the campaign's folder on the site, closed to others, with the secrets in it.
+
+    Raises:
+        CampaignError: The site does not let it be made or closed.
+    """
+    _make(transport, scratch, _MODES[share])
+    if folder.secrets.exists():
+        _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
+        transport.put(folder.secrets, f"{scratch}/{FILE}")
+
+
+def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
+    """Remove the secrets, here and on the site, once every run is done; until then a retry needs them."""
+    open_runs = sum(n for state, n in ledger.counts().items() if state != State.DONE)
+    if open_runs or not folder.secrets.exists():
+        return
+    done = transport.run(["rm", "-f", "--", f"{scratch}/{FILE}"], timeout=_COMMAND_S)
+    if done.returncode == 0:
+        folder.secrets.unlink()
+
+
+def _make(transport: Transport, there: str, mode: str) -> None:
+    done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode], timeout=_COMMAND_S)
+    if done.returncode != 0:
+        raise CampaignError(
+            f"the campaign's folder {there} cannot be made and closed to other users: {done.stderr.strip()}",
+            hint="name another folder as the site's scratch",
+        )

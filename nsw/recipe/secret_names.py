@@ -1,0 +1,37 @@
+"""Names that say that a value is secret, and lines of YAML without such values."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_PARTS = frozenset(
+    [
+        "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL",
+        "CREDENTIALS", "APIKEY", "JWT",
+    ]
+)  # fmt: skip
+_PARTS_BEFORE_KEY = frozenset(["API", "ACCESS", "AUTH", "PRIVATE", "ENCRYPTION", "SIGNING", "DEPLOY"])
+_KEY = r"""(?P<key>[A-Za-z_][A-Za-z0-9_]*)["']?\s*:\s+"""
+_WHOLE_LINE = re.compile(rf"""^\s*(?:-\s+)?["']?{_KEY}(?P<value>[^\s{{\[].*)$""")
+_WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])*'?|[^\s{{}}\[\],"'][^{{}}\[\],]*)""")
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is secret: by its parts, so that KEYBOARD and MAX_TOKENS do not."""
+    parts = [part.upper() for part in _PART.findall(name)]
+    return not _SECRET_PARTS.isdisjoint(parts) or any(
+        after == "KEY" and before in _PARTS_BEFORE_KEY for before, after in pairwise(parts)
+    )
+
+
+def masked(line: str) -> str:
+    """A line of YAML with `*` for the values of keys whose name looks secret; every column stays where it is."""
+
+    def hide(match: re.Match[str]) -> str:
+        length = len(match["value"]) if looks_secret(match["key"]) else 0
+        return match[0][: len(match[0]) - length] + "*" * length
+
+    whole = _WHOLE_LINE.match(line)
+    return hide(whole) if whole else _WITHIN_BRACES.sub(hide, line)

@@ -1,0 +1,117 @@
+"""Which environment variables are secret, by name or by mark, and how they are written down."""
+
+import jsonschema
+import pytest
+
+from nsw.errors import InputError
+from nsw.recipe.jsonschema import recipe_schema
+from nsw.recipe.load import load_recipe_text
+from nsw.recipe.secret_names import looks_secret, masked
+from nsw.recipe.secrets import Secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TOKEN", "HF_TOKEN", "hf_token", "GITHUB_TOKEN_2", "hfToken", "TOKEN2", "MY_SECRET", "CLIENT_SECRETS", "PASSWORD",
+        "DB_PASSWD", "WANDB_API_KEY", "WANDB_APIKEY", "apiKey", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID",
+        "SSH_PRIVATE_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_CREDENTIAL", "GPG_PASSPHRASE", "SERVICE_JWT",
+    ],
+)  # fmt: skip
+def test_a_name_with_a_part_that_says_so_is_secret(name):
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "KEYBOARD", "MONKEY", "SORT_KEY", "KEY", "API", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "TOKENIZER", "SECRETARY",
+        "PASSES", "PWD", "OMP_NUM_THREADS", "PATH", "CUDA_VISIBLE_DEVICES", "COMPASS", "CASSETTE", "API_URL_KEY",
+    ],
+)  # fmt: skip
+def test_a_name_that_only_holds_the_letters_is_not(name):
+    assert not looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("    HF_TOKEN: abc", "    HF_TOKEN: ***"),
+        ("    HF_TOKEN: a,b{c  # d", "    HF_TOKEN: **********"),
+        ('    "HF_TOKEN": "a b"', '    "HF_TOKEN": *****'),
+        ("  env: {HF_TOKEN: abc, N: 1}", "  env: {HF_TOKEN: ***, N: 1}"),
+        (
+            r"""  env: {HF_TOKEN: "a\"}b", PASSWORD: 'it''s', N: x}""",
+            "  env: {HF_TOKEN: *******, PASSWORD: *******, N: x}",
+        ),
+        ("    X: {secret: abc}", "    X: {secret: ***}"),
+        ('    HF_TOKEN: "abc', "    HF_TOKEN: ****"),
+        ("    HF_TOKEN: {secret: {from_env: OTHER}}", "    HF_TOKEN: {secret: {from_env: OTHER}}"),
+        ("    N: abc", "    N: abc"),
+        ("- secret: abc", "- secret: ***"),
+    ],
+)
+def test_a_line_is_shown_without_secrets_and_every_column_stays(line, shown):
+    assert masked(line) == shown
+    assert len(shown) == len(line)
+
+
+RECIPE = "nsw: 1\nname: t\nmatrix: {n: [1]}\napp:\n  command: echo {{ n }}\n  env:\n"
+
+
+def env(*lines):
+    return load_recipe_text(RECIPE + "".join(f"    {line}\n" for line in lines)).recipe.app.env
+
+
+def test_values_are_secret_by_name_or_by_mark_and_plain_by_mark():
+    found = env("HF_TOKEN: a", "X: {secret: b}", "Y: {secret: {from_env: Z}}", "TOKEN_LIMIT: {plain: 7}", "N: 1")
+    assert found == {
+        "HF_TOKEN": Secret("a"), "X": Secret("b"), "Y": Secret(from_env="Z"), "TOKEN_LIMIT": "7", "N": "1",
+    }  # fmt: skip
+    assert "'a'" not in repr(found)
+    assert "'b'" not in repr(found)
+
+
+def test_written_down_they_name_where_the_value_comes_from_and_read_back_alike():
+    lines = ("HF_TOKEN: a", "X: {secret: b}", "Y: {secret: {from_env: Z}}", "TOKEN_LIMIT: {plain: '7'}", "N: '1'")
+    recipe = load_recipe_text(RECIPE + "".join(f"    {line}\n" for line in lines)).recipe
+    for mode in ("json", "python"):
+        assert recipe.model_dump(mode=mode, by_alias=True)["app"]["env"] == {
+            "HF_TOKEN": {"secret": {"from_env": "HF_TOKEN"}},
+            "X": {"secret": {"from_env": "X"}},
+            "Y": {"secret": {"from_env": "Z"}},
+            "TOKEN_LIMIT": {"plain": "7"},
+            "N": "1",
+        }
+    assert "'a'" not in repr(recipe)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("X: {secret: a, plain: b}", "a variable has one value, in a map with one key: 'secret' or 'plain'"),
+        ("X: {secret: {env: HOME}}", "expected text or {from_env: NAME}, found a map"),
+        ("X: {secret: {from_env: 'a b'}}", "'a b' cannot name an environment variable"),
+        ("X: {secret: [a]}", "expected text, found a list"),
+        ("X: {sekret: a}", "expected text, found a map"),
+        ("X: {secret: '{{ m }}'}", "the expression uses 'm', which no matrix defines"),
+    ],
+)
+def test_a_bad_secret_is_a_fault_of_its_line(line, message):
+    with pytest.raises(InputError) as refused:
+        env(line)
+    (fault,) = refused.value.diagnostics
+    assert fault.message == message
+    assert fault.mark.line == 7
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        ("a", True), (1, True), ({"secret": "a"}, True), ({"secret": {"from_env": "A"}}, True), ({"plain": "a"}, True),
+        ({"secret": "a", "plain": "a"}, False), ({}, False), ({"secret": {"env": "A"}}, False), (["a"], False),
+    ],
+)  # fmt: skip
+def test_the_schema_knows_the_same_forms(value, fits):
+    data = {"nsw": 1, "name": "t", "app": {"command": "a", "env": {"X": value}}}
+    assert jsonschema.Draft202012Validator(recipe_schema()).is_valid(data) is fits
