@@ -319,7 +319,7 @@ def _opened(
         stack.enter_context(folders.locked(folder))
         ledger = stack.enter_context(Ledger(folder.ledger))
         site: dict[str, Any] = ledger.site()
-        share = site.get("share") or "nobody"
+        share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(group_may_read(share))
         scratch = ledger.meta("scratch") or ""
         transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
