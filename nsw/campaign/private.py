@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nsw.campaign.rows import State
-from nsw.errors import CampaignError
+from nsw.errors import CampaignError, UnreachableError
 from nsw.plan.secrets import FILE, PRIVATE
 
 if TYPE_CHECKING:
@@ -33,11 +33,12 @@ def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: s
 
     Raises:
         CampaignError: The site does not let it be made or closed.
+        UnreachableError: The connection was lost.
     """
     _make(transport, scratch, _MODES[share])
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
-        transport.put(folder.secrets, f"{scratch}/{FILE}")
+        transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
 
 
 def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
@@ -52,6 +53,8 @@ def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport,
 
 def _make(transport: Transport, there: str, mode: str) -> None:
     done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode], timeout=_COMMAND_S)
+    if done.timed_out:
+        raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")
     if done.returncode != 0:
         raise CampaignError(
             f"the campaign's folder {there} cannot be made and closed to other users: {done.stderr.strip()}",

@@ -122,8 +122,8 @@ class CountersPass(_Profiled):
     metrics: list[Filled] = Field(
         default=["roofline", "achieved_occupancy"],
         min_length=1,
-        description="Portable metrics and groups (`nsw metrics ls`), set:NAME and section:NAME of ncu, event:NAME of nvprof,"
-        " or a tool's own names.",
+        description="Portable metrics and groups (`nsw metrics ls`), set:NAME and section:NAME of ncu, event:NAME of"
+        " nvprof, or a tool's own names.",
     )
 
 
