@@ -408,5 +408,17 @@ class _Transaction:
             self._db.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if self._outer:
-            self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+        if not self._outer:
+            return
+        if kind is None:
+            try:
+                self._db.execute("COMMIT")
+            except sqlite3.Error:
+                self._take_back()
+                raise
+        else:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        if self._db.in_transaction:  # after some faults, such as a full disk, SQLite has taken it back by itself
+            self._db.execute("ROLLBACK")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nsw.cli import places, planning
 from nsw.errors import NswError
 
-from .conftest import Scripts, make_plan, make_run
+from .conftest import BASH, Scripts, make_plan, make_run
 
 SHIPPED = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 SHELLCHECK = Path(sys.executable).with_name("shellcheck")
@@ -254,6 +254,38 @@ def test_a_job_that_slurm_starts_anew_does_again_what_was_cut_off_and_not_what_w
     assert (scripts.home("r2").parent / "attempt-1.before-restart-1" / "claim").exists()
 
 
+def test_a_job_that_slurm_starts_anew_leaves_alone_what_failed_by_itself(scripts):
+    failing = [*count(scripts, 0)[:2], count(scripts, 0)[2] + "; exit 3"]
+    script = scripts.render(make_plan(make_run(failing, "r1"), make_run(count(scripts, 0), "r2"), per_task=2),
+                            scheduler="slurm")  # fmt: skip
+    for restart in ("0", "1"):
+        scripts.run(script, SLURM_JOB_ID="9", SLURM_RESTART_COUNT=restart)
+    assert executions(scripts) == 2
+    assert scripts.status("r1")["state"] == "failed"
+
+
+def test_a_second_job_of_an_attempt_leaves_its_id_and_nothing_else(scripts):
+    script = scripts.render(make_plan(make_run(["true"])), scheduler="slurm")
+    scripts.run(script, SLURM_JOB_ID="9")
+    (scripts.home() / "status").unlink()  # it is still running, as far as the second job can see
+    scripts.run(script, SLURM_JOB_ID="10")
+    assert (scripts.home() / "again").read_text() == "10\n"
+    assert "job_id=9" in (scripts.home() / "claim").read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_claim_that_a_full_disk_left_empty_is_none(scripts):
+    script = scripts.render(make_plan(make_run(["true"])))
+    text = script.read_text()
+    script.write_text(text.replace("exec 9>claim;", "exec 9>/dev/full; : >claim;"))
+    done = scripts.run(script)
+    assert "did not begin: its claim cannot be written" in done.stderr
+    assert not (scripts.home() / "claim").exists()
+    script.write_text(text)
+    scripts.run(script)
+    assert scripts.status()["state"] == "done"
+
+
 # --- set-up -----------------------------------------------------------------------------------------------------
 
 
@@ -358,15 +390,17 @@ def test_a_script_needs_bash_and_coreutils_and_nothing_else(scripts, scheduler):
             (bare / program).symlink_to(found)
     (scripts.scratch / "app").mkdir(parents=True)
     (scripts.scratch / "app" / "data").write_text("beside")
-    runs = (make_run(["cat", "data"], "r1"), make_run(["sleep", "9"], "r2", time_s=1))
-    plan = make_plan(*runs, per_task=2, files=(("x", "data"),))
+    killed = make_run([BASH, "-c", "exit 143"], "r3")
+    runs = (make_run(["cat", "data"], "r1"), make_run(["sleep", "9"], "r2", time_s=1), killed)
+    plan = make_plan(*runs, per_task=3, files=(("x", "data"),))
     script = scripts.render(plan, scheduler=scheduler)
     for restart in ("0", "1") if scheduler == "slurm" else ("0",):
         done = scripts.run(script, PATH=str(bare), SLURM_RESTART_COUNT=restart)
         assert (done.returncode, done.stderr) == (0, "")
     assert scripts.output("r1") == "beside"
     assert scripts.status("r2")["reason"] == "over its time limit of 1 s"
-    assert scripts.status("r2")["restart"] == ("1" if scheduler == "slurm" else "0")
+    assert scripts.status("r2")["restart"] == "0"  # it failed by itself
+    assert scripts.status("r3")["restart"] == ("1" if scheduler == "slurm" else "0")
     facts = (next((scripts.scratch / "provenance").iterdir()) / "host").read_text()
     assert "kernel=Linux" in facts
 
