@@ -62,10 +62,14 @@ class Options:
     `tables`: names wanted, or None for the default: all but the traces of files that can be summarised
     (a text file that holds a trace gives it always).
     `nsys`: the nsys that the site of a run names; used when it is here too.
+    `steps`: the NVTX range that is an iteration of the program; None: to be found out.
+    `warmup`: how many iterations are warm-up; None: to be found out.
     """
 
     tables: frozenset[str] | None = None
     nsys: str | None = None
+    steps: str | None = None
+    warmup: int | None = None
 
     def wants(self, table: str, *, default: bool = True) -> bool:
         """Whether `table` is to be made; `default` holds when nothing was asked for by name."""

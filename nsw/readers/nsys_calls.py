@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.communication import bytes_are_sent
 from nsw.readers.nsys_collect import Collected, collect
+from nsw.readers.nsys_phases import PARTS, phase_groups, phase_name
 from nsw.readers.nsys_source import (
     DURATION,
     NULL,
@@ -19,6 +20,7 @@ from nsw.readers.statistics import group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
+    from nsw.readers.nsys_phases import Split
     from nsw.readers.nsys_source import IntArray, Source
     from nsw.tables import Row
 
@@ -33,9 +35,32 @@ _OPENMP = "OPENMP_EVENT_KIND_"  # a table each: parallel regions, work shares, w
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
-def api_summary(source: Source) -> list[Row]:
-    """Calls of the CUDA runtime and driver; versions of one call (`_v3020`) are one row."""
-    return _by_name(source, RUNTIME, api_name)
+def api_calls(source: Source) -> Collected | None:
+    """Scan the calls of the CUDA runtime and driver; None where there are none."""
+    return collect(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
+
+
+def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:
+    """Calls of the CUDA runtime and driver by name; versions of one call (`_v3020`) are one row.
+
+    Returns:
+        The rows of the report, and the same by process and phase, without shares, where there are phases.
+    """
+    groups = phase_groups(calls, split, "globalTid")
+    texts = source.strings(list(dict.fromkeys(groups.keys)))
+    # a name that StringIds lacks stays apart from all others
+    names = {key: api_name(texts.get(key, f"string {key}")) for key in groups.keys}
+    pid = pid_of(calls, "globalTid")
+    whole = [{"pid": pid, "name": name, **statistics(some.values)} for name, some in groups.merged(names.get).items()]
+    owners = split.owners(calls, "globalTid")
+    by_phase = [
+        owners[part // PARTS]
+        | {"phase": phase_name(part) or "all", "summary": "api_summary", "name": name, "short_name": name}
+        | statistics(some.values)
+        for part, of_part in (groups.by_part(names.get).items() if split.phased else ())
+        for name, some in of_part.items()
+    ]
+    return with_shares(whole), by_phase
 
 
 def osrt_summary(source: Source) -> list[Row]:

@@ -91,7 +91,7 @@ class _CallIndex:
 
     def __init__(self) -> None:
         self._parts: dict[int, list[tuple[IntArray, IntArray, IntArray]]] = {}
-        self._lookups: dict[int, _Lookup] = {}
+        self._lookups: dict[int, Lookup] = {}
 
     def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
         import numpy as np
@@ -111,7 +111,7 @@ class _CallIndex:
             parts = self._parts.pop(process)
             keys = np.concatenate([key for key, _, _ in parts])
             cells = np.concatenate([np.searchsorted(codes, d).astype(np.int32)[which] for _, d, which in parts])
-            self._lookups[process] = _Lookup(keys, cells)
+            self._lookups[process] = Lookup(keys, cells)
         return codes
 
     def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
@@ -126,7 +126,7 @@ class _CallIndex:
         return out
 
 
-class _Lookup:
+class Lookup:
     """Values by key; of equal keys the first counts."""
 
     def __init__(self, keys: IntArray, values: IntArray) -> None:
@@ -148,6 +148,8 @@ class _Lookup:
         import numpy as np
 
         if self._table is not None:
+            if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) < self._low + len(self._table):
+                return self._table[wanted - self._low]
             inside = (wanted >= self._low) & (wanted < self._low + len(self._table))
             return np.where(inside, self._table[np.where(inside, wanted - self._low, 0)], -1)
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)

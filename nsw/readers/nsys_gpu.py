@@ -9,6 +9,7 @@ from nsw.readers.communication import nccl_operation
 from nsw.readers.nsys_calls import pid_of
 from nsw.readers.nsys_collect import Collected, collect
 from nsw.readers.nsys_facts import origin
+from nsw.readers.nsys_phases import PARTS, phase_groups, phase_name
 from nsw.readers.nsys_source import (
     DURATION,
     GRAPH,
@@ -20,10 +21,14 @@ from nsw.readers.nsys_source import (
     require_integers,
     total,
 )
-from nsw.readers.statistics import merge, statistics, with_shares
+from nsw.readers.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.readers.nsys_phases import Split
     from nsw.readers.nsys_source import IntArray, Source
+    from nsw.readers.phase_groups import Groups, Some
     from nsw.tables import Row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.
@@ -38,34 +43,110 @@ _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own
 
 
 @dataclass(slots=True)
+class GpuTables:
+    """The tables of GPU work by name, and of the kernels the names by key."""
+
+    found: dict[str, Collected] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    mangled_of: dict[str, str | None] = field(default_factory=dict)
+    copies: dict[int, str] = field(default_factory=dict)
+    decompressions: int = 0
+
+    @property
+    def nccl(self) -> list[int]:
+        """The keys of NCCL's kernels."""
+        return [key for key, name in self.names.items() if nccl_operation(name) is not None]
+
+
+@dataclass(slots=True)
 class GpuWork:
-    """The GPU rows of a report, and what must be said of them."""
+    """The GPU rows of a report, and what must be said of them.
+
+    `summary` and `communication` are of the whole report; `by_phase` the same rows by process and phase, where
+    there are phases.
+    """
 
     summary: list[Row] = field(default_factory=list)
     communication: list[Row] = field(default_factory=list)
+    by_phase: list[Row] = field(default_factory=list)
     graph_launches: int = 0
     graph_share: float | None = None  # % of the GPU time of the report
     decompressions: int = 0  # left out of all of these
 
 
-def gpu_work(source: Source) -> GpuWork:
-    """All GPU work by name.
+def gpu_tables(source: Source) -> GpuTables:
+    """Scan all GPU work."""
+    graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
+    made = GpuTables(copies=copy_labels(source))
+    for table, key, more in (
+        (KERNEL, _name_column(source), ()),
+        (MEMCPY, "copyKind", ("bytes",)),
+        (MEMSET, "deviceId", ("bytes",)),
+        (GRAPH, graph, ()),
+    ):
+        sized = more if has_columns(source, table, *more) else ()
+        found = collect(
+            source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *sized),
+            companion="mangledName" if table == KERNEL else None,
+        )  # fmt: skip
+        if found is not None:
+            made.found[table] = found
+    if KERNEL in made.found:
+        mangled = {k: m for k, m in made.found[KERNEL].companions.items() if m != NULL}
+        keys = list(made.found[KERNEL].companions)
+        texts = source.strings([*keys, *mangled.values()])
+        made.names = {k: texts.get(k, f"string {k}") for k in keys}
+        # of kernels that share a name the last one's; they differ where a report has a clone of one
+        made.mangled_of = {made.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
+    made.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
+    return made
+
+
+def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
+    """All GPU work by name, of the whole report and by phase.
 
     `time_pct` is the share of all GPU time of the report: kernels, copies, memsets and graphs together, as
-    `nsys stats -r cuda_gpu_sum` has it.
+    `nsys stats -r cuda_gpu_sum` has it; of a phase, of that of the process in this phase.
+
+    Raises:
+        TableFault: Sizes or durations are none.
     """
-    work = GpuWork()
-    kernels = collect(source, KERNEL, _name_column(source), distinct=("deviceId", "globalPid"), companion="mangledName")
-    if kernels is not None:
-        _add_kernels(source, kernels, work)
-    work.summary += _copies(source) + _memsets(source) + _graphs(source)
-    work.summary = with_shares(work.summary)
+    work = GpuWork(decompressions=tables.decompressions)
+    whole: list[Row] = []
+    for table, found in tables.found.items():
+        groups = phase_groups(found, split, "globalPid", sizes=_sizes(found))
+        label, owner = _labels(tables, table), _owner(found)
+        owners = split.owners(found, "globalPid")
+        whole += [owner | _row(tables, table, name, some) for name, some in groups.merged(label).items()]
+        for part, names in groups.by_part(label).items() if split.phased else ():
+            origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "gpu_summary"}
+            work.by_phase += [origin | _row(tables, table, name, some) for name, some in names.items()]
+        if table == KERNEL:
+            _add_communication(work, groups, tables, owner, owners, split)
+    work.summary = with_shares(whole)
     graphs = [r for r in work.summary if r["kind"] == "graph"]
-    work.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
     work.graph_launches = sum(r["calls"] for r in graphs)
     if graphs and all(r["time_pct"] is not None for r in graphs):
         work.graph_share = sum(r["time_pct"] for r in graphs)
     return work
+
+
+def _add_communication(
+    work: GpuWork, groups: Groups, tables: GpuTables, owner: Row, owners: list[Row], split: Split
+) -> None:
+    operations = {key: nccl_operation(name) for key, name in tables.names.items()}
+    for operation, some in groups.merged(operations.get).items():
+        work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(some.values))
+    for part, names in groups.by_part(operations.get).items() if split.phased else ():
+        origin = owners[part // PARTS] | {
+            "phase": phase_name(part) or "all",
+            "summary": "communication",
+            "kind": "nccl",
+        }
+        work.by_phase += [
+            origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(some.values)
+            for operation, some in names.items()
+        ]
 
 
 def um_summary(source: Source) -> list[Row]:
@@ -109,71 +190,41 @@ def _owner(found: Collected) -> dict[str, Any]:
     return {"pid": pid_of(found, "globalPid"), "device": found.only("deviceId")}
 
 
-def _add_kernels(source: Source, found: Collected, work: GpuWork) -> None:
-    from nsw.tables.names import short_name
-
-    mangled_ids = {k: m for k, m in found.companions.items() if m != NULL}
-    texts = source.strings([*found.grouped.keys, *mangled_ids.values()])
-    names = [texts.get(k, f"string {k}") for k in found.grouped.keys]
-    mangled = {n: texts.get(mangled_ids.get(k, NULL)) for k, n in zip(found.grouped.keys, names, strict=True)}
-    owner = _owner(found)
-    merged = merge(found.grouped, names)
-    for name, values in merged.items():
-        own = {"kind": "kernel", "name": name, "short_name": short_name(name), "mangled_name": mangled[name]}
-        work.summary.append(owner | own | statistics(values))
-    operations = [nccl_operation(n) for n in names]
-    for operation, values in merge(found.grouped, operations).items():
-        if operation is not None:
-            work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(values))
-
-
 def copy_labels(source: Source) -> dict[int, str]:
     """The words for each copyKind: those of the export where it has them."""
     rows = source.rows("ENUM_CUDA_MEMCPY_OPER", ["id", "label"])
     return COPY_KINDS | {i: t for i, t in rows if isinstance(i, int) and isinstance(t, str)}
 
 
-def _copies(source: Source) -> list[Row]:
-    found = collect(source, MEMCPY, "copyKind", distinct=("deviceId", "globalPid"))
-    if found is None:
-        return []
-    labels = copy_labels(source)
-    sizes = _sized(source, MEMCPY, "copyKind") if has_columns(source, MEMCPY, "bytes") else {}
-    merged = merge(found.grouped, [f"[CUDA memcpy {labels.get(k, f'kind {k}')}]" for k in found.grouped.keys])
-    moved: dict[str, int] = {}
-    for key in found.grouped.keys:
-        if key in sizes:
-            name = f"[CUDA memcpy {labels.get(key, f'kind {key}')}]"
-            moved[name] = moved.get(name, 0) + total(MEMCPY, sizes[key][0])
-    return [_memory_row(found, "memcpy", name, values, moved.get(name)) for name, values in merged.items()]
+def _labels(tables: GpuTables, table: str) -> Callable[[int], str]:
+    """The name of each key of a table."""
+    if table == KERNEL:
+        return lambda key: tables.names.get(key, f"string {key}")
+    if table == MEMCPY:
+        return lambda key: f"[CUDA memcpy {tables.copies.get(key, f'kind {key}')}]"
+    return (lambda _: "[CUDA memset]") if table == MEMSET else (lambda key: f"[CUDA graph {key}]")
 
 
-def _memsets(source: Source) -> list[Row]:
-    found = collect(source, MEMSET, "deviceId", distinct=("deviceId", "globalPid"))
-    if found is None:
-        return []
-    sizes = _sized(source, MEMSET, "deviceId") if has_columns(source, MEMSET, "bytes") else {}
-    written = sum(total(MEMSET, s) for s, _ in sizes.values()) if sizes else None
-    name = "[CUDA memset]"
-    merged = merge(found.grouped, [name] * len(found.grouped.keys))
-    return [_memory_row(found, "memset", name, merged[name], written)]
+_KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
 
 
-def _memory_row(found: Collected, kind: str, name: str, values: IntArray, size: int | None) -> Row:
-    own = {"kind": kind, "name": name, "short_name": name}
-    return _owner(found) | own | statistics(values) | {"total_bytes": None if size is None else float(size)}
+def _row(tables: GpuTables, table: str, name: str, some: Some) -> Row:
+    from nsw.tables.names import short_name
+
+    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(some.values)}
+    if table == KERNEL:
+        row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
+    elif table != GRAPH:
+        row["total_bytes"] = None if some.size is None else float(some.size)
+    return row
 
 
-def _graphs(source: Source) -> list[Row]:
-    key = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
-    found = collect(source, GRAPH, key, distinct=("deviceId", "globalPid"))
-    if found is None:
-        return []
-    names = [f"[CUDA graph {k}]" for k in found.grouped.keys]
-    return [
-        _owner(found) | {"kind": "graph", "name": n, "short_name": n} | statistics(v)
-        for n, v in merge(found.grouped, names).items()
-    ]
+def _sizes(found: Collected) -> IntArray | None:
+    if "bytes" not in found.kept:
+        return None
+    require_integers(found.table, found.kept, "bytes")
+    total(found.table, found.kept["bytes"])
+    return found.kept["bytes"]
 
 
 def _sized(

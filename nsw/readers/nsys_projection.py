@@ -11,32 +11,27 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_cells import Boundaries, gather
 from nsw.readers.nsys_extremes import Extremes
-from nsw.readers.nsys_source import (
-    GRAPH,
-    KERNEL,
-    MEMCPY,
-    MEMSET,
-    NULL,
-    NVTX,
-    RUNTIME,
-    TableFault,
-    has_columns,
-    require_integers,
-)
+from nsw.readers.nsys_source import NULL, NVTX, TableFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from nsw.readers.nsys_cells import Cells
+    from nsw.readers.nsys_collect import Collected
     from nsw.readers.nsys_nvtx import Ranges
-    from nsw.readers.nsys_source import Batch, IntArray, Source
+    from nsw.readers.nsys_source import Batch, IntArray
     from nsw.tables import Row
 
 _MOST = 10**9  # pairs of such a range and a cell that are looked at; a sound report has none
 
 
-def nvtx_gpu_summary(source: Source, ranges: Ranges) -> list[Row]:
+def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Collected]) -> list[Row]:
     """One row a range name and domain with GPU work, most projected time first.
+
+    Args:
+        ranges: The ranges.
+        calls: The CUDA API calls, with start, correlationId and globalTid.
+        gpu: The tables of GPU work, with start, correlationId and globalPid.
 
     Raises:
         TableFault: A table that is needed is damaged.
@@ -47,14 +42,13 @@ def nvtx_gpu_summary(source: Source, ranges: Ranges) -> list[Row]:
     # ended on another thread: it covers no stretch of one thread's calls
     usable &= (ranges.end_thread == NULL) | (ranges.end_thread == ranges.thread)
     chosen = usable.nonzero()[0]
-    if not len(chosen) or not has_columns(source, RUNTIME, "start", "end", "globalTid", "correlationId"):
+    if not len(chosen) or calls is None:
         return []
     chosen = chosen[np.argsort(ranges.thread[chosen], kind="stable")]
     start, end, thread, label = (a[chosen] for a in (ranges.start, ranges.end, ranges.thread, ranges.label))
     boundaries = Boundaries(thread, start, end)
     span = int(start.min()), int(end.max())
-    asked = _Asked()
-    cells = gather(boundaries, asked.watch(_calls(source, boundaries.threads, span)), _operations(source, asked))
+    cells = gather(boundaries, _calls(calls, boundaries.threads, span), _operations(gpu))
     names = [name for _, *name in ranges.labels]
     numbers: dict[tuple[str | None, ...], int] = {}
     number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
@@ -117,37 +111,20 @@ def _one(cells: Cells, end: int) -> tuple[int, int, int, int]:
     return (1, int(mine.count.sum()), int(mine.busy.sum()), int(mine.last.max() - mine.first.min()))
 
 
-class _Asked:
-    """The least and greatest correlation id of the calls that went by."""
-
-    def __init__(self) -> None:
-        self.low, self.high = 2**63 - 1, -(2**63)
-
-    def watch(self, calls: Iterator[Batch]) -> Iterator[Batch]:
-        for batch in calls:
-            if len(batch["correlationId"]):
-                self.low = min(self.low, int(batch["correlationId"].min()))
-                self.high = max(self.high, int(batch["correlationId"].max()))
-                yield batch
-
-
-def _calls(source: Source, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
+def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
+    """The calls of these threads within the span, in batches."""
     import numpy as np
 
-    within = {"start": span, "globalTid": (int(threads[0]), int(threads[-1]))}
-    for batch in source.scan(RUNTIME, ["start", "end", "globalTid", "correlationId"], within=within):
-        require_integers(RUNTIME, batch, "start", "end")
-        wanted = (batch["correlationId"] != NULL) & np.isin(batch["globalTid"], threads)
-        yield {name: values[wanted] for name, values in batch.items()}
+    for batch in calls.batches("globalTid", "correlationId"):
+        wanted = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
+        wanted &= np.isin(batch["globalTid"], threads)
+        if wanted.any():
+            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}
 
 
-def _operations(source: Source, asked: _Asked) -> Iterator[Batch]:
-    if asked.low > asked.high:
-        return
-    within = {"correlationId": (asked.low, asked.high)}
-    for table in (KERNEL, MEMCPY, MEMSET, GRAPH):
-        if has_columns(source, table, "start", "end", "correlationId", "globalPid"):
-            for batch in source.scan(table, ["start", "end", "correlationId", "globalPid"], within=within):
-                require_integers(table, batch, "start", "end")
-                wanted = batch["globalPid"] != NULL
-                yield {name: values[wanted] for name, values in batch.items()}
+def _operations(gpu: Iterable[Collected]) -> Iterator[Batch]:
+    """All work of the GPUs whose process is known, in batches."""
+    for found in gpu:
+        for batch in found.batches("globalPid", "correlationId"):
+            wanted = (batch["globalPid"] != NULL) & (batch["correlationId"] != NULL)
+            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}

@@ -36,20 +36,18 @@ _ALIKE: Final = (
 )
 
 
-def unknown_shapes(source: Source) -> list[Problem]:
+def unknown_shapes(source: Source) -> dict[str, Problem]:
     """An error for each table that has rows and lacks a column that reading it takes."""
-    found = []
+    found: dict[str, Problem] = {}
     for table, columns in sorted(source.columns.items()):
         missing = [need for need in _needed(table) if columns.isdisjoint(need.split("|"))]
         if missing and columns and source.rows(table, sorted(columns)[:1], at_most=1):
             names = ", ".join(need.replace("|", " or ") for need in missing)
-            found.append(
-                Problem(
-                    "error",
-                    f"{table} has no column {names}: nsw does not know this shape of an export, and what needs it is"
-                    " not read",
-                    fix="export the report again (nsys export --type sqlite), and tell nsw's authors the version",
-                )
+            found[table] = Problem(
+                "error",
+                f"{table} has no column {names}: nsw does not know this shape of an export, and what needs it is"
+                " not read",
+                fix="export the report again (nsys export --type sqlite), and tell nsw's authors the version",
             )
     return found
 

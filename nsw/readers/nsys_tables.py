@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers import nsys_calls, nsys_facts, nsys_gpu, nsys_nvtx, nsys_traces
 from nsw.readers.nsys_diagnostics import diagnostics
+from nsw.readers.nsys_phases import Split, phase_tables, split
 from nsw.readers.nsys_projection import nvtx_gpu_summary
 from nsw.readers.nsys_shape import unknown_shapes
-from nsw.readers.nsys_source import TableFault
+from nsw.readers.nsys_source import GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, RUNTIME, TableFault
 from nsw.readers.statistics import with_shares
 from nsw.tables import TABLES, TRACES
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.readers.model import Options, Report
+    from nsw.readers.nsys_nvtx import Ranges
     from nsw.readers.nsys_source import Source
     from nsw.tables import Row
 
@@ -36,12 +39,16 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
         again: The same export read another way, tried once for whatever fails.
     """
     outcomes = _run(_wanted(options), source, again)
+    made = {name: o.value for name, o in outcomes.items() if o.fault is None}
+    outcomes["split"] = _try(lambda _: _split(made, outcomes, options), source, None)
+    made["split"] = outcomes["split"].value or Split()
+    outcomes |= _run(_in_turn(made, options), source, again)
+    made |= {name: o.value for name, o in outcomes.items() if o.fault is None}
     faults = dict.fromkeys(str(o.fault) for o in outcomes.values() if o.fault is not None)
     for fault in faults:
         report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
-    made = {name: o.value for name, o in outcomes.items() if o.fault is None}
     report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
-    report.problems += made.get("shapes", []) + made.get("diagnostics", [])
+    report.problems += [*made.get("shapes", {}).values(), *made.get("diagnostics", [])]
     _warn(report, made)
     _assemble(report, made, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
@@ -54,12 +61,17 @@ class _Outcome:
     fault: TableFault | None = None
 
 
+_PHASES = ("phases", "phase_summary", "iterations", *sorted(TRACES))  # what takes the phases to be known
+_OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
+_NVTX = ("nvtx_summary", "nvtx_gpu_summary", "communication")
+
+
 def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
     """What must be made, the longest first."""
     makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
-        "gpu": (nsys_gpu.gpu_work, ("gpu_summary", "communication")),
-        "api_summary": (nsys_calls.api_summary, ("api_summary",)),
-        "nvtx": (lambda s: _nvtx(s, options), ("nvtx_summary", "nvtx_gpu_summary", "communication")),
+        "gpu": (nsys_gpu.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
+        "nvtx": (lambda s: _nvtx(s, options), (*_NVTX, *_PHASES)),
+        "calls": (nsys_calls.api_calls, ("api_summary", "nvtx_gpu_summary", *_PHASES)),
         "osrt_summary": (nsys_calls.osrt_summary, ("osrt_summary",)),
         "openacc_summary": (nsys_calls.openacc_summary, ("openacc_summary",)),
         "openmp_summary": (nsys_calls.openmp_summary, ("openmp_summary",)),
@@ -67,15 +79,50 @@ def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
         "um_summary": (nsys_gpu.um_summary, ("um_summary",)),
         "facts": (nsys_facts.facts, ("facts",)),
     }
-    traces = {"gpu_trace": nsys_traces.gpu_trace, "api_trace": nsys_traces.api_trace}
     return {
-        **{name: make for name, (make, tables) in makers.items() if any(map(options.wants, tables))},
-        **{name: make for name, make in traces.items() if options.wants(name, default=False)},
+        **{name: make for name, (make, tables) in makers.items() if any(_wants(options, t) for t in tables)},
         "diagnostics": diagnostics,
         "shapes": unknown_shapes,
         "metadata": nsys_facts.metadata,
         "origin": nsys_facts.origin,
     }
+
+
+def _wants(options: Options, table: str) -> bool:
+    return options.wants(table, default=table not in TRACES)
+
+
+def _split(made: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
+    """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
+    tables = made.get("gpu", nsys_gpu.GpuTables())
+    damaged = any(name in outcomes and outcomes[name].fault is not None for name in ("gpu", "calls", "nvtx", "shapes"))
+    if damaged or _OF_PHASES & made["shapes"].keys() or not any(_wants(options, t) for t in _PHASES):
+        return Split()
+    return split(
+        tables.found, made.get("calls"), made.get("nvtx", _Nvtx()).ranges, nccl=tables.nccl, named=options.steps,
+        warmup=options.warmup,
+    )  # fmt: skip
+
+
+def _in_turn(made: Mapping[str, Any], options: Options) -> dict[str, Callable[[Source], Any]]:
+    """What is made of the tables that were scanned, by phase where there are phases."""
+    tables, calls = made.get("gpu", nsys_gpu.GpuTables()), made.get("calls")
+    ranges, divided = made.get("nvtx", _Nvtx()).ranges, made["split"]
+    makers: dict[str, Callable[[Source], Any]] = {"work": lambda _: nsys_gpu.gpu_work(tables, divided)}
+    if ranges is not None and options.wants("nvtx_gpu_summary"):
+        makers["projected"] = lambda _: nvtx_gpu_summary(ranges, calls, tables.found.values())
+    if calls is not None:
+        makers["api"] = lambda source: nsys_calls.api_summary(source, calls, divided)
+
+    def parts(table: str) -> Any:
+        found = calls if table == RUNTIME else tables.found.get(table)
+        column = "globalTid" if table == RUNTIME else "globalPid"
+        return divided.parts(found, column) if found is not None and divided.phased else None
+
+    for name, trace in (("gpu_trace", nsys_traces.gpu_trace), ("api_trace", nsys_traces.api_trace)):
+        if _wants(options, name):
+            makers[name] = partial(trace, phases=parts)
+    return makers
 
 
 def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source, again: Source | None) -> dict[str, _Outcome]:
@@ -101,8 +148,8 @@ def _try(make: Callable[[Source], Any], source: Source, again: Source | None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Nvtx:
+    ranges: Ranges | None = None
     timed: list[Row] = field(default_factory=list)
-    projected: list[Row] = field(default_factory=list)
     mpi: list[Row] = field(default_factory=list)
     unended: int = 0
     rank: int | None = None
@@ -113,37 +160,41 @@ def _nvtx(source: Source, options: Options) -> _Nvtx:
     if ranges is None:
         return _Nvtx()
     timed = nsys_nvtx.nvtx_summary(ranges) if options.wants("nvtx_summary") else []
-    projected = nvtx_gpu_summary(source, ranges) if options.wants("nvtx_gpu_summary") else []
-    return _Nvtx(timed, projected, nsys_nvtx.mpi_calls(ranges), ranges.unended, ranges.rank)
+    return _Nvtx(ranges, timed, nsys_nvtx.mpi_calls(ranges), ranges.unended, ranges.rank)
 
 
 def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
-    work = made.get("gpu", nsys_gpu.GpuWork())
+    work = made.get("work", nsys_gpu.GpuWork())
     nvtx = made.get("nvtx", _Nvtx())
     mpi, _ = made.get("mpi", ([], 0))
+    api, api_by_phase = made.get("api", ([], []))
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
-        "api_summary": made.get("api_summary", []),
+        "api_summary": api,
         "osrt_summary": made.get("osrt_summary", []),
         "nvtx_summary": nvtx.timed,
-        "nvtx_gpu_summary": nvtx.projected,
+        "nvtx_gpu_summary": made.get("projected", []),
         "um_summary": made.get("um_summary", []),
         "openacc_summary": made.get("openacc_summary", []),
         "openmp_summary": made.get("openmp_summary", []),
         "communication": with_shares(work.communication) + with_shares(mpi or nvtx.mpi),
         "facts": made.get("facts", []),
-    }
+        **phase_tables(
+            made["split"], made.get("calls"), nvtx.ranges, work.by_phase, api_by_phase,
+            trace=_wants(options, "iteration_trace"),
+        ),
+    }  # fmt: skip
     origin = made.get("origin", nsys_facts.Origin())
     shared = {"host": origin.host, "rank": nvtx.rank if origin.rank is None else origin.rank}
     for name, rows in tables.items():
-        if rows and options.wants(name):
+        if rows and _wants(options, name):
             report.tables[name] = [shared | row for row in rows]
     report.tables.update({name: made[name] for name in TRACES if name in made and len(made[name])})
 
 
 def _warn(report: Report, made: Mapping[str, Any]) -> None:
-    work = made.get("gpu", nsys_gpu.GpuWork())
+    work = made.get("work", nsys_gpu.GpuWork())
     if work.graph_launches:
         share = "an unknown share" if work.graph_share is None else f"{work.graph_share:.1f} %"
         report.warn(
@@ -156,6 +207,11 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
     _, unended_calls = made.get("mpi", ([], 0))
     if unended_calls:
         report.warn(f"{unended_calls} MPI calls were under way when the trace ended; they are left out")
+    if (unmarked := made["split"].unmarked) is not None:
+        report.warn(
+            f"there is no NVTX range {unmarked.named}: the iterations are {unmarked.instead}",
+            fix=f"ranges that repeat: {', '.join(unmarked.there) or 'none'}",
+        )
     nvtx = made.get("nvtx", _Nvtx())
     if nvtx.unended:
         report.warn(f"{nvtx.unended} NVTX ranges were never ended; taken to last to the last NVTX event")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys_facts import origin
 from nsw.readers.nsys_gpu import copy_labels
+from nsw.readers.nsys_phases import phase_name
 from nsw.readers.nsys_source import (
     DURATION,
     GRAPH,
@@ -20,10 +21,13 @@ from nsw.readers.nsys_source import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     import pyarrow as pa
 
     from nsw.readers.nsys_source import Batch, IntArray, Source
+
+    Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
 
 _MEMORY = ("pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown")
 # column of the trace: column of the export
@@ -36,14 +40,14 @@ _LAUNCH = {
 _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dynamicSharedMemory"}
 
 
-def gpu_trace(source: Source) -> pa.Table:
+def gpu_trace(source: Source, phases: Phases) -> pa.Table:
     """Every operation on a GPU, by start."""
-    parts = [*_kernels(source), *_copies(source), *_memsets(source), *_graphs(source)]
+    parts = [*_kernels(source, phases), *_copies(source, phases), *_memsets(source, phases), *_graphs(source, phases)]
     table = _by_start("gpu_trace", parts)
     return _constant(table, "device_name", origin(source).gpu_name)
 
 
-def api_trace(source: Source) -> pa.Table:
+def api_trace(source: Source, phases: Phases) -> pa.Table:
     """Every call of the CUDA runtime and driver, by start; names are those of api_summary."""
     from nsw.tables.names import api_name
 
@@ -56,10 +60,10 @@ def api_trace(source: Source) -> pa.Table:
         }
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
-    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["globalTid", "nameId"], more))
+    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["globalTid", "nameId"], more, phases))
 
 
-def _kernels(source: Source) -> list[pa.Table]:
+def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
     from nsw.tables.names import short_name
 
     def more(batch: Batch) -> dict[str, Any]:
@@ -72,10 +76,10 @@ def _kernels(source: Source) -> list[pa.Table]:
         }
 
     columns = _TIMES | _PLACE | _LAUNCH | _SHARED
-    return _parts(source, KERNEL, columns, ["globalPid", "demangledName", "mangledName"], more)
+    return _parts(source, KERNEL, columns, ["globalPid", "demangledName", "mangledName"], more, phases)
 
 
-def _copies(source: Source) -> list[pa.Table]:
+def _copies(source: Source, phases: Phases) -> list[pa.Table]:
     labels = copy_labels(source)
     memory = dict(enumerate(_MEMORY))
 
@@ -92,10 +96,10 @@ def _copies(source: Source) -> list[pa.Table]:
         }
 
     columns = _TIMES | _PLACE | {"bytes": "bytes", "graph_node": "graphNodeId"}
-    return _parts(source, MEMCPY, columns, ["globalPid", "copyKind", "srcKind", "dstKind"], more)
+    return _parts(source, MEMCPY, columns, ["globalPid", "copyKind", "srcKind", "dstKind"], more, phases)
 
 
-def _memsets(source: Source) -> list[pa.Table]:
+def _memsets(source: Source, phases: Phases) -> list[pa.Table]:
     def more(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "memset",
@@ -107,17 +111,17 @@ def _memsets(source: Source) -> list[pa.Table]:
         }
 
     columns = _TIMES | _PLACE | {"bytes": "bytes", "graph_node": "graphNodeId"}
-    return _parts(source, MEMSET, columns, ["globalPid", "memKind"], more)
+    return _parts(source, MEMSET, columns, ["globalPid", "memKind"], more, phases)
 
 
-def _graphs(source: Source) -> list[pa.Table]:
+def _graphs(source: Source, phases: Phases) -> list[pa.Table]:
     key = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
 
     def more(batch: Batch) -> dict[str, Any]:
         names = _taken(batch[key], lambda k: f"[CUDA graph {k}]")
         return {"kind": "graph", "pid": _part(batch["globalPid"], 24), "name": names, "short_name": names}
 
-    return _parts(source, GRAPH, _TIMES | _PLACE | {"graph": key}, ["globalPid"], more)
+    return _parts(source, GRAPH, _TIMES | _PLACE | {"graph": key}, ["globalPid"], more, phases)
 
 
 def _parts(
@@ -126,15 +130,21 @@ def _parts(
     columns: Mapping[str, str],
     extra: list[str],
     more: Callable[[Batch], dict[str, Any]],
+    phases: Phases,
 ) -> list[pa.Table]:
-    """The table's rows: `columns` renamed, with what `more` makes of each batch."""
+    """The table's rows: `columns` renamed, with what `more` makes of each batch, and the phase of each row."""
     if not has_columns(source, table, "start", "end"):
         return []
     name = "api_trace" if table == RUNTIME else "gpu_trace"
-    out = []
+    out: list[pa.Table] = []
+    codes, done = phases(table), 0
     for batch in source.scan(table, [*dict.fromkeys([*columns.values(), *extra])]):
         require_integers(table, batch, "start" if "start" in batch else DURATION, DURATION)
-        out.append(_table(name, {ours: batch[theirs] for ours, theirs in columns.items()} | more(batch)))
+        found = {ours: batch[theirs] for ours, theirs in columns.items()} | more(batch)
+        if codes is not None:
+            found["phase"] = _taken(codes[done : done + len(batch[DURATION])], phase_name)
+        done += len(batch[DURATION])
+        out.append(_table(name, found))
     return out
 
 

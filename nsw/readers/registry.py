@@ -36,6 +36,7 @@ _TIMELINE = (
     "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
     "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts",
 )  # fmt: skip
+_PHASES = ("phases", "phase_summary", "iterations", "iteration_trace")
 _COUNTERS = ("launches", "metrics", "rules", "facts")
 _UNSUMMED = "samples of the CPU and of GPU metrics, graphics APIs, network"
 
@@ -48,7 +49,7 @@ FORMATS: tuple[Format, ...] = (
         "nsw.readers.nsys_sqlite",
         "nsys export --type sqlite, 2020 to 2026",
         "Nsight Systems 2020 to 2026: schema none, 2.9 to 3.28; lazy tables; 25 to 40 kernel columns",
-        _TIMELINE,
+        (*_TIMELINE, *_PHASES),
         f"{_UNSUMMED}; single NVTX ranges",
         (
             "fixtures/h200/tiled.sqlite.gz", "readers/test_nsys_sqlite.py", "readers/test_nsys_oracle.py",
@@ -61,7 +62,7 @@ FORMATS: tuple[Format, ...] = (
         "nsw.readers.nsys_binary",
         ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found",
         "what the nsys that is found can export",
-        _TIMELINE,
+        (*_TIMELINE, *_PHASES),
         "all of it where no nsys is found: the command to export it is told",
         ("readers/test_nsys_binary.py",),
     ),
@@ -121,7 +122,7 @@ FORMATS: tuple[Format, ...] = (
         "nsw.readers.nsys_parquet",
         "nsys export --type parquetdir or arrowdir",
         "Nsight Systems 2023.4 to 2026",
-        _TIMELINE,
+        (*_TIMELINE, *_PHASES),
         f"{_UNSUMMED}; single NVTX ranges",
         ("readers/test_nsys_parquet.py", "readers/test_nsys_parquet_oracle.py"),
         folder=True,

@@ -45,9 +45,7 @@ def group(keys: IntArray, values: IntArray) -> Grouped:
 
     if len(keys) == 0:
         return Grouped((), (0,), np.empty(0, np.int64))
-    low, high = int(values.min()), int(values.max())
-    if max(abs(low), abs(high)) * len(values) >= _LARGEST:
-        raise OverflowError("durations too large to be added")
+    low, high = require_sums(values)
     first, last = int(keys.min()), int(keys.max())
     bits = (high - low).bit_length()
     if (last - first).bit_length() + bits < 63:
@@ -56,6 +54,18 @@ def group(keys: IntArray, values: IntArray) -> Grouped:
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     return Grouped(tuple(ordered[starts].tolist()), (*starts.tolist(), len(keys)), values[order].astype(np.int64))
+
+
+def require_sums(values: IntArray) -> tuple[int, int]:
+    """The least and the greatest of some values.
+
+    Raises:
+        OverflowError: They are so large that their sums are no int64: no durations.
+    """
+    low, high = int(values.min()), int(values.max())
+    if max(abs(low), abs(high)) * len(values) >= _LARGEST:
+        raise OverflowError("durations too large to be added")
+    return low, high
 
 
 def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: int) -> Grouped:
@@ -93,7 +103,7 @@ def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     return {
         label: grouped.of(indices[0])
         if len(indices) == 1
-        else np.sort(np.concatenate([grouped.of(i) for i in indices]))
+        else np.sort(np.concatenate([grouped.of(i) for i in indices]), kind="stable")  # quick on sorted pieces
         for label, indices in members.items()
     }
 
@@ -120,7 +130,8 @@ def _deviation(values: IntArray, mean: float) -> float | None:
     squares = 0.0
     for start in range(0, len(values), _CHUNK):
         apart: np.ndarray[Any, Any] = values[start : start + _CHUNK] - mean
-        squares += float(apart @ apart)
+        apart *= apart  # a dot product would wake threads that wait for each other where cores are few
+        squares += float(apart.sum())
     return math.sqrt(squares / (len(values) - 1))
 
 

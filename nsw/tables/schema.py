@@ -7,91 +7,21 @@ Readers fill these columns and no others; what a report does not say is null, ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from nsw.tables.columns import NAMES as _NAMES
+from nsw.tables.columns import ORIGIN, PHASE_OF_ROW, Column, Table
+from nsw.tables.columns import STATISTICS as _STATISTICS
+from nsw.tables.columns import integer as _i
+from nsw.tables.columns import real as _f
+from nsw.tables.columns import text as _s
+from nsw.tables.phase_schema import PHASE_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Type = Literal["int64", "float64", "string", "bool"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: `rounded` ones have a `_pm` twin in the table."""
-
-    name: str
-    type: Type
-    unit: str | None
-    meaning: str
-    rounded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table: its columns in order, with the twins of the rounded ones at the end."""
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-
-    def __post_init__(self) -> None:
-        twins = tuple(
-            Column(f"{c.name}_pm", "float64", c.unit, f"half-width of the rounding of {c.name}; null: exact")
-            for c in self.columns
-            if c.rounded
-        )
-        object.__setattr__(self, "columns", self.columns + twins)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names in order."""
-        return tuple(c.name for c in self.columns)
-
-
-def _i(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
-    return Column(name, "int64", unit, meaning, rounded)
-
-
-def _f(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
-    return Column(name, "float64", unit, meaning, rounded)
-
-
-def _s(name: str, meaning: str) -> Column:
-    return Column(name, "string", None, meaning)
-
-
-# Where a row comes from. `run` and `report` are filled by nsw itself; the rest by the reader where the report tells.
-ORIGIN = (
-    _s("run", "the campaign's run that the report is of; null outside a campaign"),
-    _s("report", "path of the report, below the campaign's folder where there is one"),
-    _i("block", None, "which result block of the report: 0 for the first (nvprof: process or run)"),
-    _i("rank", None, "MPI or distributed rank"),
-    _s("host", "host name"),
-    _i("pid", None, "process id"),
-    _i("device", None, "GPU ordinal as the process saw it"),
-)
-
-_NAMES = (
-    _s("name", "as in the report, demangled where it was mangled, less a correlation id at its end"),
-    _s(
-        "short_name",
-        "for people: the function's own name, without return type, template arguments, parameters",
-    ),
-    _s("mangled_name", "the mangled name where the report had one"),
-)
-
-_STATISTICS = (
-    _f("time_pct", "%", "share of the total time of the rows of this block", rounded=True),
-    _f("total_ns", "ns", "sum of the durations", rounded=True),
-    _i("calls", None, "how many"),
-    _f("avg_ns", "ns", "mean duration", rounded=True),
-    _f("med_ns", "ns", "median duration", rounded=True),
-    _f("min_ns", "ns", "shortest duration", rounded=True),
-    _f("max_ns", "ns", "longest duration", rounded=True),
-    _f("stddev_ns", "ns", "sample standard deviation of the durations (n - 1)", rounded=True),
-)
+__all__ = ["ORIGIN", "TABLES", "TRACES", "Column", "Table"]
 
 _GPU_KIND = _s("kind", "kernel | memcpy | memset | um | graph (a CUDA graph traced as a whole)")
 _LAUNCH = (
@@ -139,6 +69,7 @@ _ALL = (
             _s("device_name", "name of the GPU"),
             _i("graph", None, "CUDA graph id"),
             _i("graph_node", None, "CUDA graph node id"),
+            PHASE_OF_ROW,
         ),
     ),
     Table(
@@ -157,8 +88,10 @@ _ALL = (
             _i("tid", None, "thread id"),
             _i("correlation", None, "correlation id"),
             _i("return_value", None, "what the call returned; 0 is success"),
+            PHASE_OF_ROW,
         ),
     ),
+    *PHASE_TABLES,
     Table(
         "osrt_summary",
         "one row a call of the operating system's runtime (poll, ioctl, pthread ...)",
@@ -371,4 +304,4 @@ _ALL = (
 TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in _ALL})
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
-TRACES = frozenset({"gpu_trace", "api_trace"})
+TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace"})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import nsys_cells, nsys_extremes, read
-from nsw.readers.nsys_cells import _Lookup
+from nsw.readers.nsys_cells import Lookup
 from nsw.readers.nsys_extremes import Extremes
 from nsw.tables import rows
 
@@ -40,7 +40,7 @@ def extremes_are_right(size, seed, name):
 def test_lookup_finds_the_first_of_equal_keys(spread, at_once, monkeypatch):
     monkeypatch.setattr(nsys_cells, "_SLICE", at_once)
     keys = np.array([5, 9, 5, 7, 9]) * spread
-    found = _Lookup(keys, np.arange(5)).of(np.array([5, 9, 7, 6, 100, -1]) * spread)
+    found = Lookup(keys, np.arange(5)).of(np.array([5, 9, 7, 6, 100, -1]) * spread)
     assert found.tolist() == [0, 1, 3, -1, -1, -1]
 
 
