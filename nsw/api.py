@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ownership import open_file
 from nsw.errors import did_you_mean
 from nsw.tables.schema import TABLES
 
@@ -28,11 +26,10 @@ class Tables:
             raise AttributeError(f"there is no table {name}; {did_you_mean(name, TABLES) or ', '.join(TABLES)}")
         import pandas as pd
 
-        path = self._folder.tables / f"{name}.parquet"
-        if not os.path.lexists(path):
-            return pd.DataFrame(columns=list(TABLES[name].names))
-        with open_file(self._folder.path, path) as file:
-            return pd.read_parquet(file)
+        from nsw.campaign.reading import load_table
+
+        table = load_table(self._folder, name)
+        return pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
 
     def __dir__(self) -> list[str]:
         """The tables that hold rows."""
@@ -69,11 +66,17 @@ class Campaign:
         return pd.DataFrame([{**row.pop("params"), **row} for row in rows])
 
 
-def open_campaign(named: str | Path | None = None, root: str | Path | None = None) -> Campaign:
+def open_campaign(
+    named: str | Path | None = None, root: str | Path | None = None, *, max_unpacked: int | None = None
+) -> Campaign:
     """The campaign of that folder, id or beginning of an id; with none named the newest under `root`.
+
+    Each of its tables takes at most `max_unpacked` bytes of memory, or is refused; 2 GiB unless given.
 
     Raises:
         CampaignError: There is none.
     """
     where = folders.root(Path(root) if root is not None else None)
-    return Campaign(folders.find(where, str(named) if named is not None else None))
+    folder = folders.find(where, str(named) if named is not None else None)
+    folder.max_unpacked = max_unpacked
+    return Campaign(folder)

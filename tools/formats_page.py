@@ -16,6 +16,9 @@ _HEAD = """# Formats
 What `nsw read` reads, of which versions, what it leaves, and which fixture or test (below `tests/`) proves it.
 A file is known by what is in it, not by its name. A file that cannot be read, or of which a part cannot, says why:
 its problems stand beside the tables. `nsw/tables/schema.py` describes the tables.
+
+A packed file (gzip, Parquet, Arrow) may unpack to fifty times its size, and at least to 256 MiB. What would be more is
+refused; `nsw read --max-unpacked 20G` allows more.
 """
 
 

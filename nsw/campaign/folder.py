@@ -44,6 +44,7 @@ class CampaignFolder:
         self.tables = path / "tables"
         self.log = path / "log.txt"
         self.secrets = path / "secrets.sh"
+        self.max_unpacked: int | None = None  # bytes that each of its tables may take; None: the usual
 
     @property
     def id(self) -> str:

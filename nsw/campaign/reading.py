@@ -8,21 +8,27 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.tables import rows as table_rows
+from nsw.tables.stored import StoredTableError, stored_rows, stored_table
+from nsw.tables.unpacking import TooMuchError
+from nsw.tables.unpacking import hint as unpacking_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from nsw.campaign.folder import CampaignFolder
     from nsw.readers.model import Problem, Report
 
+_T = TypeVar("_T")
 _FLUSH_EVERY_S = 30.0
 _RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
 
@@ -176,18 +182,31 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
 
 
 def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
-    """All rows of one of the campaign's tables; [] when there is none."""
+    """All rows of one of the campaign's tables; [] when there is none.
+
+    Raises:
+        CampaignError: Its file is damaged, or would take more memory than `folder.max_unpacked`.
+    """
+    return _load(folder, table, stored_rows) or []
+
+
+def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
+    """One of the campaign's tables as Arrow's; None when there is none. It raises what `load_rows` does."""
+    return _load(folder, table, stored_table)
+
+
+def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str, int | None], _T]) -> _T | None:
     path = folder.tables / f"{table}.parquet"
     if not os.path.lexists(path):
-        return []
+        return None
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         with open_file(folder.path, path) as file:
-            found: list[dict[str, Any]] = pq.read_table(file).to_pylist()
-    except (pa.ArrowException, OSError) as fault:
+            return load(file, table, folder.max_unpacked)
+    except TooMuchError as fault:
+        raise CampaignError(f"{path} holds {fault}", hint=unpacking_hint(f"nsw summarize {folder.id}")) from None
+    except (pa.ArrowException, OSError, StoredTableError) as fault:
         raise CampaignError(
             f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"
         ) from None
-    return found

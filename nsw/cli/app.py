@@ -77,6 +77,15 @@ Output = Annotated[
         "--output", "-o", help="File to write; of csv and parquet also a folder: a file a table.", show_default=False
     ),
 ]
+MaxUnpacked = Annotated[
+    str | None,
+    typer.Option(
+        "--max-unpacked",
+        metavar="SIZE",
+        help="How much a packed file may unpack to, such as 20G; what would be more is refused.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to the plan's cost.", show_default=False)]
 
 
@@ -253,13 +262,13 @@ def summarize(
     format: Format = None,
     json: Json = False,
     output: Output = None,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
     from nsw.cli import summarizing
 
-    raise typer.Exit(
-        summarizing.summarize(_either(campaign, named), root, case or [], table, _chosen(format, json, output), output)
-    )
+    which, chosen = _either(campaign, named), _chosen(format, json, output)
+    raise typer.Exit(summarizing.summarize(which, root, case or [], table, chosen, output, _size(max_unpacked)))
 
 
 @app.command()
@@ -280,11 +289,13 @@ def read(
     format: Format = None,
     json: Json = False,
     output: Output = None,
+    max_unpacked: MaxUnpacked = None,
 ) -> None:
     """Read reports of any profiler into tables."""
     from nsw.cli import reading
 
-    raise typer.Exit(reading.read(files or [], table or [], formats, _chosen(format, json, output), output))
+    chosen = _chosen(format, json, output)
+    raise typer.Exit(reading.read(files or [], table or [], formats, chosen, output, _size(max_unpacked)))
 
 
 @app.command()
@@ -334,6 +345,19 @@ def sites(sites: Sites = None, format: Format = None, json: Json = False, output
     from nsw.cli import looking
 
     raise typer.Exit(looking.list_sites(sites, _chosen(format, json, output), output))
+
+
+def _size(text: str | None) -> int | None:
+    """The bytes of an option's value."""
+    if text is None:
+        return None
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_size
+
+    try:
+        return parse_size(text)
+    except Fault as fault:
+        raise UsageError(f"--max-unpacked: {fault.message}", hint=fault.hint) from None
 
 
 def _chosen(format: _Format | None, json: bool, output: Path | None) -> str:

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20
 
 
-def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, output: Path | None) -> int:
+def read(
+    files: Sequence[Path],
+    tables: list[str],
+    formats: bool,
+    format: str,
+    output: Path | None,
+    max_unpacked: int | None = None,
+) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.many import read_many, takes_long
     from nsw.tables import TABLES
@@ -38,7 +45,7 @@ def read(files: Sequence[Path], tables: list[str], formats: bool, format: str, o
             raise UsageError(
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
-    options = Options(frozenset(tables) if tables else None)
+    options = Options(frozenset(tables) if tables else None, max_unpacked=max_unpacked)
     search = _Search()
     with standard_input(files) as given:
         paths = list(search.paths(given.files))

@@ -28,6 +28,7 @@ def summarize(
     table: str | None,
     format: str,
     output: Path | None,
+    max_unpacked: int | None = None,
 ) -> int:
     """What a campaign shows; 1 when some of it failed.
 
@@ -35,6 +36,7 @@ def summarize(
         UsageError: There is no such case or table, or one file cannot hold the tables.
     """
     folder = folders.find(folders.root(root), campaign)
+    folder.max_unpacked = max_unpacked
     with Ledger(folder.ledger, read_only=True) as ledger:
         _check(ledger, cases, table)
         note, bad = ledger.meta("note"), answering.exit_code(folder, ledger)

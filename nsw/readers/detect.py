@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
-from nsw.readers.notreports import explain, pointer, unopened
+from nsw.readers.notreports import explain, pointer, special, unopened
 from nsw.readers.plausible import leave_out_contradictions
 from nsw.readers.portable import add_portable_names
 from nsw.readers.registry import FORMATS, Format
@@ -41,6 +41,9 @@ def read(path: Path, options: Options | None = None) -> Report:
 
 def _read(path: Path, options: Options) -> Report:
     report = Report(str(path))
+    if (other := special(path)) is not None:
+        report.error(other.message, fix=other.fix)
+        return report
     try:
         sample = Sample(path)
     except OSError as fault:
@@ -75,7 +78,7 @@ def _read(path: Path, options: Options) -> Report:
             report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")
     report.tool = report.tool or format_.tool
     report.format = report.format or format_.id
-    if not any(len(t) for t in report.tables.values()) and not sample.is_folder:
+    if not any(len(t) for t in report.tables.values()) and not sample.is_folder and not report.refused:
         _look_again(report, sample)
     return report
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers import kineto_breakdown, kineto_operators
 from nsw.readers.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.kineto_gpu import GpuTrace, communication, gpu_summary
-from nsw.readers.kineto_stream import EventStream, beginning
+from nsw.readers.kineto_stream import EventStream, beginning, check_unpacked
 from nsw.readers.model import Options, Report, Sample
+from nsw.tables.unpacking import TooMuchError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +47,14 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill summaries, operators and facts; `gpu_trace` when asked for by name."""
     report = Report(str(path), tool="pytorch", format="kineto")
+    try:
+        check_unpacked(path, options.max_unpacked)
+    except TooMuchError as fault:
+        report.refuse(fault)
+        return report
     gpu_trace = GpuTrace() if options.wants("gpu_trace", default=False) else None
     trace = Trace(gpu_trace.add if gpu_trace else None)
-    stream = EventStream(path, report)
+    stream = EventStream(path, report, options.max_unpacked)
     trace.add(stream)
     if trace.timeless:
         report.error(f"{trace.timeless} events without a time that can be read were left out")

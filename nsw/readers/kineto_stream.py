@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from nsw.tables.unpacking import Allowance, TooMuchError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,13 +23,13 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-_WINDOW = 1 << 22  # bytes read at a time
-_PACKED = 1 << 19  # of a compressed file
+_WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
+_PACKED = 1 << 16  # of a compressed file
 _LARGEST_EVENT = 1 << 24
 _LARGEST_HEADER = 1 << 26  # a value beside the events, such as stack frames
 _NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two
 _OVERLAP = 512
-_BOMB = (1 << 30, 200)  # beyond a GiB nothing real is compressed 200 to 1
+_MOST_DAMAGED = 20_000  # events; where more are, the rest is not looked for
 _BLANK = re.compile(r"[\s,]*")
 _NEXT_EVENT = re.compile(r'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|args|s|id|ts)")')
 _GZIP = b"\x1f\x8b"
@@ -35,6 +39,10 @@ class _DamagedError(Exception):
     """What stands here is no JSON."""
 
 
+class _TooLargeError(Exception):
+    """A value that is larger than any trace holds: what is after it is not looked for, which could take for ever."""
+
+
 class _CutError(Exception):
     """The file ends here, too early."""
 
@@ -42,9 +50,10 @@ class _CutError(Exception):
 class EventStream:
     """Iterate over the events; `header` fills with what stands beside them."""
 
-    def __init__(self, path: Path, report: Report) -> None:
+    def __init__(self, path: Path, report: Report, max_unpacked: int | None = None) -> None:
         self.header: dict[str, Any] = {}
         self._path = path
+        self._max_unpacked = max_unpacked
         self._report = report
         self._scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]  # undocumented, in every CPython
         self._window = ""
@@ -62,7 +71,8 @@ class EventStream:
         with self._path.open("rb") as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
-            self._chunks = _unpacked(raw) if packed else iter(lambda: raw.read(_WINDOW), b"")
+            allowance = Allowance(self._path.stat().st_size, self._max_unpacked)
+            self._chunks = unpacked(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
             try:
                 yield from self._document()
             except _CutError:
@@ -72,6 +82,10 @@ class EventStream:
                     line=self._here(),
                     fix="the profiler or the copy was cut short: run or copy again",
                 )
+            except TooMuchError as fault:
+                self._report.refuse(fault, but="what stands before was read")
+            except _TooLargeError as fault:
+                self._report.error(f"{fault}: what stands before was read", line=self._here())
             except _DamagedError as fault:
                 self._report.error(f"no JSON: {fault}; what stands before was read", line=self._here())
         if self._damaged:
@@ -104,7 +118,10 @@ class EventStream:
             found = _BLANK.match(self._window, self._at)
             try:  # nearly always the whole event is in the window
                 event, self._at = self._scan(self._window, found.end() if found else self._at)
-                yield event
+                if isinstance(event, dict):
+                    yield event
+                else:
+                    self._pass_over()
                 continue
             except (StopIteration, ValueError, RecursionError):
                 pass
@@ -118,11 +135,17 @@ class EventStream:
                     raise
                 return
             except _DamagedError:
-                self._damaged += 1
-                self._first_damage = self._first_damage or self._here()
+                self._pass_over()
                 self._find_next_event()
                 continue
             yield event
+
+    def _pass_over(self) -> None:
+        """Count an event that is none."""
+        self._damaged += 1
+        self._first_damage = self._first_damage or self._here()
+        if self._damaged >= _MOST_DAMAGED:
+            raise _DamagedError(f"more than {_MOST_DAMAGED - 1:,} events are damaged")
 
     def _next(self) -> str:
         """The next character that is no blank or comma."""
@@ -151,25 +174,31 @@ class EventStream:
                     self._at = end
                     return value
                 continue
-            if not cut or len(self._window) - self._at > largest:
+            if not cut:
                 raise _DamagedError(message)
-            if not self._fill():
+            waits = len(self._window) - self._at
+            if waits > largest:
+                raise _TooLargeError(f"a value of more than {shown(largest)}")
+            if not self._fill(min(2 * waits, largest + 1)):  # twice as much: it is scanned from its start again
                 raise _CutError
 
-    def _fill(self) -> bool:
-        """Read on; False at the end of the file, or where it can be read no further."""
+    def _fill(self, wanted: int = 0) -> bool:
+        """Read on, until about so many characters wait; False where the file ends, or can be read no further."""
         if self._ended:
             return False
-        try:
-            data = next(self._chunks, b"")
-        except (OSError, EOFError, zlib.error) as fault:  # a truncated or damaged .gz, a failing disk
-            self._fault = str(fault)
-            data = b""
-        more = self._decoder.decode(data, final=not data)
-        self._ended = not data
         self._drop(self._at)
-        self._window += more
-        return not self._ended or bool(more)
+        parts, length = [self._window], len(self._window)
+        while not self._ended and (len(parts) == 1 or length < wanted):
+            try:
+                data = next(self._chunks, b"")
+            except (OSError, EOFError, zlib.error) as fault:  # a truncated or damaged .gz, a failing disk
+                self._fault = str(fault)
+                data = b""
+            parts.append(self._decoder.decode(data, final=not data))
+            length += len(parts[-1])
+            self._ended = not data
+        before, self._window = len(self._window), "".join(parts)
+        return not self._ended or len(self._window) > before
 
     def _drop(self, until: int) -> None:
         self._line += self._window.count("\n", 0, until)
@@ -194,22 +223,21 @@ class EventStream:
             start = 0
 
 
-def _unpacked(raw: BinaryIO) -> Iterator[bytes]:
+def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
     """The content of a gzip file, as far as it goes.
 
     Python's own reader gives nothing of a chunk that the end of the file cuts.
 
     Raises:
-        EOFError: The file ends before its content, or its content is larger than any trace's.
+        EOFError: The file ends before its content.
+        TooMuchError: The content is larger than is allowed.
         zlib.error: The file is damaged.
     """
     unpacker = zlib.decompressobj(wbits=31)
-    data, total = raw.read(_PACKED), 0
+    data = raw.read(_PACKED)
     while data:
         chunk = unpacker.decompress(data, _WINDOW)
-        total += len(chunk)
-        if total > max(_BOMB[0], _BOMB[1] * raw.tell()):
-            raise EOFError("compressed more than any trace is")
+        allowance.take(len(chunk))
         if chunk:
             yield chunk
         data = unpacker.unconsumed_tail or (b"" if unpacker.eof else raw.read(_PACKED))
@@ -219,6 +247,28 @@ def _unpacked(raw: BinaryIO) -> Iterator[bytes]:
             unpacker = zlib.decompressobj(wbits=31)
     if not unpacker.eof:
         raise EOFError("the compressed data end before their end mark")
+
+
+def check_unpacked(path: Path, most: int | None) -> None:
+    """Look whether a packed file unpacks to what is allowed, before any of it is read.
+
+    Only a file that says of itself that it unpacks to more is looked through: to unpack takes a tenth of reading.
+
+    Raises:
+        TooMuchError: It does not.
+        OSError: It cannot be read.
+    """
+    allowance = Allowance(path.stat().st_size, most)
+    with path.open("rb") as raw:
+        if raw.read(2) != _GZIP:
+            return
+        raw.seek(-4, os.SEEK_END)
+        if int.from_bytes(raw.read(4), "little") <= allowance.most:
+            return
+        raw.seek(0)
+        with suppress(EOFError, zlib.error):  # said when it is read
+            for _ in unpacked(raw, allowance):
+                pass
 
 
 def beginning(head: bytes, size: int = 65536) -> str:

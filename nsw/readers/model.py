@@ -10,11 +10,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from nsw.readers.notebook_lines import is_notebook, notebook_lines
+from nsw.tables.unpacking import hint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.tables import TableData
+    from nsw.tables.unpacking import TooMuchError
 
 HEAD_BYTES = 65536
 SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
@@ -45,6 +47,12 @@ class Report:
     tool_version: str | None = None
     tables: dict[str, TableData] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    refused: bool = False  # for its size: a report of its format, of which not all is read
+
+    def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
+        """Note that the file unpacks to too much, and how to read it all the same."""
+        self.refused = True
+        self.error(f"holds {fault}" + (f": {but}" if but else ""), fix=hint("nsw read"))
 
     def error(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
         """Note what could not be read."""
@@ -64,12 +72,14 @@ class Options:
     `nsys`: the nsys that the site of a run names; used when it is here too.
     `steps`: the NVTX range that is an iteration of the program; None: to be found out.
     `warmup`: how many iterations are warm-up; None: to be found out.
+    `max_unpacked`: bytes that a packed file may unpack to; by default nsw.tables.unpacking says how many.
     """
 
     tables: frozenset[str] | None = None
     nsys: str | None = None
     steps: str | None = None
     warmup: int | None = None
+    max_unpacked: int | None = None
 
     def wants(self, table: str, *, default: bool = True) -> bool:
         """Whether `table` is to be made; `default` holds when nothing was asked for by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,6 +85,19 @@ def unopened(path: Path, reason: str) -> NotReport:
     if ".git/annex/objects/" in target:
         return NotReport(f"{ANNEX} link, whose content is not here", _GET)
     return NotReport(f"a link to {target}, which is not there", "bring the file, or mend the link")
+
+
+def special(path: Path) -> NotReport | None:
+    """What it is when it is neither a file nor a folder: to open such a thing may never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # said where it is opened
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    if stat.S_ISFIFO(mode):
+        return NotReport("a pipe, not a file", "give what comes out of it to nsw: `... | nsw read -`")
+    return NotReport(f"a {'socket' if stat.S_ISSOCK(mode) else 'device'}, not a file", None)
 
 
 def explain(sample: Sample) -> NotReport | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.arrow_sizes import NoArrowError, unpacked_sizes
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault, with_duration
 from nsw.readers.nsys_tables import fill
+from nsw.tables.stored import values
+from nsw.tables.unpacking import Allowance, TooMuchError, hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 _TABLES = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 _ENDINGS = (".parquet", ".arrow")
 _BATCH = 65536  # rows
+_NUMBER = 8  # bytes
 
 
 def sniff(sample: Sample) -> int:
@@ -30,7 +34,7 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Read the folder; see `nsw.readers.nsys_tables` for what comes out."""
     report = Report(str(path), tool="nsys", format="nsys-parquet")
-    source = ParquetSource(path)
+    source = ParquetSource(path, options.max_unpacked)
     for table, fault in source.damaged.items():
         report.error(
             f"{source.file_name(table)} cannot be read: {fault}", fix="export the report again, or copy it again"
@@ -42,9 +46,10 @@ def read(path: Path, options: Options) -> Report:
 class ParquetSource:
     """The tables of a folder; see `nsw.readers.nsys_source.Source`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, max_unpacked: int | None = None) -> None:
         import pyarrow as pa
 
+        self._max_unpacked = max_unpacked
         self.vocabulary: list[str] = []
         self.columns: dict[str, frozenset[str]] = {}
         self.damaged: dict[str, str] = {}
@@ -87,11 +92,12 @@ class ParquetSource:
         out: list[tuple[Any, ...]] = []
         for batch in self._batches(table, list(columns)):
             names = batch.schema.names
-            lists = [batch.column(c).to_pylist() if c in names else [None] * batch.num_rows for c in columns]
+            some = batch.slice(0, at_most - len(out))
+            lists = [values(some.column(c)) if c in names else [None] * some.num_rows for c in columns]
             out += zip(*lists, strict=True)
             if len(out) >= at_most:
                 break
-        return out[:at_most]
+        return out
 
     def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
         """None: a column is read as a whole here; see `Source.at`."""
@@ -101,7 +107,7 @@ class ParquetSource:
         wanted = set(ids)
         found: dict[int, str] = {}
         for batch in self._batches("StringIds", ["id", "value"]) if wanted else ():
-            pairs = zip(batch.column("id").to_pylist(), batch.column("value").to_pylist(), strict=True)
+            pairs = zip(batch.column("id").to_pylist(), values(batch.column("value")), strict=True)
             found.update((i, v) for i, v in pairs if i in wanted and isinstance(v, str))
         return found
 
@@ -111,9 +117,12 @@ class ParquetSource:
         present = [c for c in columns if c in self.columns.get(table, frozenset())]
         if not present:
             return
+        file = self._files[table]
         try:
-            yield from _batches(self._files[table], present)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
+            yield from _batches(file, present, Allowance(file.stat().st_size, self._max_unpacked))
+        except TooMuchError as fault:
+            raise TableFault(table, f"holds {fault}", fix=hint("nsw read")) from fault
+        except (pa.ArrowException, OSError, UnicodeDecodeError, NoArrowError) as fault:
             raise TableFault(table, str(fault)) from fault
 
     def _column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
@@ -158,17 +167,43 @@ def _column_names(file: Path) -> list[str]:
         return list(stream.schema.names)
 
 
-def _batches(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    for batch in (_of_parquet if file.suffix == ".parquet" else _of_arrow)(file, columns, allowance):
+        allowance.take(batch.num_rows * len(columns) * _NUMBER)
+        for column in batch.columns:
+            allowance.take(column.nbytes)
+        yield batch
+
+
+def _of_parquet(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    """The rows, with texts as numbers of their dictionary: a file can hold one long text a million times."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if file.suffix == ".parquet":
-        with pq.ParquetFile(file) as table:
-            yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
-        return
+    honest = Allowance(file.stat().st_size, allowance.most)  # a first look, at what the file says of itself
+    with pq.ParquetFile(file) as table:
+        texts = [field.name for field in table.schema_arrow if field.name in columns and field.type == pa.string()]
+        honest.take(table.metadata.num_rows * len(columns) * _NUMBER)
+        for at in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(at)
+            for number in range(group.num_columns):
+                if (chunk := group.column(number)).path_in_schema in columns:
+                    honest.take(chunk.total_uncompressed_size)
+    with pq.ParquetFile(file, read_dictionary=texts) as table:
+        yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
+
+
+def _of_arrow(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    honest = Allowance(file.stat().st_size, allowance.most)
+    for size in unpacked_sizes(file):
+        honest.take(size)
     with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
         for batch in stream:
-            yield batch.select(columns)
+            chosen = batch.select(columns)
+            chosen.validate(full=True)  # places that are not in the file: Arrow would read them all the same
+            yield chosen
 
 
 def _chosen(batch: Batch, bounds: Mapping[str, tuple[int, int]]) -> Batch:

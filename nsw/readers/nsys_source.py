@@ -28,10 +28,11 @@ NVTX = "NVTX_EVENTS"
 class TableFault(Exception):  # noqa: N818  it names a fault of the file
     """A table of the export cannot be read, or holds what its column cannot hold."""
 
-    def __init__(self, table: str, what: str) -> None:
+    def __init__(self, table: str, what: str, *, fix: str | None = None) -> None:
         super().__init__(f"{table}: {what}")
         self.table = table
         self.what = what
+        self.fix = fix  # what to do; None where it is damaged
 
 
 class Source(Protocol):

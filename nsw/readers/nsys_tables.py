@@ -44,9 +44,9 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
     made["split"] = outcomes["split"].value or Split()
     outcomes |= _run(_in_turn(made, options), source, again)
     made |= {name: o.value for name, o in outcomes.items() if o.fault is None}
-    faults = dict.fromkeys(str(o.fault) for o in outcomes.values() if o.fault is not None)
-    for fault in faults:
-        report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
+    faults = {str(o.fault): o.fault for o in outcomes.values() if o.fault is not None}
+    for fault in faults.values():
+        report.error(f"a table of the export cannot be read: {fault}", fix=fault.fix or _DAMAGED)
     report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*made.get("shapes", {}).values(), *made.get("diagnostics", [])]
     _warn(report, made)

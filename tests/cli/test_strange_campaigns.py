@@ -6,8 +6,13 @@ import shutil
 import sqlite3
 from contextlib import closing
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import nsw as nsw_module
+from nsw.errors import CampaignError
+from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder
 
 ENDLESS = "CREATE VIEW runs AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS state FROM n"
@@ -49,3 +54,48 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(good, nsw, name):
     said = nsw("summarize", good.name)
     assert said.code == 2
     assert f"{name} is no file" in said.err
+
+
+KERNEL = {"run": "r", "report": "a", "kind": "kernel", "name": "k", "total_ns": 1, "calls": 1}
+
+
+def put_table(campaign, table, name="gpu_summary"):
+    pq.write_table(table, campaign / "tables" / f"{name}.parquet", compression="zstd")
+
+
+def test_a_table_that_unpacks_to_too_much_is_refused_until_the_option_allows_it(good, nsw):
+    put_table(good, as_arrow("gpu_summary", [KERNEL] * 2000))
+    said = nsw("summarize", good.name, "--max-unpacked", "1M")
+    assert (said.code, said.out) == (2, "")
+    assert "gpu_summary.parquet holds" in said.err
+    assert "unpack to more than 1.0 MiB" in said.err
+    assert f"`nsw summarize {good.name} --max-unpacked 20G`" in said.err
+    assert nsw("summarize", good.name, "--max-unpacked", "64M").code == 0
+
+
+def test_a_long_name_in_many_rows_of_a_table_is_held_once(good, nsw):
+    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 100_000, "run": "no"}] * 1000))  # 100 MB
+    assert nsw("summarize", good.name, "--max-unpacked", "4M").code == 0
+
+
+def test_a_table_of_other_columns_is_damaged(good, nsw):
+    put_table(good, as_arrow("gpu_summary", [KERNEL]).set_column(0, "run", pa.array([1])))
+    assert "gpu_summary.parquet is damaged: its column run holds int64" in nsw("summarize", good.name).err
+    put_table(good, pa.table({"run": ["r"], "report": ["a"], "name": pa.array([[1]])}))
+    assert "its column name holds list" in nsw("summarize", good.name).err
+    put_table(good, pa.table({"name": ["a"]}))
+    assert "it has no column report" in nsw("summarize", good.name).err
+
+
+def test_from_python_a_table_that_unpacks_to_too_much_is_refused_too(good):
+    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 100_000}] * 1000))
+    assert len(nsw_module.open(good).tables.gpu_summary) == 1000
+    with pytest.raises(CampaignError, match="unpack to more than"):
+        nsw_module.open(good, max_unpacked=4 << 20).tables.gpu_summary  # noqa: B018
+
+
+@pytest.mark.parametrize("size", ["20", "x", "-1G"])
+def test_a_limit_that_is_no_size_is_said(nsw, size):
+    said = nsw("read", "a.csv", f"--max-unpacked={size}")
+    assert said.code == 2
+    assert said.err.startswith("error: --max-unpacked: ")

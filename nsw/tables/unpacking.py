@@ -1,0 +1,52 @@
+"""How much a packed file may unpack to: a few kilobytes can become more than a machine holds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_LEAST: Final = 256 << 20  # bytes that any file may unpack to
+_TIMES: Final = 50  # of the packed size; traces of PyTorch pack 10 to 20 to 1
+OPTION: Final = "--max-unpacked"
+
+
+class TooMuchError(Exception):
+    """A file unpacks to more than is taken of it; the text says to how much."""
+
+
+class Allowance:
+    """Bytes that may come out of one packed file.
+
+    Args:
+        packed: The size of the file.
+        most: What a person allowed; by default 256 MiB, or fifty times the file's size if that is more.
+    """
+
+    def __init__(self, packed: int, most: int | None = None) -> None:
+        self.most = max(_LEAST, _TIMES * packed) if most is None else most
+        self._packed = packed
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that came out, or that will.
+
+        Raises:
+            TooMuchError: They are too many.
+        """
+        self._taken += size
+        if self._taken > self.most:
+            raise TooMuchError(
+                f"{shown(self._packed)} that unpack to more than {shown(self.most)}, the most that nsw takes of it"
+            )
+
+
+def hint(command: str) -> str:
+    """How to go on with a file that unpacks to too much, by what command."""
+    return f"if you know who made it: `{command} {OPTION} 20G` allows 20 GiB"
+
+
+def shown(size: int) -> str:
+    """Bytes for people, in powers of 1024: 13.1 MiB."""
+    for unit, power in (("GiB", 3), ("MiB", 2), ("KiB", 1)):
+        if size >= 1024**power:
+            return f"{size / 1024**power:.1f} {unit}"
+    return f"{size} B"
