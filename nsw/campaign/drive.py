@@ -15,6 +15,7 @@ from nsw.campaign.in_flight import InFlight
 from nsw.campaign.ledger import AT_A_TIME
 from nsw.campaign.ownership import require_own
 from nsw.campaign.rows import State
+from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.watching import Watching
 from nsw.errors import NswError
@@ -38,15 +39,19 @@ class Driver:
         it: The campaign.
         canary: What decides when the first run must go ahead alone.
         builds: The builds that the runs' jobs wait for.
+        stages: The runs that wait for another pass to be read.
     """
 
-    def __init__(self, it: Driven, canary: Canary | None = None, builds: Builds | None = None) -> None:
+    def __init__(
+        self, it: Driven, canary: Canary | None = None, builds: Builds | None = None, stages: Stages | None = None
+    ) -> None:
         self._it = it
         self._canary = canary or Canary(it.ledger)
         self._builds = builds or Builds(it)
+        self._stages = stages or Stages(it)
         self._flight = InFlight(it.ledger)
         ending = Ending(it)
-        self._submitting = Submitting(it, self._flight, ending, self._builds, self._canary)
+        self._submitting = Submitting(it, self._flight, ending, self._builds, self._canary, self._stages)
         self._watching = Watching(it, self._flight, ending, self._builds)
 
     def recover(self) -> int:
@@ -76,6 +81,7 @@ class Driver:
             self._it.scheduler.limit(int(limit))
         self._submitting.settle_doubts()
         self._canary.check()
+        self._stages.advance()
         if self._it.scheduler.shares_machine:
             chosen = self._poll_and_intend()
         else:

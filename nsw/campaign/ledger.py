@@ -15,6 +15,7 @@ from nsw.campaign.ledger_facts import LedgerFacts
 from nsw.campaign.ledger_file import open_to_drive, open_to_look
 from nsw.campaign.ledger_guard import GuardedConnection, check
 from nsw.campaign.ledger_schema import SCHEMA, VERSION
+from nsw.campaign.ledger_stages import READY, STAGES_SCHEMA, LedgerStages
 from nsw.campaign.ledger_values import MAYBE_TEXT, check_kinds, column_of
 from nsw.campaign.rows import ENDED, IN_FLIGHT, BuildRow, Flying, Reading, RunRow, State
 from nsw.errors import CampaignError
@@ -52,7 +53,7 @@ def _check_version(version: int, path: Path) -> None:
         )
 
 
-class Ledger(LedgerFacts):
+class Ledger(LedgerFacts, LedgerStages):
     """The open ledger of one campaign. `path` must exist unless made by `create`."""
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
@@ -68,6 +69,7 @@ class Ledger(LedgerFacts):
         else:
             self._db = open_to_drive(path, _connect)
         self._chosen = ""  # a condition on what is pending
+        self.has_needs = False
         try:
             if create:
                 self._db.executescript(SCHEMA)
@@ -81,6 +83,9 @@ class Ledger(LedgerFacts):
             self.close()
             raise
         self._db.execute("PRAGMA synchronous = FULL")
+        if not read_only and not self._has_stages():  # made by an earlier version
+            self._db.executescript(STAGES_SCHEMA)
+        self.look_for_needs()
 
     def close(self) -> None:
         """Close the file."""
@@ -135,6 +140,8 @@ class Ledger(LedgerFacts):
                     for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
                 ),
             )  # fmt: skip
+            self.add_needs({run.id: run.needs for job in plan.jobs for run in job.runs if run.needs})
+            self.look_for_needs()
             self._db.executemany(
                 "INSERT INTO absent VALUES (?, ?, ?)",
                 ((a.what, a.reason, len(a.run_ids)) for a in plan.absent),
@@ -187,10 +194,19 @@ class Ledger(LedgerFacts):
         # the attempt is new to all runs of the task, also to those that are over, since submissions are named by it
         return self._db.execute(
             "SELECT job, task, (SELECT max(attempt) + 1 FROM runs r WHERE r.job = p.job AND r.task = p.task),"  # noqa: S608  no outside text
-            f" max(gpus) FROM (SELECT * FROM runs WHERE state = 'planned'{self._chosen} ORDER BY seq LIMIT ?) p"
+            f" max(gpus) FROM (SELECT * FROM runs WHERE state = 'planned'{self._chosen}{self._ready}"
+            " ORDER BY seq LIMIT ?) p"
             " GROUP BY job, task ORDER BY min(seq)",
             (limit,),
         ).fetchall()
+
+    def look_for_needs(self) -> None:
+        """See whether any run waits for an earlier stage: a campaign without stages is not slowed by them."""
+        self.has_needs = self._has_stages() and self._db.execute("SELECT 1 FROM needs LIMIT 1").fetchone() is not None
+
+    @property
+    def _ready(self) -> str:
+        return READY if self.has_needs else ""
 
     def next_attempt(self, job: str, task: int) -> int:
         """The number of a task's next attempt."""

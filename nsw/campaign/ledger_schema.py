@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nsw.campaign.ledger_stages import STAGES_SCHEMA
+
 VERSION = 2  # 2: builds have a table
 
 SCHEMA = f"""
@@ -25,5 +27,5 @@ CREATE TABLE submissions (
 CREATE INDEX submissions_state ON submissions (state);
 CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT NULL);
 CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
-PRAGMA user_version = {VERSION};
+{STAGES_SCHEMA}PRAGMA user_version = {VERSION};
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
     from nsw.campaign.rows import Flying
+    from nsw.campaign.stages import Stages
     from nsw.campaign.submissions import Pending
     from nsw.schedulers.model import Outcome, Submission
 
@@ -37,14 +38,18 @@ class Submitting:
         ending: Knows what runs wrote of themselves.
         builds: What goes before the runs.
         canary: What decides when the first run must go ahead alone.
+        stages: What was chosen for runs that waited for another pass.
     """
 
-    def __init__(self, it: Driven, flight: InFlight, ending: Ending, builds: Builds, canary: Canary) -> None:
+    def __init__(
+        self, it: Driven, flight: InFlight, ending: Ending, builds: Builds, canary: Canary, stages: Stages
+    ) -> None:
         self._it = it
         self._flight = flight
         self._ending = ending
         self._builds = builds
         self._canary = canary
+        self._stages = stages
         self._doubt: list[Submission] = []
         self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
         self._late: list[tuple[Submission, str]] = []
@@ -127,6 +132,12 @@ class Submitting:
 
     def _submit(self, some: Sequence[Submission]) -> bool:
         """Submit these together; False when one was not taken."""
+        try:
+            some = [self._stages.prepare(submission) for submission in some]
+        except (UnreachableError, CommandError):  # nothing was submitted: it is tried again in the next round
+            if self._it.scheduler.shares_machine:
+                raise
+            return False
         if not self._it.scheduler.shares_machine:
             with self._it.ledger.transaction():
                 for submission in some:

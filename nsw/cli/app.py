@@ -168,11 +168,17 @@ def retry(
         bool,
         typer.Option("--failed", help="Only those that failed or were lost.", show_default=False),
     ] = False,
+    choose_again: Annotated[
+        bool,
+        typer.Option(
+            "--choose-again", help="Choose kernels anew for guided counters; else as before.", show_default=False
+        ),
+    ] = False,
 ) -> None:
     """Do runs again that did not succeed; earlier attempts are kept."""
     from nsw.cli import running
 
-    raise typer.Exit(running.retry(runs or [], campaign, root, failed))
+    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again))
 
 
 @app.command()

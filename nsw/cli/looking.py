@@ -56,6 +56,7 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
 
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:
     from nsw.present.status_view import build_data
+    from nsw.present.terminal import plural
 
     builds = ledger.builds()
     jobs = job_ids(ledger, builds)
@@ -66,7 +67,9 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     steps = []
     other = owner_if_other(folder.path)
     if (left or unread) and not driven and not other:
-        steps.append(f"`nsw resume {folder.id}` goes on")
+        waiting = counts.get("planned", 0)
+        what = f", and {plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
+        steps.append(f"`nsw resume {folder.id}` goes on{what}")
     if bad and not driven and not other:
         steps.append(
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"

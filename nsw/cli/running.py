@@ -137,9 +137,10 @@ def resume(campaign: str | None, root: Path | None) -> int:
     return _carry_out(folder)
 
 
-def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool) -> int:
+def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool, choose_again: bool = False) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.campaign.canary import Canary
+    from nsw.campaign.dependents import release_dependents
 
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
@@ -155,8 +156,9 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
         _forget_done(folder, ledger, chosen.runs)
         with ledger.transaction():
             ledger.release(chosen.runs)
+            todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
             held = canary.tried_again(chosen.runs)
-    return _carry_out(folder, only=chosen.runs if runs else None, canary=held or not runs)
+    return _carry_out(folder, only=todo if runs else None, canary=held or not runs)
 
 
 def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
@@ -348,6 +350,12 @@ def _opened(
         yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch, share)
 
 
+def _waiting(ledger: Ledger, campaign: str) -> str:
+    """What no scheduler has yet: nothing of it begins while nsw is away."""
+    left = ledger.counts().get(State.PLANNED, 0)
+    return f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {campaign}`" if left else ""
+
+
 def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = None, canary: bool = True) -> int:
     from nsw import __version__
     from nsw.campaign import private
@@ -375,7 +383,8 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")
             print(
                 f"\nended, with {going} in flight that nsw leaves alone:"
-                f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them.",
+                f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them."
+                + (f"\n{waiting}" if (waiting := _waiting(it.ledger, folder.id)) else ""),
                 file=sys.stderr,
             )
             return Exit.INTERRUPTED

@@ -22,10 +22,10 @@ def pack(name: str, runs: Sequence[Run], *, runs_per_task: int, max_array: int) 
         runs_per_task: How many runs follow each other in one task.
         max_array: How many tasks a job may have.
     """
-    groups: dict[tuple[Resources, str], list[Run]] = {}
+    groups: dict[tuple[Resources, str, bool], list[Run]] = {}
     for run in runs:
         # a longer limit does not need another job: the job asks for the longest of its tasks
-        groups.setdefault((replace(run.resources, time_s=0), run.app), []).append(run)
+        groups.setdefault((replace(run.resources, time_s=0), run.app, bool(run.needs)), []).append(run)
     jobs: list[Job] = []
     for group in groups.values():
         tasks = _batched(group, max(1, runs_per_task))

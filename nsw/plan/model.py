@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nsw.recipe.secrets import Secret
 
 
+CHOSEN = "\0chosen"  # in a command: stands for the arguments that an earlier stage decides; no recipe can write it
 AROUND_S = 60  # seconds of a job for what is around its runs
 
 
@@ -71,6 +72,7 @@ class Run:
     after: tuple[tuple[str, ...], ...] = ()
     app: str = "app"  # folder of the application that it uses, beside the runs' folders
     secrets: RunSecrets | None = None
+    needs: str = ""  # CASE.PASS of which a repeat must have been read: it decides what CHOSEN in the command becomes
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,7 @@ class BatchScheduler:
                 comment=self._comment,
                 throttle=share,
                 after=self.after(submission.job),
+                walltime_s=submission.walltime_s,
             )
         )
         if self._can.script_on_stdin:

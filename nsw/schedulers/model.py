@@ -51,6 +51,8 @@ class Answer:
 class Submission:
     """Tasks of one job, handed to the scheduler together under a name of their own.
 
+    `walltime_s` replaces the script's own time limit.
+
     The name is written down before the scheduler hears of it, so that after a crash it can be looked up.
     """
 
@@ -61,6 +63,7 @@ class Submission:
     tasks: tuple[int, ...]
     gpus: int = 0
     native_id: str | None = None
+    walltime_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

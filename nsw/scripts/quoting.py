@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
+from nsw.plan.model import CHOSEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 def quote(value: object) -> str:
     """One shell word, whatever the value holds."""
     text = str(value)
+    if text == CHOSEN:
+        return '"${nsw_chosen[@]}"'
     if "\0" in text:
         raise UsageError(f"a NUL character cannot be passed to a program: {text!r}")
     return shlex.quote(text)

@@ -1,0 +1,180 @@
+"""Stages: runs that wait until another pass of their case was read, and get arguments that it decides.
+
+What decides is a function that the caller hands in: from the tables of the source to arguments, or the reason why the
+run is skipped. The decision is in the ledger before the run is submitted; each attempt gets it as a file of its own,
+which its script checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.rows import ENDED, IN_FLIGHT, Reading, State
+from nsw.errors import NswError
+from nsw.plan.model import AROUND_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.campaign.driven import Driven
+    from nsw.campaign.ledger_stages import Choice
+    from nsw.campaign.rows import RunRow
+    from nsw.schedulers.model import Submission
+
+SKIPPED: Final = "skipped: "  # how the reason of a run begins whose source did not give what it needs
+_GATHER_S: Final = 600.0  # that runs which could go wait for others, so that they share an array
+_READ_EVERY_S: Final = 20.0
+
+
+class Stages:
+    """The runs of a campaign that wait for an earlier stage; the caller holds its lock.
+
+    Args:
+        it: The campaign.
+        read: Reads all collected reports into the campaign's tables.
+        choose: What a run is to do, from the run and the runs of its source that were read: a choice, or the reason
+            why it is skipped.
+        clock: Seconds that only grow; tests hand in their own.
+    """
+
+    def __init__(
+        self,
+        it: Driven,
+        read: Callable[[], object] = lambda: None,
+        choose: Callable[[RunRow, Sequence[RunRow]], Choice | str] = lambda _run, _sources: "nothing decides",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._it = it
+        self._read = read
+        self._choose = choose
+        self._clock = clock
+        self._waiting = bool(it.ledger.waiting_for_stages())
+        self._gathering_since: float | None = None
+        self._read_at = float("-inf")
+
+    def advance(self) -> None:
+        """Decide for what can be decided, and let it go."""
+        if not self._waiting:
+            return
+        waiting = self._it.ledger.waiting_for_stages()
+        self._waiting = bool(waiting)
+        sources = {group: self._it.ledger.runs_named(self._it.ledger.sources_of(group)) for group in waiting}
+        if self._must_read(sources):
+            self._read()
+            self._read_at = self._clock()
+            sources = {group: self._it.ledger.runs_named([run.id for run in some]) for group, some in sources.items()}
+        chosen = self._it.ledger.choices()
+        for group, runs in waiting.items():
+            some = [run for run in sources[group] if run.state is State.DONE and run.reading is Reading.READ]
+            for run in runs:
+                if run not in chosen and some:
+                    self._decide(run, some)
+                elif not some and (why := _hopeless(sources[group])):
+                    self._skip(run, why)
+        self._let_go(sources)
+
+    def prepare(self, submission: Submission) -> Submission:
+        """Put the files with the choices of a submission's runs on the site.
+
+        Returns:
+            The submission, with the time limit that the choices ask for where that is less than its script's.
+
+        Raises:
+            UnreachableError: The site could not be reached.
+            CommandError: A file could not be written.
+        """
+        chosen = self._it.ledger.choices() if self._it.ledger.has_needs else {}
+        if not chosen:
+            return submission
+        marks = ",".join("?" * len(submission.tasks))
+        runs = self._it.ledger.runs(f"job = ? AND task IN ({marks})", (submission.job, *submission.tasks))
+        mine = [run for run in runs if run.id in chosen]
+        if not mine:
+            return submission
+        with tempfile.TemporaryDirectory(prefix="nsw-choices-") as folder:
+            files = []
+            for number, run in enumerate(mine):
+                here = Path(folder) / str(number)
+                here.write_text(choice_file(run.id, submission.attempt, chosen[run.id]), encoding="utf-8")
+                files.append((here, f"{self._it.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
+            self._it.transport.stage(files)
+        return replace(submission, walltime_s=_walltime(runs, chosen))
+
+    def _must_read(self, sources: dict[str, list[RunRow]]) -> bool:
+        """Whether a source lies unread; on this machine only once no run of an earlier stage is left to disturb."""
+        if not any(run.state is State.DONE and run.reading is Reading.COLLECTED for s in sources.values() for run in s):
+            return False
+        if self._it.scheduler.shares_machine:
+            ledger = self._it.ledger
+            waiting = {run for runs in ledger.waiting_for_stages().values() for run in runs}
+            left = ledger.runs("state IN ('planned', 'intent', 'submitted', 'queued', 'running')")
+            return all(run.id in waiting for run in left)
+        return self._clock() - self._read_at >= _READ_EVERY_S
+
+    def _decide(self, run: str, sources: list[RunRow]) -> None:
+        (row,) = self._it.ledger.runs_named([run])
+        try:
+            found = self._choose(row, sources)
+        except NswError as fault:
+            found = fault.message
+        if isinstance(found, str):
+            self._skip(run, found)
+        else:
+            self._it.ledger.choose_for(run, found)
+
+    def _skip(self, run: str, why: str) -> None:
+        self._it.ledger.update_runs([run], state=State.CANCELLED, reason=f"{SKIPPED}{why}")
+        self._it.changed([run])
+
+    def _let_go(self, sources: dict[str, list[RunRow]]) -> None:
+        """Release what was decided: when the stage has ended, an array is full, or it waited long enough."""
+        chosen = self._it.ledger.choices()
+        waiting = self._it.ledger.waiting_for_stages()
+        ready = [run for runs in waiting.values() for run in runs if run in chosen]
+        if not ready:
+            self._gathering_since = None
+            return
+        now = self._clock()
+        self._gathering_since = now if self._gathering_since is None else self._gathering_since
+        over = all(run.state in ENDED for group in waiting for run in sources.get(group, ()))
+        full = len(ready) >= self._it.scheduler.most_tasks()
+        if over or full or not self._it.scheduler.batches or now - self._gathering_since >= _GATHER_S:
+            self._it.ledger.release_stage(ready)
+            self._gathering_since = None
+
+
+def choice_file(run: str, attempt: int, choice: Choice) -> str:
+    """The file that an attempt's script reads: a line of facts with the hash of what follows, then a word a line."""
+    body = "".join(f"{word}\n" for word in choice.arguments)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    limit = "" if choice.limit_s is None else str(choice.limit_s)
+    return f"nsw-choice 1 {run} {attempt} {digest} {limit}\n{body}"
+
+
+def _hopeless(sources: Sequence[RunRow]) -> str | None:
+    """Why a source will never be read; None while it may be."""
+    if not sources:
+        return "there is no run that it could be chosen from"
+    if any(run.state in {State.PLANNED, *IN_FLIGHT} for run in sources):
+        return None
+    if any(run.state is State.DONE and run.reading in {Reading.NONE, Reading.COLLECTED} for run in sources):
+        return None
+    run = sources[0]
+    how = "its report could not be read" if run.state is State.DONE else f"{run.state}: {run.reason or 'no reason'}"
+    return f"{run.id}, which it is chosen from, gave nothing ({how}); `nsw retry {run.id}` does both"
+
+
+def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice]) -> int | None:
+    """The longest of the tasks, where a choice says so for each of their runs; the plan's own limit is the most."""
+    tasks: dict[int, int] = {}
+    for run in runs:
+        choice = chosen.get(run.id)
+        if choice is None or choice.limit_s is None:
+            return None
+        tasks[run.task] = tasks.get(run.task, 0) + choice.limit_s
+    return max(tasks.values()) + AROUND_S

@@ -1,0 +1,181 @@
+"""Stages: a run that waits until another pass of its case was read, and does what that decides."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.begin import Ingredients, begin
+from nsw.campaign.build_step import Builds
+from nsw.campaign.canary import Canary
+from nsw.campaign.drive import Driver
+from nsw.campaign.driven import Driven
+from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_stages import Choice
+from nsw.campaign.stages import Stages, choice_file
+from nsw.plan.jobs import pack
+from nsw.plan.model import CHOSEN, Plan, Resources, Run
+from nsw.schedulers.local import LocalScheduler
+from nsw.scripts.render import render_job
+from nsw.transport.local import LocalTransport
+
+CASES = ("n-1", "n-2")
+
+
+def first(case: str, command=("sh", "-c", "echo saw $0 >report", "it")) -> Run:
+    return Run(f"{case}.look.r1", case, {}, "look", "timeline", "x", 1, (*command[:-1], case), {}, Resources(time_s=60),
+               ("report",))  # fmt: skip
+
+
+def second(case: str) -> Run:
+    return Run(f"{case}.measure.r1", case, {}, "measure", "counters", "x", 1, ("printf", "%s\\n", CHOSEN, "end"), {},
+               Resources(time_s=60), needs=f"{case}.look")  # fmt: skip
+
+
+class Campaign:
+    def __init__(self, root: Path, runs, choose):
+        plan = Plan("t", "here", CASES, pack("t", runs, runs_per_task=1, max_array=100))
+
+        def render(job, campaign, scratch):
+            return render_job(plan, job, scheduler="local", campaign=campaign, scratch=scratch)
+
+        self.folder = begin(root, plan, Ingredients({"name": "t"}, {}, None, render))
+        self.choose, self.reads = choose, []
+        self.open()
+
+    def open(self):
+        self.ledger = Ledger(self.folder.ledger)
+        scratch, transport = self.ledger.meta("scratch"), LocalTransport()
+        it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
+        stages = Stages(it, self.read, self.choose)
+        self.builds = Builds(it)
+        self.driver = Driver(it, Canary(self.ledger), self.builds, stages)
+        self.builds.prepare()
+        self.driver.recover()
+
+    def read(self):
+        some = self.ledger.runs("reading = 'collected'")
+        self.reads.append({run.id: str(run.state) for run in self.ledger.runs()})
+        self.ledger.update_runs([run.id for run in some], reading=Reading.READ)
+
+    def states(self):
+        return {run.id: str(run.state) for run in self.ledger.runs()}
+
+    def output(self, run):
+        return (self.folder.reports / run / "stdout").read_text()
+
+
+def what_it_saw(folder):
+    def choose(run, sources):
+        return Choice((f"--for={run.id}", "a b'c$(d)"), 30, sources[0].id, "as seen")
+
+    return choose
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    made = []
+
+    def make(runs=None, choose=None):
+        runs = runs or [run for case in CASES for run in (first(case), second(case))]
+        made.append(Campaign(tmp_path / "campaigns", runs, choose or what_it_saw(tmp_path)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.ledger.close()
+
+
+def test_the_second_stage_gets_what_the_first_one_decided(campaign):
+    it = campaign()
+    it.driver.run(0.05)
+    assert set(it.states().values()) == {"done"}
+    assert it.output("n-2.measure.r1") == "--for=n-2.measure.r1\na b'c$(d)\nend\n"
+
+
+def test_on_this_machine_reading_begins_only_when_the_first_stage_is_over_for_all_cases(campaign):
+    it = campaign()
+    it.driver.run(0.05)
+    assert {run: state for run, state in it.reads[0].items() if ".look." in run} == {
+        "n-1.look.r1": "done", "n-2.look.r1": "done",
+    }  # fmt: skip
+    assert {state for run, state in it.reads[0].items() if ".measure." in run} == {"planned"}
+
+
+def test_what_is_decided_is_in_the_ledger_before_the_run_and_survives_the_end_of_nsw(campaign):
+    it = campaign()
+    while "n-1.measure.r1" not in it.ledger.choices():
+        it.driver.step()
+        it.driver._it.scheduler.wait(0.02)
+    it.ledger.close()  # as a kill would
+    it.choose = lambda _run, _sources: pytest.fail("it was chosen already")
+    it.open()
+    it.driver.run(0.05)
+    assert set(it.states().values()) == {"done"}
+
+
+def test_a_source_that_failed_skips_what_waits_for_it_and_nothing_else(campaign):
+    failing = Run("n-1.look.r1", "n-1", {}, "look", "timeline", "x", 1, ("false",), {}, Resources(time_s=60))
+    it = campaign([failing, second("n-1"), first("n-2"), second("n-2")])
+    it.driver.run(0.05)
+    assert it.states() == {"n-1.look.r1": "failed", "n-1.measure.r1": "cancelled", "n-2.look.r1": "done",
+                           "n-2.measure.r1": "done"}  # fmt: skip
+    reason = it.ledger.runs_named(["n-1.measure.r1"])[0].reason
+    assert reason.startswith("skipped: n-1.look.r1, which it is chosen from, gave nothing (failed: exit status 1)")
+    assert it.ledger.dependents(["n-1.look.r1"]) == ["n-1.measure.r1"]
+
+
+def test_a_rule_that_finds_nothing_skips_the_run_with_its_reason(campaign):
+    it = campaign(choose=lambda _run, _sources: "the filter matched 0 of 41 kernels")
+    it.driver.run(0.05)
+    run = it.ledger.runs_named(["n-1.measure.r1"])[0]
+    assert (run.state, run.reason) == (State.CANCELLED, "skipped: the filter matched 0 of 41 kernels")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda file: file.unlink(), "the file of chosen arguments is missing"),
+        (lambda file: file.write_text(file.read_text() + "--more\n"), "the file of chosen arguments was changed"),
+        (
+            lambda file: file.write_text(choice_file("other.r1", 1, Choice(("x",), None, "s"))),
+            "the file of chosen arguments is another run's",
+        ),
+    ],
+)
+def test_a_script_refuses_a_missing_or_a_wrong_file(campaign, monkeypatch, change, reason):
+    stage = LocalTransport.stage
+
+    def staged(self, files):
+        stage(self, files)
+        for _, there in files:
+            if "/choices/" in there:
+                change(Path(there))
+
+    monkeypatch.setattr(LocalTransport, "stage", staged)
+    it = campaign([first("n-1"), second("n-1")])
+    it.driver.run(0.05)
+    run = it.ledger.runs_named(["n-1.measure.r1"])[0]
+    assert run.state is State.FAILED
+    assert reason in run.reason
+    assert it.output("n-1.measure.r1") == "" if (it.folder.reports / "n-1.measure.r1/stdout").exists() else True
+
+
+def test_a_ledger_without_the_tables_of_stages_is_still_read(campaign):
+    it = campaign([first("n-1")])
+    it.ledger._db.executescript("DROP TABLE needs; DROP TABLE choices")
+    it.ledger.close()
+    with Ledger(it.folder.ledger, read_only=True) as ledger:
+        assert ledger.waiting_for_stages() == {}
+        assert ledger.choices() == {}
+    it.open()
+    it.driver.run(0.05)
+    assert it.states() == {"n-1.look.r1": "done"}
+
+
+def test_a_choice_is_kept_word_by_word(campaign):
+    it = campaign([first("n-1")])
+    words = ("--kernel-name", "regex:a|b c", "ü", '"')
+    it.ledger.choose_for("n-1.look.r1", Choice(words, 7, "s", "note"))
+    assert it.ledger.choices() == {"n-1.look.r1": Choice(words, 7, "s", "note")}
+    assert json.loads(it.ledger._db.execute("SELECT arguments FROM choices").fetchone()[0]) == list(words)
