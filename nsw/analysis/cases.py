@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nsw.analysis.kernels import KernelRow
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -71,6 +73,7 @@ class CaseSummary:
     figures: tuple[Figure, ...] = ()
     gpus: tuple[str, ...] = field(default=())
     measured: int = 1
+    kernels: tuple[KernelRow, ...] = ()
 
 
 def summarize_cases(
@@ -83,7 +86,7 @@ def summarize_cases(
         tables: Rows by table name; each row has `run`.
         cover: How much of the time the hotspots listed together take, 0 to 1.
     """
-    by_run = {name: _grouped(rows, "run") for name, rows in tables.items()}
+    by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
@@ -98,7 +101,7 @@ def _case(
         return [row for run in of for row in found.get(run.id, ())]
 
     with_gpu, with_api, with_functions = (
-        _measured(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
+        measured_runs(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
     )
     gpu = rows("gpu_summary", with_gpu)
     gpu_ns = _total(gpu)
@@ -121,7 +124,7 @@ def _case(
     )
 
 
-def _measured(runs: Sequence[Any], found: Mapping[Any, object]) -> list[Any]:
+def measured_runs(runs: Sequence[Any], found: Mapping[Any, object]) -> list[Any]:
     """The runs with rows of a table, of the first pass that has any."""
     some = [run for run in runs if run.id in found]
     return [run for run in some if run.pass_name == some[0].pass_name]
@@ -209,7 +212,8 @@ def _total(rows: Iterable[Mapping[str, Any]]) -> float:
     return sum(row.get("total_ns") or 0 for row in rows)
 
 
-def _grouped(rows: Sequence[Mapping[str, Any]], key: str) -> dict[Any, list[Mapping[str, Any]]]:
+def grouped(rows: Sequence[Mapping[str, Any]], key: str) -> dict[Any, list[Mapping[str, Any]]]:
+    """The rows by the value of a column."""
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row.get(key), []).append(row)

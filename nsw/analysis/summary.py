@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.case_kernels import with_kernels
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
 from nsw.analysis.findings import Finding, findings
@@ -13,7 +14,10 @@ from nsw.analysis.scaling import Scaling, scaling
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from nsw.tables import TableData
+
 TABLES = ("gpu_summary", "api_summary", "communication", "functions", "figures", "facts")
+OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ def summarize(
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     asked: Asked,
     missing: Sequence[str] = (),
+    counters: Mapping[str, TableData] | None = None,
 ) -> Summary:
     """Summarise a campaign.
 
@@ -78,8 +83,9 @@ def summarize(
         tables: The rows of TABLES, each with `run`.
         asked: What to report.
         missing: What is absent and why, in sentences.
+        counters: The tables of OF_KERNELS that there are.
     """
-    cases = summarize_cases(runs, tables, asked.cover)
+    cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, tables.get("gpu_summary", ()), counters)
     curve = None
     if asked.axis and asked.figure and cases:
         kind: Any = asked.kind

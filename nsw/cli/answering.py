@@ -69,11 +69,12 @@ def _progress() -> Any:
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
-    from nsw.analysis.summary import TABLES, summarize
-    from nsw.campaign.reading import load_rows
+    from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
+    from nsw.campaign.reading import load_rows, load_table
 
     runs = ledger.runs()
     tables = {name: load_rows(folder, name) for name in TABLES}
+    counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
     return summarize(
         folder.id,
         ledger.meta("site") or "",
@@ -82,6 +83,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         tables,
         _asked(folder),
         _missing(ledger, runs),
+        counters,
     )
 
 

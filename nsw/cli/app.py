@@ -261,7 +261,8 @@ def summarize(
         str | None,
         typer.Option(
             "--table",
-            help="One table as rows: scaling, compare, hotspots, api, copies, figures, functions, gpu_summary ...",
+            help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
+            " gpu_summary ...",
             show_default=False,
         ),
     ] = None,

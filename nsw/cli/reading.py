@@ -58,7 +58,7 @@ def read(
 def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None) -> int:
     if format not in writing.OF_ROWS:
         with writing.printed(format, output):
-            return _print_json(reports) if format == "json" else _show(reports)
+            return _print_json(reports, kernels=not tables) if format == "json" else _show(reports, kernels=not tables)
     if format == "parquet" and output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
     if output is not None and writing.is_folder(output):
@@ -166,8 +166,10 @@ def _code(reports: Iterable[Report]) -> int:
     return Exit.SOME_FAILED if any(_is_bad(r) for r in reports) else Exit.GOOD
 
 
-def _print_json(reports: Iterator[Report]) -> int:
+def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
     """One object, written report by report and row by row: a large trace is never held as text."""
+    from nsw.analysis.kernels import of_report
+    from nsw.present.kernels_view import kernels_data
     from nsw.tables import rows
 
     write = sys.stdout.write
@@ -179,6 +181,9 @@ def _print_json(reports: Iterator[Report]) -> int:
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": [asdict(p) for p in report.problems],
         }  # fmt: skip
+        found = kernels_data(of_report(report.tables)) if kernels else []
+        if found:
+            head |= {"kernels": emit.finite(found)}
         write((", " if number else "") + json.dumps(head, ensure_ascii=False)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
             write((", " if at else "") + json.dumps(name) + ": [")
@@ -254,7 +259,7 @@ def _gather_problems(merged: Merged, report: Report) -> None:
         merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
 
 
-def _show(reports: Iterable[Report]) -> int:
+def _show(reports: Iterable[Report], *, kernels: bool) -> int:
     from nsw.present.problems import Merged, show_merged
     from nsw.present.report_view import show_report
     from nsw.present.terminal import console
@@ -264,7 +269,7 @@ def _show(reports: Iterable[Report]) -> int:
     told = Merged()
     for report in reports:
         bad = bad or _is_bad(report)
-        show_report(out, report, _MOST_ROWS, told)
+        show_report(out, report, _MOST_ROWS, told, kernels=kernels)
     show_merged(out, told, repeated=True)
     return Exit.SOME_FAILED if bad else Exit.GOOD
 

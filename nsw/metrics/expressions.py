@@ -8,12 +8,10 @@ from __future__ import annotations
 import ast
 import operator
 from functools import cache
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    Number = TypeVar("Number")
 
 Node: TypeAlias = "str | float | tuple[str, Node, Node]"
 
@@ -48,6 +46,17 @@ def names(text: str) -> tuple[str, ...]:
 def value(text: str, of: Mapping[str, float | None]) -> float | None:
     """The value of an expression; None where a name has none, or where it divides by zero."""
     return _value(parsed(text), of)
+
+
+def evaluated(text: str, of: Mapping[str, Any]) -> Any:
+    """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
+    return _evaluated(parsed(text), of)
+
+
+def _evaluated(node: Node, of: Mapping[str, Any]) -> Any:
+    if isinstance(node, str):
+        return of[node]
+    return node if isinstance(node, float) else _MEANING[node[0]](_evaluated(node[1], of), _evaluated(node[2], of))
 
 
 def _node(node: ast.expr) -> Node:

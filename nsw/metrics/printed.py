@@ -15,7 +15,7 @@ from nsw.metrics.catalogue import LEVEL, Metric, catalogue
 from nsw.metrics.data_files import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 LEVEL_WIDTH: Final = 5.0  # % on each side of the middle of a level
 
@@ -84,17 +84,37 @@ class _Source:
 
 
 @cache
+def of_the_chip() -> frozenset[str]:
+    """Names of ncu that stand for one portable metric by a factor that differs between chips."""
+    factors: dict[str, set[str]] = {}
+    for metric in catalogue().values():
+        for _, name, factor in _alone(metric):
+            factors.setdefault(name, set()).add(f"{metric.name} {factor}")
+    return frozenset(
+        name
+        for name, different in factors.items()
+        if len({text.split()[1] for text in different}) > 1 and len({text.split()[0] for text in different}) == 1
+    )
+
+
+def _alone(metric: Metric) -> Iterator[tuple[int, str, float]]:
+    """The expressions of one name only: which alternative it is, the name, and the factor."""
+    for measured in (metric.ncu, *metric.by_chip.values()):
+        for rank, expression in enumerate(measured.expressions):
+            names = expressions.names(expression)
+            if len(names) == 1:
+                yield rank, names[0], expressions.value(expression, {names[0]: 1.0}) or 0.0
+
+
+@cache
 def _known() -> Mapping[str, tuple[_Source, ...]]:
     """Every name and label that stands for one portable metric alone, up to a factor."""
     found: dict[str, tuple[_Source, ...]] = {}
     by_name = sorted(catalogue().values(), key=lambda m: m.name)
     for metric in by_name:
-        for measured in (metric.ncu, *metric.by_chip.values()):
-            for rank, expression in enumerate(measured.expressions):
-                names = expressions.names(expression)
-                if len(names) == 1:
-                    factor = expressions.value(expression, {names[0]: 1.0})
-                    found.setdefault(names[0], (_Source(metric, str(factor), rank),))
+        for rank, name, factor in _alone(metric):
+            if name not in of_the_chip():
+                found.setdefault(name, (_Source(metric, str(factor), rank),))
     for metric in by_name:
         if metric.nvprof and metric.nvprof.isidentifier():
             found[metric.nvprof] = (_Source(metric, metric.times, 1),)  # ncu's source page has an inst_executed too

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.present.kernels_view import flat_kernels, flat_points
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nsw.analysis.summary import Summary
 
-FLAT = ("scaling", "compare", "hotspots", "api", "copies", "figures", "functions")
+FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions")
 
 
 def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
@@ -30,6 +32,9 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         ]
     if table_name == "compare":
         return [_beside(v.series, {k: x for k, x in asdict(v).items() if k != "series"}) for v in summary.variants]
+    if table_name in {"kernels", "roofline"}:
+        of = flat_kernels if table_name == "kernels" else flat_points
+        return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]
     # the others stand under their own names in each case
     return [
         {"case": c.id} | _beside(c.params, asdict(row), "case") for c in summary.cases for row in getattr(c, table_name)

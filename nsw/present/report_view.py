@@ -1,10 +1,12 @@
-"""One report on the terminal: what it is, its problems, and the top of each table."""
+"""One report on the terminal: what it is, its problems, its kernels if it has metrics, the top of each table."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from nsw.analysis.kernels import of_report
+from nsw.present.kernels_view import show_kernels
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import clean
 from nsw.tables import TABLES, count, rows
@@ -15,9 +17,14 @@ if TYPE_CHECKING:
     from nsw.present.problems import Merged
     from nsw.readers.model import Report
 
+_OF_KERNELS = ("metrics", "launches", "rules")  # which the kernel table sums up
 
-def show_report(out: Console, report: Report, most: int, told: Merged) -> None:
-    """Print a report; each table's first `most` rows, absent columns left out, problems that were not told before."""
+
+def show_report(out: Console, report: Report, most: int, told: Merged, *, kernels: bool = True) -> None:
+    """Print a report: each table's first `most` rows, absent columns left out, problems that were not told before.
+
+    With `kernels` its metrics, launches and rules are shown as one row a kernel instead.
+    """
     what = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
         f"{clean(report.path)}: {clean(what)}" + (f" ({report.format})" if report.format else ""),
@@ -34,10 +41,24 @@ def show_report(out: Console, report: Report, most: int, told: Merged) -> None:
         )
         if problem.fix:
             out.print(f"  hint: {clean(problem.fix)}", soft_wrap=True)
+    summed_up = kernels and _show_kernels(out, report)
     for name, data in report.tables.items():
         total = count(data)
-        if not total:
+        if not total or (summed_up and name in _OF_KERNELS):
             continue
         top = list(islice(rows(name, data), most))
         more = f" (first {most} of {total:,})" if total > most else ""
         show_rows(out, name + more, top, TABLES[name].names)
+
+
+def _show_kernels(out: Console, report: Report) -> bool:
+    """Print the kernel table; False where the report has no metrics of kernels."""
+    found = of_report(report.tables)
+    if not any(kernel.metrics for kernel in found):
+        return False
+    show_kernels(out, found)
+    held = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
+    out.print(
+        f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim", soft_wrap=True
+    )
+    return True

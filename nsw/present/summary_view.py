@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.present.kernels_view import show_kernels
 from nsw.present.terminal import clean, duration, number, numbered, percent, plural, size, spread, table
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
         _show_variants(out, summary)
     if brief:
         _show_top(out, summary.cases)
+    if brief:
+        _show_kernels(out, summary.cases)
     for finding in summary.findings:
         out.print(f"* {finding.text}")
     if not brief:
@@ -106,8 +109,18 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
         out.print(table(f"most {what}{mean}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
 
 
+def _show_kernels(out: Console, cases: Sequence[CaseSummary]) -> None:
+    """The kernel tables, of many cases that of the one with most GPU time."""
+    measured = [case for case in cases if case.kernels]
+    shown = measured if len(measured) <= _BRIEF else [max(measured, key=lambda case: case.gpu_ns or 0.0)]
+    for case in shown:
+        show_kernels(out, case.kernels, f"kernels of {case.id}" if len(cases) > 1 else "kernels")
+    if len(shown) < len(measured):
+        out.print(f"({plural(len(measured) - 1, 'case')} more: `nsw summarize --table kernels`)", style="dim")
+
+
 def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
-    if not any((case.figures, case.hotspots, case.api, case.copies, case.functions)):
+    if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
         out.print(f"{case.id}: nothing was read")
         return
     out.print()
@@ -124,6 +137,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
         )
     portion = f"{100 * cover:g} %"
     _show_shares(out, f"GPU operations that take {portion} of GPU time", case.hotspots)
+    show_kernels(out, case.kernels)
     _show_shares(out, f"CUDA API calls that take {portion} of API time", case.api)
     if case.copies:
         rows = [

@@ -7,6 +7,7 @@ import os
 import pstats
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -104,3 +105,17 @@ def test_sites_are_listed_with_the_file_that_they_come_from(nsw):
     assert rows["here"]["from"].endswith("sites.yaml")
     assert rows["demo"]["from"] == "built in"
     assert (rows["batch"]["scheduler"], rows["batch"]["transport"]) == ("slurm", "local")
+
+
+def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
+    details = str(Path(__file__).parents[1] / "fixtures" / "h200" / "naive-details.csv")
+    told = nsw("read", details).out
+    assert "matmul_naive" in told
+    assert "49.2 of 100.0 %" in told
+    assert "CPIStall 53 %" in told
+    assert "rows of metrics 174, launches 2, rules 30" in told
+    assert "DRAM Frequency" not in told
+    assert "DRAM Frequency" in nsw("read", details, "--table", "metrics").out
+    (report,) = json.loads(nsw("read", details, "--json").out)["reports"]
+    assert report["kernels"][0]["metrics"]["achieved_occupancy"] == pytest.approx(49.23, abs=0.01)
+    assert len(report["tables"]["metrics"]) == 174

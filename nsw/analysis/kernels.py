@@ -1,0 +1,311 @@
+"""The table that a performance engineer reads first: a row a kernel, weighted over its launches.
+
+Rates and shares are weighted by the time of the launches, amounts (bytes, FLOP, instructions) are means of a launch.
+Time and share are the timeline's where there is one, since counters are measured with clocks and caches of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.analysis.launch_values import LaunchValues, launch_values
+from nsw.analysis.roofline import Point, binding, points
+from nsw.metrics import find
+from nsw.tables import rows
+from nsw.tables.names import short_name
+from nsw.tables.vectors import coded, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nsw.tables.data import TableData
+    from nsw.tables.vectors import Numbers
+
+# Units of amounts; all others are of rates, shares and settings.
+_AMOUNTS: Final = frozenset(
+    {"ns", "byte", "FLOP", "inst", "cycle", "sector", "transaction", "request", "thread", "block"}
+)
+_LIMITS: Final = {
+    "occupancy_limit_registers": "registers",
+    "occupancy_limit_shared_memory": "shared memory",
+    "occupancy_limit_warps": "warps",
+    "occupancy_limit_blocks": "blocks",
+    "occupancy_limit_barriers": "barriers",
+}
+_FULL_PCT: Final = 99.9  # theoretical occupancy that nothing limits
+# nvprof's stalls that are several of ncu's together: taken only where ncu's are not there
+_TOGETHER: Final = frozenset(
+    {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
+)
+_NO_STALL: Final = "stall_not_selected"
+_STALLS_SHOWN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """What warps wait for, and the share of the active warps that do."""
+
+    reason: str
+    pct: float
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A rule of Nsight Compute: `speedup_pct` is the estimate of the kernel's time that it saves."""
+
+    rule: str
+    message: str
+    speedup_pct: float
+    speedup_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel. What was not measured is None.
+
+    Attributes:
+        name: As printed.
+        short_name: For people.
+        launches: How many, in the timeline if it has the kernel, else measured.
+        measured: How many launches have counters.
+        time_ns: Of all launches, by `time_from`.
+        share_pct: Of the time of all kernels.
+        time_from: timeline, counters, or None where no time is known.
+        shapes: Different grids and blocks of the measured launches, each as (grid, block).
+        metrics: Every portable metric that was measured or can be computed, and what has no portable name where that is
+            little: a mean over the launches.
+    """
+
+    name: str
+    short_name: str
+    launches: float
+    measured: float
+    time_ns: float | None
+    share_pct: float | None
+    time_from: Literal["timeline", "counters"] | None
+    sm_pct: float | None
+    memory_pct: float | None
+    dram_bytes_per_s: float | None
+    dram_pct: float | None
+    achieved_occupancy_pct: float | None
+    theoretical_occupancy_pct: float | None
+    occupancy_limiter: str | None
+    registers: float | None
+    shared_memory_bytes: float | None
+    shapes: tuple[tuple[str, str], ...]
+    tensor_pct: float | None
+    stalls: tuple[Stall, ...]
+    roofline: Point | None
+    advice: Advice | None
+    points: tuple[Point, ...] = field(default=(), repr=False)
+    metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+
+def kernel_table(
+    tables: Mapping[str, TableData], timeline: Mapping[str, tuple[float, float]] | None = None
+) -> tuple[KernelRow, ...]:
+    """The kernels that counters were measured of, most expensive first.
+
+    Args:
+        tables: metrics, and where there are some launches and rules.
+        timeline: Of each kernel name its total time (ns) and launches, as a timeline has them.
+    """
+    metrics = tables.get("metrics")
+    if metrics is None or not len(metrics):
+        return ()
+    found = launch_values(metrics, tables.get("launches"))
+    means = _means(found)
+    advice = _advice(tables.get("rules"), found)
+    shapes = _shapes(tables.get("launches"))
+    made = [
+        _row(
+            name, of, _Measured(calls, time), found.device_name, shapes.get(name, ()), advice.get(name), timeline or {}
+        )
+        for name, (of, calls, time) in means.items()
+    ]
+    known = [row.time_ns for row in made if row.time_ns is not None]
+    whole = sum(total for total, _ in timeline.values()) if timeline else sum(known)
+    return tuple(sorted((_with_share(row, whole) for row in made), key=lambda row: -(row.time_ns or 0.0)))
+
+
+def of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
+    """The kernels of one report's tables, with the times of its own table gpu_summary where it has one."""
+    return kernel_table(tables, times_of_kernels(rows("gpu_summary", tables.get("gpu_summary", []))))
+
+
+def times_of_kernels(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Of each kernel name in table gpu_summary its total time (ns) and launches."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        if row.get("kind") == "kernel" and row.get("total_ns") is not None:
+            total, calls = found.get(row["name"], (0.0, 0.0))
+            found[row["name"]] = (total + row["total_ns"], calls + (row.get("calls") or 0))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    calls: float
+    time_ns: float | None
+
+
+def _means(found: LaunchValues) -> dict[str, tuple[dict[str, float], float, float | None]]:
+    """Of each kernel its mean metrics, how many launches were measured, and their time (ns)."""
+    import numpy as np
+
+    many = len(found.kernels)
+    calls = np.bincount(found.kernel, found.calls, many)
+    duration = found.values.get("duration", np.full(len(found.kernel), np.nan))
+    timed = np.where(np.isnan(duration), 0.0, duration * found.calls)
+    times = np.bincount(found.kernel, timed, many)
+    # a launch without a time weighs as the others of its kernel do, and all alike where none has one
+    with_time = np.bincount(found.kernel, np.where(np.isnan(duration), 0.0, found.calls), many)
+    usual = np.divide(times, with_time, out=np.ones(many), where=with_time > 0)
+    weight = found.calls * np.where(np.isnan(duration), usual[found.kernel], duration)
+    columns = {
+        name: _mean(column, found.kernel, found.calls if _is_amount(name) else weight, many)
+        for name, column in found.values.items()
+    } | {name: _mean(column, found.kernel, found.calls, many) for name, column in found.others.items()}
+    return {
+        name: (
+            {metric: float(column[at]) for metric, column in columns.items() if not np.isnan(column[at])},
+            float(calls[at]),
+            float(times[at]) if with_time[at] else None,
+        )
+        for at, name in enumerate(found.kernels) if calls[at]
+    }  # fmt: skip
+
+
+def _mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int) -> Numbers:
+    import numpy as np
+
+    there = ~np.isnan(column)
+    total = np.bincount(kernel[there], column[there] * weight[there], many)
+    by = np.bincount(kernel[there], weight[there], many)
+    mean: Numbers = np.divide(total, by, out=np.full(many, np.nan), where=by > 0)
+    return mean
+
+
+def _is_amount(name: str) -> bool:
+    metric = find(name)
+    return metric is not None and metric.unit in _AMOUNTS
+
+
+def _row(
+    name: str,
+    of: dict[str, float],
+    measured: _Measured,
+    device_name: str | None,
+    shapes: tuple[tuple[str, str], ...],
+    advice: Advice | None,
+    timeline: Mapping[str, tuple[float, float]],
+) -> KernelRow:
+    launches, time, source = measured.calls, measured.time_ns, "counters" if measured.time_ns is not None else None
+    if name in timeline:
+        time, launches = timeline[name]
+        source = "timeline"
+    if "duration" not in of and time is not None and launches:
+        of = of | {"duration": time / launches}
+    found = points(of, device_name)
+    shared = [of[n] for n in ("static_shared_memory", "dynamic_shared_memory") if n in of]
+    return KernelRow(
+        name=name,
+        short_name=short_name(name),
+        launches=launches,
+        measured=measured.calls,
+        time_ns=time,
+        share_pct=None,
+        time_from=source,  # type: ignore[arg-type]  # one of its words
+        sm_pct=of.get("sm_throughput"),
+        memory_pct=of.get("memory_throughput"),
+        dram_bytes_per_s=of.get("dram_throughput"),
+        dram_pct=of.get("dram_utilization"),
+        achieved_occupancy_pct=of.get("achieved_occupancy"),
+        theoretical_occupancy_pct=of.get("theoretical_occupancy"),
+        occupancy_limiter=_limiter(of),
+        registers=of.get("registers_per_thread"),
+        shared_memory_bytes=sum(shared) if shared else None,
+        shapes=shapes,
+        tensor_pct=of.get("tensor_active", of.get("tensor_precision_fu_utilization")),
+        stalls=_stalls(of),
+        roofline=binding(found),
+        advice=advice,
+        points=found,
+        metrics=of,
+    )
+
+
+def _with_share(row: KernelRow, whole: float) -> KernelRow:
+    return row if row.time_ns is None or not whole else replace(row, share_pct=100 * row.time_ns / whole)
+
+
+def _limiter(of: Mapping[str, float]) -> str | None:
+    """What keeps more blocks from an SM; None where nothing does, or it is not known."""
+    limits = {word: of[name] for name, word in _LIMITS.items() if name in of}
+    if not limits or of.get("theoretical_occupancy", 0.0) >= _FULL_PCT:
+        return None
+    least = min(limits.values())
+    return ", ".join(word for word, blocks in limits.items() if blocks == least)
+
+
+def _stalls(of: Mapping[str, float]) -> tuple[Stall, ...]:
+    names = [n for n in of if n.startswith("stall_") and n not in _TOGETHER and n != _NO_STALL]
+    if not {"stall_wait", "stall_short_scoreboard"} & set(names):
+        names += [n for n in of if n in _TOGETHER]
+    most = sorted(((of[n], n) for n in names if of[n] > 0), reverse=True)[:_STALLS_SHOWN]
+    return tuple(Stall(name.removeprefix("stall_").replace("_", " "), pct) for pct, name in most)
+
+
+def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The different grids and blocks of each kernel, most frequent first."""
+    import numpy as np
+
+    if launches is None or not len(launches):
+        return {}
+    kernels, kernel = coded(launches, "kernel")
+    grids, grid = coded(launches, "grid")
+    blocks, block = coded(launches, "block_size")
+    combined, often = np.unique((kernel * len(grids) + grid) * len(blocks) + block, return_counts=True)
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for at in np.argsort(-often, kind="stable"):
+        rest, b = divmod(int(combined[at]), len(blocks))
+        k, g = divmod(rest, len(grids))
+        if grids[g] is not None and blocks[b] is not None:
+            found[kernels[k]] = (*found.get(kernels[k], ()), (grids[g], blocks[b]))
+    return found
+
+
+def _advice(rules: TableData | None, found: LaunchValues) -> dict[str, Advice]:
+    """Of each kernel the rule with the greatest estimated speed-up, global ones first; a mean over its launches."""
+    import numpy as np
+
+    if rules is None or not len(rules):
+        return {}
+    often = dict(zip(found.kernels, np.bincount(found.kernel, found.calls, len(found.kernels)), strict=True))
+    kernels, kernel = coded(rules, "kernel")
+    names, rule = coded(rules, "rule")
+    sections, section = coded(rules, "section")
+    kinds, kind = coded(rules, "speedup_type")
+    gain = numbers(rules, "speedup_pct")
+    there = np.flatnonzero(gain > 0)
+    keys, first, which = np.unique(
+        ((kernel * len(names) + rule) * len(sections) + section)[there] * len(kinds) + kind[there],
+        return_index=True, return_inverse=True,
+    )  # fmt: skip
+    best: dict[str, tuple[tuple[bool, float], Advice]] = {}
+    totals, fired = np.bincount(which, gain[there], len(keys)), np.bincount(which, minlength=len(keys))
+    for total, times, place in zip(totals, fired, there[first], strict=True):
+        name = kernels[kernel[place]]
+        pct = float(total / max(times, often.get(name, 1.0)))  # 0 of launches where it did not fire
+        word = kinds[kind[place]]
+        rank = (word == "global", pct)
+        if name not in best or rank > best[name][0]:
+            rule_name = names[rule[place]] or sections[section[place]] or "rule"
+            best[name] = (rank, Advice(rule_name, _message(rules, int(place)), pct, word))
+    return {name: advice for name, (_, advice) in best.items()}
+
+
+def _message(rules: TableData, place: int) -> str:
+    row: dict[str, Any] = rules[place] if isinstance(rules, list) else rules.slice(place, 1).to_pylist()[0]
+    return str(row.get("message") or "")

@@ -1,0 +1,211 @@
+"""One row a kernel: weighted over its launches, whoever measured them, with the roof that it is under."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nsw.analysis.case_kernels import with_kernels
+from nsw.analysis.kernels import kernel_table, of_report
+from nsw.analysis.roofline import off_the_sheet, points
+from nsw.readers import read
+from nsw.tables import as_arrow
+
+from .made import case, gpu_row, make_run
+
+H200 = Path(__file__).parents[1] / "fixtures" / "h200"
+UNITS = {"duration": "ns", "sm_throughput": "%", "dram_bytes": "byte"}
+
+
+def metric(name, value, *, launch=0, kernel="k", **more):
+    given = {"launch_id": launch, "kernel": kernel, "metric": name, "portable": name, "portable_value": value}
+    return given | {"portable_unit": UNITS.get(name, "")} | more
+
+
+def launches(*each):
+    """Rows of launches given as maps of portable values."""
+    return [
+        metric(name, value, launch=at, kernel=values.get("kernel", "k"))
+        for at, values in enumerate(each) for name, value in values.items() if name != "kernel"
+    ]  # fmt: skip
+
+
+def only(found):
+    (row,) = found
+    return row
+
+
+def test_shares_are_weighted_by_time_and_amounts_are_means_of_a_launch():
+    rows = launches(
+        {"duration": 1000.0, "sm_throughput": 10.0, "dram_bytes": 100.0},
+        {"duration": 3000.0, "sm_throughput": 30.0, "dram_bytes": 300.0},
+    )
+    row = only(kernel_table({"metrics": rows}))
+    assert (row.time_ns, row.launches, row.share_pct, row.time_from) == (4000.0, 2, 100.0, "counters")
+    assert row.sm_pct == 25.0
+    assert row.metrics["dram_bytes"] == 200.0
+    assert row.metrics["duration"] == 2000.0
+
+
+def test_a_summary_over_launches_weighs_as_all_of_them():
+    rows = [
+        metric("sm_throughput", 10.0, launch=None, invocations=9),
+        metric("duration", 100.0, launch=None, invocations=9),
+        metric("sm_throughput", 20.0, launch=None, invocations=1, device=1),
+        metric("duration", 100.0, launch=None, invocations=1, device=1),
+    ]
+    row = only(kernel_table({"metrics": rows}))
+    assert (row.launches, row.time_ns, row.sm_pct) == (10, 1000.0, 11.0)
+
+
+def test_without_any_time_launches_weigh_alike_and_nothing_is_made_up():
+    row = only(kernel_table({"metrics": launches({"sm_throughput": 10.0}, {"sm_throughput": 20.0})}))
+    assert (row.sm_pct, row.time_ns, row.share_pct, row.time_from) == (15.0, None, None, None)
+
+
+def test_a_launch_without_a_time_weighs_as_the_others_of_its_kernel():
+    rows = launches(
+        {"duration": 100.0, "sm_throughput": 10.0}, {"sm_throughput": 30.0}, {"duration": 900.0, "kernel": "other"}
+    )
+    row = {r.name: r for r in kernel_table({"metrics": rows})}["k"]
+    assert row.sm_pct == 20.0
+    assert row.time_ns == 100.0
+
+
+def test_kernels_are_in_the_order_of_their_time():
+    rows = launches(
+        {"duration": 1.0, "kernel": "a"}, {"duration": 9.0, "kernel": "b"}, {"duration": 2.0, "kernel": "a"}
+    )
+    assert [(r.name, r.share_pct) for r in kernel_table({"metrics": rows})] == [("b", 75.0), ("a", 25.0)]
+
+
+def test_the_timeline_has_the_times_where_there_is_one():
+    rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 10.0, "kernel": "other"})
+    found = {r.name: r for r in kernel_table({"metrics": rows}, {"k": (500.0, 10), "unmeasured": (1500.0, 1)})}
+    assert (found["k"].time_ns, found["k"].launches, found["k"].measured) == (500.0, 10, 1)
+    assert (found["k"].share_pct, found["k"].time_from) == (25.0, "timeline")
+    assert found["other"].time_from == "counters"
+
+
+def test_columns_give_what_rows_give():
+    rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 3000.0, "kernel": "b"})
+    rules = [{"kernel": "k", "launch_id": 0, "rule": "r", "message": "m", "speedup_pct": 5.0, "speedup_type": "global"}]
+    shapes = [{"kernel": "k", "launch_id": 0, "grid": "(1, 1, 1)", "block_size": "(32, 1, 1)"}]
+    plain = {"metrics": rows, "rules": rules, "launches": shapes}
+    columns = {name: as_arrow(name, data) for name, data in plain.items()}
+    assert kernel_table(columns) == kernel_table(plain)
+
+
+def test_what_limits_occupancy_is_named_unless_nothing_does():
+    limits = {"occupancy_limit_registers": 4.0, "occupancy_limit_shared_memory": 4.0, "occupancy_limit_warps": 16.0}
+    row = only(kernel_table({"metrics": launches(limits | {"theoretical_occupancy": 25.0})}))
+    assert row.occupancy_limiter == "registers, shared memory"
+    row = only(kernel_table({"metrics": launches(limits | {"theoretical_occupancy": 100.0})}))
+    assert row.occupancy_limiter is None
+
+
+def test_the_two_stalls_that_most_warps_are_in_are_named_and_sums_only_where_their_parts_are_not_known():
+    parts = {"stall_wait": 20.0, "stall_memory_dependency": 50.0, "stall_barrier": 30.0, "stall_not_selected": 90.0,
+             "stall_exec_dependency": 60.0, "stall_sync": 30.0}  # fmt: skip
+    row = only(kernel_table({"metrics": launches(parts)}))
+    assert [(s.reason, s.pct) for s in row.stalls] == [("memory dependency", 50.0), ("barrier", 30.0)]
+    nvprof = {"stall_memory_dependency": 50.0, "stall_exec_dependency": 40.0, "stall_sync": 0.0}
+    row = only(kernel_table({"metrics": launches(nvprof)}))
+    assert [s.reason for s in row.stalls] == ["memory dependency", "exec dependency"]
+
+
+def rule(name, pct, *, kind="global", launch=0):
+    return {"kernel": "k", "launch_id": launch, "rule": name, "section": "s", "message": f"{name} says",
+            "speedup_pct": pct, "speedup_type": kind}  # fmt: skip
+
+
+def test_the_best_advice_is_the_global_one_that_saves_most_over_all_launches():
+    rows = launches(*[{"duration": 1.0}] * 4)
+    rules = [rule("rare", 60.0), *(rule("often", 20.0, launch=n) for n in range(4)), rule("local", 90.0, kind="local")]
+    advice = only(kernel_table({"metrics": rows, "rules": [*rules, rule("none", None)]})).advice
+    assert (advice.rule, advice.speedup_pct, advice.message) == ("often", 20.0, "often says")
+
+
+def test_a_rule_that_says_the_same_of_a_launch_twice_counts_once():
+    advice = only(kernel_table({"metrics": launches({"duration": 1.0}), "rules": [rule("r", 40.0)] * 2})).advice
+    assert advice.speedup_pct == 40.0
+
+
+def test_events_without_a_portable_name_are_kept_where_they_are_few():
+    rows = [metric("x", None, portable=None, metric="warps_launched", avg=7.0, invocations=2, launch_id=None)]
+    assert only(kernel_table({"metrics": rows})).metrics == {"warps_launched": 7.0}
+
+
+def test_of_no_metrics_there_is_no_table():
+    assert kernel_table({}) == ()
+    assert kernel_table({"metrics": []}) == ()
+
+
+@pytest.fixture(scope="module")
+def naive(tmp_path_factory):
+    raw = tmp_path_factory.mktemp("raw") / "naive-raw.csv"
+    raw.write_bytes(gzip.decompress((H200 / "naive-raw.csv.gz").read_bytes()))
+    return only(of_report(read(raw).tables))
+
+
+def test_the_flop_of_a_matrix_product_of_known_size_are_those(naive):
+    assert naive.metrics["flop_count_sp"] == pytest.approx(2 * 256**3, rel=1e-6)
+    assert naive.metrics["tensor_ops_fp16"] == 0.0
+
+
+def test_a_kernel_that_reads_all_through_l1_is_under_the_roof_of_l1(naive):
+    roof = naive.roofline
+    assert (roof.level, roof.precision, roof.side, roof.ceilings) == ("L1", "FP32", "memory", "report")
+    assert roof.peak_flop_per_s == pytest.approx(2 * 132 * 128 * 1.98e9, rel=0.01)
+    assert roof.peak_bytes_per_s == pytest.approx(132 * 128 * 1.98e9, rel=0.01)
+    assert roof.share_pct == pytest.approx(3.03, abs=0.01)
+    assert {p.level for p in naive.points if p.precision == "FP32"} == {"DRAM", "L2", "L1"}
+
+
+def test_the_ceilings_of_an_h200_are_those_of_its_data_sheet(naive):
+    assert list(off_the_sheet(naive.metrics, "NVIDIA H200")) == []
+    (said,) = off_the_sheet(dict(naive.metrics) | {"fp32_fma_peak": 8448.0}, "NVIDIA H200")
+    assert said.startswith("the report's FP32 ceiling is 16,896 FLOP a cycle")
+
+
+def test_details_page_and_raw_page_give_the_same_row(naive):
+    details = only(of_report(read(H200 / "naive-details.csv").tables))
+    for name in ("time_ns", "sm_pct", "memory_pct", "dram_bytes_per_s", "achieved_occupancy_pct", "registers"):
+        assert getattr(details, name) == pytest.approx(getattr(naive, name), rel=2e-3), name
+    assert details.advice.rule == "CPIStall"
+    assert naive.stalls[0].reason == "lg throttle"
+    assert naive.shapes == details.shapes == (("(8, 8, 1)", "(32, 32, 1)"),)
+
+
+ONE = {"duration": 1e9, "flop_count_sp": 4e12, "dram_bytes": 1e12, "fp32_fma_peak": 1000.0, "sm_frequency": 1e9,
+       "dram_bytes_peak": 1000.0, "dram_frequency": 1e9}  # fmt: skip
+
+
+def test_a_roof_is_the_lower_of_compute_and_bandwidth_times_intensity():
+    (memory,) = points(ONE | {"fp32_fma_peak": 10000.0})
+    assert (memory.intensity, memory.roof_flop_per_s, memory.side, memory.share_pct) == (4.0, 4e12, "memory", 100.0)
+    (compute,) = points(ONE | {"dram_bytes_peak": 10000.0, "fp32_fma_peak": 4000.0})
+    assert (compute.roof_flop_per_s, compute.side, compute.share_pct) == (8e12, "compute", 50.0)
+
+
+def test_ceilings_that_the_report_lacks_are_the_data_sheets_and_labelled_so():
+    bare = {name: ONE[name] for name in ("duration", "flop_count_sp", "dram_bytes")}
+    (unknown,) = points(bare)
+    assert (unknown.roof_flop_per_s, unknown.ceilings, unknown.flop_per_s) == (None, None, 4e12)
+    (known,) = points(bare, "Tesla P100-SXM2-16GB")
+    assert (known.ceilings, known.peak_flop_per_s, known.peak_bytes_per_s) == ("data sheet", 10.6e12, 732e9)
+
+
+def test_the_cases_of_a_campaign_have_their_own_kernels():
+    runs = [make_run("r1", "a", pass_kind="counters"), make_run("r2", "b"), make_run("t1", "a", pass_kind="timeline")]
+    rows = [row | {"run": "r1"} for row in launches({"duration": 10.0, "sm_throughput": 5.0})]
+    cases = [case(1.0), case(2.0)]
+    cases = [
+        type(cases[0])(**{f: getattr(c, f) for f in c.__slots__} | {"id": i}) for c, i in zip(cases, "ab", strict=True)
+    ]
+    gpu = [gpu_row("k", 80.0, run="t1", calls=4), gpu_row("z", 20.0, run="t1")]
+    for metrics in (rows, as_arrow("metrics", rows)):
+        first, second = with_kernels(cases, runs, gpu, {"metrics": metrics})
+        assert (first.kernels[0].time_ns, first.kernels[0].share_pct, first.kernels[0].launches) == (80.0, 80.0, 4)
+        assert second.kernels == ()
+    assert with_kernels(cases, runs, gpu, {}) == cases

@@ -1,0 +1,61 @@
+"""The kernel table: whatever the width, no number of it is cut, and what is left out is said."""
+
+import io
+
+import pytest
+
+from nsw.analysis.kernels import kernel_table
+from nsw.present.kernels_view import flat_kernels, show_kernels
+from nsw.present.terminal import console
+
+UNITS = {"duration": "ns", "gld_throughput": "byte/s", "ipc": "inst/cycle"}
+VALUES = {
+    "duration": 123456.0, "sm_throughput": 98.76, "memory_throughput": 12.3, "dram_throughput": 4.321e12,
+    "dram_utilization": 91.2, "achieved_occupancy": 61.4, "theoretical_occupancy": 62.5, "ipc": 3.21,
+    "occupancy_limit_registers": 2.0, "registers_per_thread": 168.0, "static_shared_memory": 49152.0,
+    "stall_wait": 44.0, "gld_throughput": 1.5e9,
+}  # fmt: skip
+
+
+def kernels(count, **changed):
+    rows = [
+        {"launch_id": at, "kernel": f"void a_name_that_is_rather_long_{at:03}<float>(float*)", "metric": name,
+         "portable": name, "portable_value": value * (count - at), "portable_unit": UNITS.get(name, "%")}
+        for at in range(count) for name, value in (VALUES | changed).items()
+    ]  # fmt: skip
+    return kernel_table({"metrics": rows})
+
+
+def printed(found, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    show_kernels(console(stream), found)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 140, 200, 300])
+def test_no_number_is_cut_at_any_width(width, monkeypatch):
+    text = printed(kernels(1), width, monkeypatch)
+    for number in ("123.5 us", "100.0 %", "98.8 %", "12.3 %", "4,321.0 GB/s", "91.2 %", "61.4 of 62.5 %", "168",
+                   "49.15 kB", "wait 44 %", "1.500 GB/s", "3.21", "registers"):  # fmt: skip
+        assert number in text
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_twenty_kernels_are_shown_and_the_rest_summed_up(monkeypatch):
+    text = printed(kernels(30), 140, monkeypatch)
+    assert text.count("rather_long") + text.count("…") >= 20
+    assert "(10 kernels more, 11.8 % of the time: --format json has all)" in text
+
+
+def test_a_set_of_many_metrics_does_not_flood_the_table(monkeypatch):
+    text = printed(kernels(1, **{f"gst_{n}": 1.0 for n in range(30)}), 140, monkeypatch)
+    assert "gst_1" not in text
+    assert "ipc" not in text
+
+
+def test_flat_rows_have_every_metric_as_a_column():
+    row, _ = flat_kernels(kernels(2))
+    assert row["ipc"] == 6.42
+    assert (row["stall_1"], row["stall_1_pct"], row["stall_2"]) == ("wait", 88.0, None)
+    assert not any(isinstance(value, dict | list | tuple) for value in row.values())
