@@ -14,6 +14,7 @@ from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
+from nsw.profilers.beside import parts
 from nsw.tables import rows as table_rows
 from nsw.tables.stored import StoredTableError, stored_rows, stored_table
 from nsw.tables.unpacking import TooMuchError
@@ -81,11 +82,11 @@ class _Read:
 
 
 def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
-    """The files that a run's profiler left, in order of their names."""
+    """The files that a run's profiler left and that are read, in order of their names."""
     home = folder.reports / run.id
     if not home.is_dir():
         return []
-    return sorted(p for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)
+    return [home / n for n in parts(p.name for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)]
 
 
 def _read_run(
@@ -97,12 +98,16 @@ def _read_run(
 ) -> _Read:
     result = _Read()
     home = folder.reports / run.id
+    read = parts(p.name for p in home.iterdir()) if home.is_dir() else {}
     for file, report in reports.items():
         name = str(file.relative_to(folder.path))
+        part = read[file.name]
+        source = str((home / part.source).relative_to(folder.path))
         # what a failed program did until then is no measurement of the case: its reports are kept and what is wrong in
         # them is said, but none of their rows is averaged with those of good runs
         for table, data in report.tables.items() if run.state is State.DONE else ():
-            result.add(table, table_rows(table, data), run, name)
+            if part.takes(table):
+                result.add(table, table_rows(table, data), run, source)
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
     for stream in ("stderr", "stdout") if run.tool else ():
         result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))

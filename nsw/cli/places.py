@@ -86,7 +86,10 @@ def facts(place: LoadedSite) -> SiteFacts:
     from nsw.schedulers.gpus import detect
 
     tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
-    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(detect())), tools=tools, missing=missing)
+    known = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
+    gpus = [] if known else detect()
+    chip = gpus[0].name if gpus else None
+    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(gpus)), tools=tools, missing=missing, chip=chip)
 
 
 def _gpu_count(site: Any, detected: Any) -> int:

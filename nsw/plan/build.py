@@ -40,7 +40,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place)]
+    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
     builder = _Builder(loaded, place, facts)
     runs = [run for case in cases for run in builder.runs_of(case)]
     faults += [*builder.faults, *builder.gpu_faults()]
@@ -89,6 +89,7 @@ class _Builder:
             "account": place.site.account,
         }
         self._resolver = Resolver()
+        self._chip = place.site.gpus.chip or facts.chip
 
     def runs_of(self, case: Case) -> list[Run]:
         """All runs of one case, pass by pass, repeat by repeat."""
@@ -223,7 +224,8 @@ class _Builder:
         inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
         with standing_at("passes", number, one.kind, "ranks"):
             return profiled(one, program, how, self._facts, configured, inside=inside,
-                            export_here=recipe.collect == "tables", box=box, secrets=secret)  # fmt: skip
+                            export_here=recipe.collect == "tables", box=box, secrets=secret,
+                            chip=self._chip)  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

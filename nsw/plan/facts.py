@@ -17,6 +17,7 @@ class SiteFacts:
         gpus_per_node: How many GPUs a node has; None when unknown.
         tools: Profilers that were found: tool -> path. None: not looked, take the sites file's word.
         missing: Why a tool is not in `tools`.
+        chip: The GPUs' chip or product as found there, where the sites file names none; None: not looked.
         replay: The demo's recordings: (params, pass kind) -> the command that replays one, or None.
         note: Said with everything that comes of a campaign here.
     """
@@ -24,6 +25,7 @@ class SiteFacts:
     gpus_per_node: int | None = None
     tools: Mapping[str, str] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    chip: str | None = None
     replay: Callable[[Mapping[str, Any], str], tuple[str, ...] | None] | None = None
     replayed_reports: tuple[str, ...] = ()
     replayed_tool: str | None = None

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
 
 
-def faults_on_site(loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
-    """The faults of all counters passes on the chip that the site names; none where it names none.
+def faults_on_site(loaded: LoadedRecipe, place: LoadedSite, found: str | None = None) -> list[Diagnostic]:
+    """The faults of all counters passes on the chip that the site names, else on the one `found` there; none without.
 
     A chip that nsw does not know is a fault where another name is near it; else it is taken for a new one.
     """
     named = place.site.gpus.chip
-    chip = find_chip(named)
+    chip = find_chip(named or found)
     if chip is None:
         hint = did_you_mean(str(named).lower(), chips()) if named else None
         where = ("sites", place.site.name, "gpus", "chip")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nsw.metrics import find_chip
+from nsw.plan import counting
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch
@@ -30,6 +32,7 @@ def profiled(
     export_here: bool,
     box: Box | None = None,
     secrets: int = 0,
+    chip: str | None = None,
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
 
@@ -43,6 +46,7 @@ def profiled(
         export_here: Whether the job turns reports into tables' sources itself.
         box: The container that the program runs in.
         secrets: Which of the plan's secrets the program gets, counted from 1; 0: none.
+        chip: The site's GPU; None: not known.
 
     Raises:
         Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
@@ -54,12 +58,15 @@ def profiled(
         return None, Profiled(nest.around(program))
     # around a launcher, which is no program of the image, stands the site's own profiler
     in_image = box is not None and box.profiler_inside and not (nest.launcher_outside and inside is False)
-    tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured)
+    tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured, chip)
     if missing is not None:
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
-    each = _each_process(profiler, how, inside)
-    check_ranks(one.ranks, how, each=each)
+    each = _each_process(profiler, one, how, inside)
+    ranks = counting.ranks(one, each=each) if one.kind == "counters" else one.ranks
+    check_ranks(ranks, how, each=each)
+    if one.kind == "counters" and (why := counting.replay_fault(one, how, each=each)) is not None:
+        return tool, Profiled(impossible=why)
     outermost = not each and nest.launcher_outside
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
@@ -76,11 +83,15 @@ def profiled(
         per_rank=each,
         rank_variable=rank_variable(how),
         export_here=export_here,
+        counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
+        report=getattr(one, "report", "summary"),
+        record=tuple(getattr(one, "record", ())),
+        steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
     )
     done = profiler.profile(request)
     if done.impossible is not None or outermost:
         return tool, done
-    process = only(one.ranks, how, done.command, program)
+    process = only(ranks, how, done.command, program)
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
@@ -124,19 +135,23 @@ def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ..
     return None if folder is None else (folder,)
 
 
-def _each_process(profiler: Profiler, how: Launch, inside: bool | None) -> bool:
+def _each_process(profiler: Profiler, one: Any, how: Launch, inside: bool | None) -> bool:
     """A profiler for each process? torchrun's processes are its children: one report around it is whole."""
     if how.kind == "none":
         return False
     if profiler.ONE_PROCESS:
         return True
-    return how.kind != "torchrun" if inside is None else inside
+    if inside is not None:
+        return inside
+    return how.kind != "torchrun" or (one.kind == "counters" and counting.starts_each(one, how))
 
 
-def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str]) -> tuple[str, str, str | None]:
+def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None) -> tuple[str, str, str | None]:
     """The pass's tool, its path, and why it cannot be used here (or None)."""
     known = BY_KIND.get(one.kind, ())
     candidates = [t for t in known if one.tool in {"auto", t}]
+    if one.kind == "counters":
+        candidates = list(counting.tools(one, find_chip(chip)))
     reasons = []
     for tool in candidates:
         executable = load(tool).EXECUTABLE

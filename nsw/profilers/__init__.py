@@ -10,12 +10,12 @@ from nsw.profilers.model import Profiled, Profiler, Request
 # kind of pass -> tools that can do it; `auto` takes the first that the site has
 BY_KIND: dict[str, tuple[str, ...]] = {
     "timeline": ("nsys", "nvprof"),
-    "host": ("cprofile",),
+    "counters": ("ncu", "nvprof"),
+    "host": ("cprofile", "torch"),
 }
 # tools that a recipe may name, whose files come later
 LATER: dict[str, tuple[str, ...]] = {
-    "counters": ("ncu", "nvprof"),
-    "host": ("vtune", "aps", "perf", "torch"),
+    "host": ("vtune", "aps", "perf"),
 }
 _MODULES = {name: f"nsw.profilers.{name}" for names in BY_KIND.values() for name in names}
 

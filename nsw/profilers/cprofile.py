@@ -42,7 +42,7 @@ def profile(request: Request) -> Profiled:
     if not program or not is_python(program[0]):
         first = program[0] if program else ""
         return Profiled(impossible=f"cProfile profiles Python programs; the command starts with {first!r}")
-    at = _script_position(program)
+    at = script_position(program)
     if at is None:
         return Profiled(impossible="cProfile needs a script or -m MODULE; `python -c` cannot be profiled so")
     if request.per_rank:
@@ -56,7 +56,7 @@ def profile(request: Request) -> Profiled:
     return Profiled(command, reports=(f"{_REPORT}.pstats",))
 
 
-def _script_position(program: tuple[str, ...]) -> int | None:
+def script_position(program: tuple[str, ...]) -> int | None:
     """Where the script (or `-m`) stands behind the interpreter and its options."""
     at = 1
     while at < len(program):

@@ -7,11 +7,62 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """What a counters pass measures, in the tool's own metric names.
+
+    Attributes:
+        metrics: Metrics.
+        events: nvprof's events.
+        sets: ncu's sets of sections; `analysis` of nvprof.
+        sections: ncu's sections.
+        names: Function names of kernels; with `regex` empty: all kernels.
+        regex: Found in the function name of each kernel.
+        exclude: Each found in the function name of no kernel.
+        skip: Launches of each kernel passed over.
+        count: Launches of each kernel measured after these; None: all.
+        warmup: Launches of any kernel passed over.
+        nvtx: Name of the range that is measured.
+        domain: Its domain.
+        start_end: Whether it is a start/end range.
+        instances: Which of its instances, from 1.
+        replay: kernel, application, range, app-range.
+        clocks: base, none; None: as the tool does.
+        cache: all, none; None: as the tool does.
+        children: Whether child processes are profiled.
+        chosen: Arguments that choose kernels and launches, in place of names, regex, exclude, skip, count: a timeline
+            has told. None: it has not, or is not asked.
+    """
+
+    metrics: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    regex: str | None = None
+    exclude: tuple[str, ...] = ()
+    skip: int = 0
+    count: int | None = None
+    warmup: int = 0
+    nvtx: str | None = None
+    domain: str | None = None
+    start_end: bool = False
+    instances: tuple[int, ...] = ()
+    replay: str = "kernel"
+    clocks: str | None = None
+    cache: str | None = None
+    children: bool = True
+    chosen: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One pass asked of a profiler.
 
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
     own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank.
+    `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
+    timeline: summary, trace, file. `record` is what a host pass records beside times, `steps` how many training steps
+    it passes over and how many it records.
     """
 
     path: str
@@ -21,6 +72,10 @@ class Request:
     per_rank: bool = False
     rank_variable: str = "RANK"
     export_here: bool = False
+    counting: Counting | None = None
+    report: str = "summary"
+    record: tuple[str, ...] = ()
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

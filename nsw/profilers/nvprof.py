@@ -1,32 +1,121 @@
-"""nvprof: a timeline on GPUs up to Volta (compute capability below 8.0), for clusters that still have them."""
+"""nvprof: timelines on GPUs up to Volta (compute capability below 8.0) and counters below 7.5, for older clusters."""
 
 from __future__ import annotations
 
-from nsw.profilers.model import Profiled, Request
+from typing import TYPE_CHECKING, Final
+
+from nsw.profilers.model import Counting, Profiled, Request
+from nsw.profilers.ncu_filter import escaped
+from nsw.profilers.number_regex import from_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TOOL = "nvprof"
 ONE_PROCESS = False
 EXECUTABLE: str | None = "nvprof"
 
-_REPORT = "timeline"
+ANALYSIS: Final = "analysis"  # the set of all that the Visual Profiler's guided analysis needs
+_TIMELINE: Final = "timeline"
+_COUNTERS: Final = "counters"
 
 
 def profile(request: Request) -> Profiled:
-    """`nvprof --csv ... PROGRAM`.
+    """`nvprof ... PROGRAM`.
 
     nvprof prints to stderr: --log-file keeps its table out of the program's output. In ns and CSV nothing is
     rounded. Child processes are followed, a file each (%p).
     """
-    rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
+    if request.counting is not None:
+        return _counters(request, request.counting)
+    if request.report == "file":
+        kept = ("--export-profile", _file(_TIMELINE, request, "nvvp"), "--force-overwrite")
+        command = (request.path, "--profile-child-processes", *kept, *request.options, *request.program)
+        return Profiled(command, reports=(f"{_TIMELINE}*.nvvp",))
+    trace = ("--print-gpu-trace", "--print-api-trace") if request.report == "trace" else ()
+    command = (request.path, "--profile-child-processes", *_csv(_TIMELINE, request), *trace, *request.options,
+               *request.program)  # fmt: skip
+    return Profiled(command, reports=(f"{_TIMELINE}*.nvprof.csv",))
+
+
+def chosen_kernels(kernels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The scopes of these kernels, as (function name, expression of the launches); what is measured follows each."""
+    return tuple(f"::{_named(name)}:{ordinals}" for name, ordinals in kernels)
+
+
+def _counters(request: Request, counting: Counting) -> Profiled:
+    if (why := _impossible(counting)) is not None:
+        return Profiled(impossible=why)
+    application = counting.replay == "application"
+    exported = ANALYSIS in counting.sets
     command = (
         request.path,
-        "--profile-child-processes",
-        "--csv",
-        "--normalized-time-unit",
-        "ns",
-        "--log-file",
-        f"{_REPORT}{rank}.%p.nvprof.csv",
+        *(("--profile-child-processes",) if counting.children and not application else ()),
+        *(("--replay-mode", "application") if application else ()),
+        *_csv(_COUNTERS, request),
+        *(("--export-profile", _file(_COUNTERS, request, "nvvp"), "--force-overwrite") if exported else ()),
+        *(word for scope in _scopes(counting) for word in (*scope, *_what(counting))),
         *request.options,
         *request.program,
     )
-    return Profiled(command, reports=(f"{_REPORT}*.nvprof.csv",))
+    return Profiled(
+        command,
+        reports=(
+            f"{_COUNTERS}*.nvprof.csv",
+            *((f"{_COUNTERS}*.nvvp",) if exported and not request.export_here else ()),
+        ),
+    )
+
+
+def _impossible(counting: Counting) -> str | None:
+    """What nvprof cannot do, in the words of the recipe."""
+    for asked, why in (
+        (counting.nvtx, "nvprof cannot measure within an NVTX range: choose kernels by name or launches by number"),
+        (counting.replay in {"range", "app-range"}, f"nvprof has no replay: {counting.replay}"),
+        (counting.warmup, "nvprof counts the launches of each kernel: write launches: {skip: N} in place of warmup"),
+        (counting.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
+        (counting.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
+        (counting.sections, "nvprof has no sections"),
+        (set(counting.sets) - {ANALYSIS}, "nvprof has no sets of ncu's"),
+    ):
+        if asked:
+            return why
+    return None
+
+
+def _scopes(counting: Counting) -> list[tuple[str, ...]]:
+    """`--kernels` of each part of the recipe's choice; it holds for the metrics behind it."""
+    if counting.chosen is not None:
+        return [("--kernels", scope) for scope in counting.chosen]
+    ordinals = ""
+    if counting.skip or counting.count is not None:
+        ordinals = from_to(counting.skip + 1, None if counting.count is None else counting.skip + counting.count)
+    patterns = [_named(name) for name in counting.names]
+    if not patterns:
+        left_out = f"^(?!.*({'|'.join(counting.exclude)}))" if counting.exclude else ""
+        wanted = "" if counting.regex is None else f".*({counting.regex})" if left_out else counting.regex
+        patterns = [f"{left_out}{wanted}".replace("(?:", "(")]
+    return [("--kernels", f"::{pattern}:{ordinals}") if pattern or ordinals else () for pattern in patterns]
+
+
+def _named(name: str) -> str:
+    """An expression for a function's name within what nvprof knows of a kernel: namespaces, template arguments too."""
+    return f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])"
+
+
+def _what(counting: Counting) -> tuple[str, ...]:
+    return (
+        *(("--analysis-metrics",) if ANALYSIS in counting.sets else ()),
+        *(("--metrics", ",".join(counting.metrics)) if counting.metrics else ()),
+        *(("--events", ",".join(counting.events)) if counting.events else ()),
+    )
+
+
+def _csv(name: str, request: Request) -> tuple[str, ...]:
+    return ("--csv", "--normalized-time-unit", "ns", "--log-file", _file(name, request, "nvprof.csv"))
+
+
+def _file(name: str, request: Request, ending: str) -> str:
+    """A file a process, named by its rank where each has a profiler of its own."""
+    rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
+    return f"{name}{rank}.%p.{ending}"

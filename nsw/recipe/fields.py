@@ -130,6 +130,23 @@ def regex(value: object) -> str:
         Fault: It does not compile, catches nothing or several things, or holds a control character
             that YAML's double quotes made of a backslash.
     """
+    pattern = expression(value)
+    groups = re.compile(pattern).groups
+    if groups != 1:
+        found = "none" if groups == 0 else str(groups)
+        hint = (
+            "put ( ) around the part that is the figure" if groups == 0 else "write (?: ) for the groups that only bind"
+        )
+        raise Fault(f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint)
+    return pattern
+
+
+def expression(value: object) -> str:
+    """A regular expression.
+
+    Raises:
+        Fault: It does not compile, or holds a control character that YAML's double quotes made of a backslash.
+    """
     pattern = text(value)
     control = re.search(r"[\x00-\x08\x0b-\x1f\x7f]", pattern)
     if control:
@@ -139,18 +156,30 @@ def regex(value: object) -> str:
             hint="put the expression in single quotes",
         )
     try:
-        groups = re.compile(pattern).groups
+        re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as fault:
         position = getattr(fault, "pos", None)
         raise Fault(
             f"this regular expression cannot be read: {getattr(fault, 'msg', fault)}", offset=position
         ) from None
-    if groups != 1:
-        found = "none" if groups == 0 else str(groups)
-        hint = (
-            "put ( ) around the part that is the figure" if groups == 0 else "write (?: ) for the groups that only bind"
-        )
-        raise Fault(f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint)
+    return pattern
+
+
+def kernel_regex(value: object) -> str:
+    """A regular expression over kernels' function names, in words that Python, ncu and nvprof read alike.
+
+    Raises:
+        Fault: It is none, or holds what only Python knows or what ncu takes for a separator.
+    """
+    pattern = filled(expression(value))
+    for found, hint in (
+        (re.search(r"\(\?P[<=>]", pattern), "write ( ) for a group"),
+        (re.search(r":", pattern.replace("(?:", "(__")), "function names hold no ':': namespaces are left out of them"),
+    ):
+        if found:
+            raise Fault(
+                f"'{found[0]}' cannot stand in a profiler's filter: {shown(pattern)}", hint=hint, offset=found.start()
+            )
     return pattern
 
 
@@ -198,6 +227,7 @@ Command = Annotated[
 ]
 Name = Annotated[str, PlainValidator(name), _schema(**_TEXT, pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$")]
 Regex = Annotated[str, PlainValidator(regex), _schema(type="string", format="regex")]
+KernelRegex = Annotated[str, PlainValidator(kernel_regex), _schema(type="string", format="regex", minLength=1)]
 Flag = Annotated[
     bool,
     PlainValidator(flag),

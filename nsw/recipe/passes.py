@@ -1,13 +1,16 @@
 """The passes of a recipe: the ways to observe a case, a model for each kind."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from nsw.recipe.counters import CountersPass, Kernels, Launches, Within
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.fields import Count, DurationOrTemplate, Filled, Name, Number, Percent, Ranks, Template
+from nsw.recipe.fields import Count, Number
+from nsw.recipe.pass_base import Model, PassBase, ProfiledPass, empty_as_map
 
-Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
+__all__ = ["BaselinePass", "CountersPass", "HostPass", "Kernels", "Launches", "Model", "Pass", "PassEntry",
+           "TimelinePass", "Within", "empty_as_map"]  # fmt: skip
 TraceDomain: TypeAlias = Literal[
     "cuda",
     "nvtx",
@@ -25,48 +28,13 @@ TraceDomain: TypeAlias = Literal[
 ]
 
 
-def empty_as_map(value: Any) -> Any:
-    """`- timeline:` with nothing behind it means the defaults."""
-    return {} if value is None else value
-
-
-class Model(BaseModel):
-    """What every model of a recipe or site has in common: unknown keys are faults, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Pass(Model):
-    kind: ClassVar[Kind]
-
-    given_name: Name | None = Field(default=None, alias="name", description="Name of the pass; defaults to its kind.")
-    repeats: Count | None = Field(default=None, description="Repeats of this pass; defaults to the recipe's.")
-    time: DurationOrTemplate | None = Field(
-        default=None, description="Walltime of a run of this pass, instead of resources.time."
-    )
-
-    @property
-    def name(self) -> str:
-        """The name, unique among the passes: as given, or the kind."""
-        return self.given_name or self.kind
-
-
-class _Profiled(_Pass):
-    options: list[Template] = Field(default=[], description="More arguments for the profiler, passed on as they are.")
-    ranks: Ranks = Field(
-        default="all",
-        description="Which processes are profiled: all, first, or a list of ranks; the others run the program alone."
-        " Only where each process has a profiler of its own (app.launcher.profiler).",
-    )
-
-
-class BaselinePass(_Pass):
+class BaselinePass(PassBase):
     """The case without a profiler, against which the others' perturbation is measured."""
 
     kind = "baseline"
 
 
-class TimelinePass(_Profiled):
+class TimelinePass(ProfiledPass):
     """When what ran: kernels, copies, API calls, ranges."""
 
     kind = "timeline"
@@ -75,64 +43,34 @@ class TimelinePass(_Profiled):
         default="auto", description="Profiler; auto takes what the site has."
     )
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
-
-
-class Kernels(Model):
-    """Which kernels are measured; at most one way to choose them."""
-
-    cover: Percent | None = Field(
-        default=None,
-        description="The kernels that together make this share of the GPU time, most expensive first.",
-    )
-    top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
-    names: list[Filled] | None = Field(default=None, description="These kernels, by function name.")
-    regex: Filled | None = Field(default=None, description="Kernels whose function name fits this regular expression.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if len(ways := sorted(self.model_fields_set)) > 1:
-            raise Fault(f"kernels are chosen in one way, and here stand {' and '.join(ways)}", hint="keep one of them")
-        return self
-
-
-class Launches(Model):
-    """Which launches of a chosen kernel are measured: a sample over all of them, or a stretch."""
-
-    sample: Count | None = Field(default=None, description="So many launches, spread evenly over the run.")
-    skip: Number | None = Field(default=None, description="Launches passed over before the first that is measured.")
-    count: Count | None = Field(default=None, description="So many launches from there on.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.sample is not None and (self.skip is not None or self.count is not None):
-            raise Fault("launches are sampled, or a stretch of them is taken: 'sample' excludes 'skip' and 'count'")
-        return self
-
-
-class CountersPass(_Profiled):
-    """What the hardware counted inside kernels."""
-
-    kind = "counters"
-
-    tool: Literal["auto", "ncu", "nvprof"] = Field(
-        default="auto", description="Profiler; auto takes what fits the GPU."
-    )
-    kernels: Kernels = Field(default=Kernels(cover="90%"), description="Which kernels.")  # type: ignore[arg-type]  # parsed
-    launches: Launches = Field(default=Launches(sample=5), description="Which launches of each kernel.")
-    metrics: list[Filled] = Field(
-        default=["roofline", "achieved_occupancy"],
-        min_length=1,
-        description="Portable metrics and groups (`nsw metrics ls`), set:NAME and section:NAME of ncu, event:NAME of"
-        " nvprof, or a tool's own names.",
+    report: Literal["summary", "trace", "file"] = Field(
+        default="summary",
+        description="What nvprof leaves: summary: a row a kernel and call; trace: a row an event (--print-gpu-trace"
+        " --print-api-trace); file: an .nvvp with all of it. nsys always leaves all.",
     )
 
 
-class HostPass(_Profiled):
+class Steps(Model):
+    """A stretch of training steps."""
+
+    skip: Number = Field(default=2, description="Steps passed over; the last of them warms the profiler up.")
+    count: Count = Field(default=3, description="Steps recorded.")
+
+
+class HostPass(ProfiledPass):
     """Where the CPU's time went."""
 
     kind = "host"
 
     tool: Literal["cprofile", "torch", "perf", "vtune", "aps"] = Field(description="Profiler of the host's side.")
+    record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
+        default=["shapes", "flops"],
+        description="What torch records of operators beside their times: input shapes, Python stacks, memory, FLOP.",
+    )
+    steps: Steps | None = Field(
+        default=None,
+        description="Training steps that torch records, counted by an optimizer's calls; by default the whole program.",
+    )
 
 
 Pass: TypeAlias = BaselinePass | TimelinePass | CountersPass | HostPass

@@ -17,7 +17,7 @@ def test_what_the_plan_refuses_is_marked_and_the_sections_of_sites_are_one_line(
     line = {text.split("`")[1]: text for text in page if text.startswith("| `")}
     assert "slurm, cobalt (not yet), pbs (not yet), lsf (not yet)" in line["scheduler"]
     assert "ssh (not yet), openssh (not yet)" in line["transport.kind"]
-    assert "cprofile, torch (not yet), perf (not yet)" in line["passes[].host.tool"]
+    assert "cprofile, torch, perf (not yet)" in line["passes[].host.tool"]
     assert "not yet" not in line["passes[].timeline.tool"]
     for key in ("passes[].counters", "passes[].counters.metrics", "limits.download", "gpus.chip"):
         assert "(not yet)" in line[key]

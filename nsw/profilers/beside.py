@@ -1,0 +1,70 @@
+"""Files that a profiler leaves of one recording: which are read, and which tables each of them is read for.
+
+A report for the GUI stays beside the pages that were exported from it, and each row is wanted once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is read of a file.
+
+    Attributes:
+        source: The file that its rows are said to come from.
+        only: The tables that are taken; None: all.
+        without: Tables that are not taken: another file has them, with more in them.
+    """
+
+    source: str
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    def takes(self, table: str) -> bool:
+        """Whether a table of this file counts."""
+        return table not in self.without and (self.only is None or table in self.only)
+
+
+_RAW: Final = ".raw.csv"
+_REPORT: Final = ".ncu-rep"
+# pages of ncu beside the raw one, which has all metrics: the rules are on one alone, the machine on another
+_PAGES: Final[Mapping[str, frozenset[str]]] = {
+    ".details.csv": frozenset({"rules"}),
+    ".session.csv": frozenset({"facts"}),
+}
+_TRACE: Final = ".pt.trace.json"
+_OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
+_VISUAL: Final = ".nvvp"
+_PRINTED: Final = ".nvprof.csv"
+
+
+def parts(names: Iterable[str]) -> dict[str, Part]:
+    """The files of one folder that are read, in order of their names."""
+    there = sorted(names)
+    return {name: part for name in there if (part := _part(name, frozenset(there))) is not None}
+
+
+def _part(name: str, there: frozenset[str]) -> Part | None:
+    for ending, only in _PAGES.items():
+        if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in there:
+            return Part(_source(stem, there), only)
+    if name.endswith(_RAW):
+        return Part(_source(name.removesuffix(_RAW), there))
+    if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in there:
+        return None
+    if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
+        return None
+    if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in there:
+        return Part(name, without=frozenset({"operators"}))
+    return Part(name)
+
+
+def _source(stem: str, there: frozenset[str]) -> str:
+    """The report that pages were exported from, where it was brought along."""
+    return stem + _REPORT if stem + _REPORT in there else stem + _RAW

@@ -1,0 +1,117 @@
+"""Nsight Compute: hardware counters of kernels, from Volta (compute capability 7.0) on.
+
+Command lines were run with ncu 2025.3 on an H200 (docs/gpu.md) and checked without a GPU with 2022.3 and 2024.2;
+those of other versions follow NVIDIA's manuals.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Final
+
+from nsw.profilers.model import Counting, Profiled, Request
+from nsw.profilers.ncu_filter import kernel_filter, range_filter
+
+TOOL = "ncu"
+ONE_PROCESS = False
+EXECUTABLE: str | None = "ncu"
+
+REPORT: Final = "counters"
+PAGES: Final = ("raw", "details", "session")
+# a folder of an installation tells its version: /opt/nvidia/nsight-compute/2022.3.0/ncu, NsightCompute-2019.5
+_VERSION: Final = re.compile(r"(20[12]\d)\.(\d)")
+_OLD_NAME: Final = "nv-nsight-cu-cli"  # of 2019; later versions keep it beside ncu
+# Another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own.
+_LOCK: Final = (
+    'd=${TMPDIR:-/tmp}; f=$d/nsight-compute-lock; [ ! -e "$f" ] || [ -w "$f" ] ||'
+    ' { TMPDIR=/tmp/nsw-ncu-$UID; mkdir -p -m 700 "$TMPDIR" && export TMPDIR; }; exec "$@"'
+)
+# $1 ncu, $2 the reports' name, $3 the option for units; versions before 2024 shorten no names and know no option for it
+_EXPORT: Final = (
+    'for f in "$2"*.ncu-rep; do [ -e "$f" ] || continue;'
+    " for page in raw details session; do out=${f%.ncu-rep}.$page.csv;"
+    ' "$1" --import "$f" --page "$page" --csv "$3" base --rename-kernels off >"$out" ||'
+    ' "$1" --import "$f" --page "$page" --csv "$3" base >"$out" || { code=$?; rm -f "$out"; }; done; done;'
+    ' exit "${code:-0}"'
+)
+
+
+def version_of(path: str) -> tuple[int, int] | None:
+    """The version that an installation's path tells, such as (2022, 3); None: it tells none."""
+    found = _VERSION.search(path)
+    if found:
+        return int(found[1]), int(found[2])
+    return (2019, 5) if PurePosixPath(path).name == _OLD_NAME else None
+
+
+def profile(request: Request) -> Profiled:
+    """`ncu ... PROGRAM`, and its pages as CSV beside the report.
+
+    Always with --force-overwrite: with an existing file and without it, ncu refuses to run.
+    """
+    counting = request.counting
+    if counting is None:
+        return Profiled(impossible="ncu measures counters; a timeline is nsys's")
+    version = version_of(request.path)
+    if (why := _impossible(counting, version)) is not None:
+        return Profiled(impossible=why)
+    legacy = version is not None and version < (2020, 1)
+    command = (
+        request.path,
+        *_how(counting),
+        *range_filter(counting),
+        *(kernel_filter(counting, legacy=legacy) if counting.chosen is None else counting.chosen),
+        *_what(counting),
+        *request.options,
+        "--force-overwrite",
+    )
+    if request.per_rank and legacy:  # which knows no %q{}
+        named = f'"{REPORT}.rank${{{request.rank_variable}:-0}}"'
+        text = f'n=$1; shift; exec "${{@:1:n}}" --export {named} "${{@:n+1}}"'
+        command = ("bash", "-c", text, "nsw", str(len(command)), *command, *request.program)
+    else:
+        rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
+        command = (*command, "--export", f"{REPORT}{rank}", *request.program)
+    pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
+    after = ("bash", "-c", _EXPORT, "nsw", request.path, REPORT, "--units" if legacy else "--print-units")
+    return Profiled(
+        ("bash", "-c", _LOCK, "nsw", *command),
+        reports=pages if request.export_here else (f"{REPORT}*.ncu-rep", *pages),
+        after=(after,),
+    )
+
+
+def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | None:
+    if counting.events:
+        return "ncu has no events; nvprof measures them"
+    if version is None:
+        return None
+    for asked, first, what in (
+        (counting.replay == "application", (2020, 3), "replay: application"),
+        (counting.replay == "range", (2021, 3), "replay: range"),
+        (counting.replay == "app-range", (2023, 1), "replay: app-range"),
+        (counting.instances, (2023, 1), "within: instances"),
+    ):
+        if asked and version < first:
+            return f"{what} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
+    return None
+
+
+def _how(counting: Counting) -> tuple[str, ...]:
+    """How launches are run again, and under which conditions."""
+    return (
+        *("--target-processes", "all" if counting.children else "application-only"),
+        *(() if counting.replay == "kernel" else ("--replay-mode", counting.replay)),
+        *(() if counting.clocks is None else ("--clock-control", counting.clocks)),
+        *(() if counting.cache is None else ("--cache-control", counting.cache)),
+    )
+
+
+def _what(counting: Counting) -> tuple[str, ...]:
+    """What is measured: sets, sections, metrics together; without a set or section nothing but the metrics."""
+    return (
+        *(word for name in counting.sets for word in ("--set", name)),
+        *(word for name in counting.sections for word in ("--section", name)),
+        *(("--metrics", ",".join(counting.metrics)) if counting.metrics else ()),
+    )

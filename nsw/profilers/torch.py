@@ -1,0 +1,40 @@
+"""PyTorch's profiler around a Python program that knows nothing of it: operators, shapes, memory, FLOP, a trace.
+
+The program runs as `python -c CODE SCRIPT ...` in the place of `python SCRIPT ...`; with `steps` the calls of any
+optimizer count the training steps, and only some are recorded.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+from nsw.profilers.cprofile import is_python, script_position
+from nsw.profilers.model import Profiled, Request
+
+TOOL = "torch"
+ONE_PROCESS = True
+EXECUTABLE: str | None = None
+
+REPORT: Final = "host"
+TRACE: Final = ".pt.trace.json"
+TABLE: Final = ".operators.txt"
+
+
+def profile(request: Request) -> Profiled:
+    """`python -c CODE CONFIGURATION SCRIPT ...`, with the program's own exit status."""
+    program = request.program
+    if not program or not is_python(program[0]):
+        first = program[0] if program else ""
+        return Profiled(impossible=f"PyTorch's profiler needs a Python program; the command starts with {first!r}")
+    at = script_position(program)
+    if at is None:
+        return Profiled(impossible="PyTorch's profiler needs a script or -m MODULE; `python -c` cannot be profiled so")
+    if request.options:
+        return Profiled(impossible="PyTorch's profiler takes no options: `record` and `steps` say what is recorded")
+    code = files("nsw.profilers").joinpath("torch_bootstrap.py").read_text(encoding="utf-8")
+    skip, count = request.steps or (0, 0)
+    variable = request.rank_variable if request.per_rank else ""
+    configuration = f"{REPORT}:{variable}:{skip}:{count}:{','.join(request.record)}"
+    command = (*program[:at], "-c", code, configuration, *program[at:])
+    return Profiled(command, reports=(f"{REPORT}*{TRACE}", f"{REPORT}*{TABLE}"))

@@ -1,0 +1,50 @@
+"""What all passes of a recipe have in common."""
+
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nsw.recipe.fields import Count, DurationOrTemplate, Name, Ranks, Template
+
+Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
+
+
+def empty_as_map(value: Any) -> Any:
+    """`- timeline:` with nothing behind it means the defaults."""
+    return {} if value is None else value
+
+
+class Model(BaseModel):
+    """What every model of a recipe or site has in common: unknown keys are faults, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PassBase(Model):
+    """The keys of every pass."""
+
+    kind: ClassVar[Kind]
+
+    given_name: Name | None = Field(default=None, alias="name", description="Name of the pass; defaults to its kind.")
+    repeats: Count | None = Field(default=None, description="Repeats of this pass; defaults to the recipe's.")
+    time: DurationOrTemplate | None = Field(
+        default=None, description="Walltime of a run of this pass, instead of resources.time."
+    )
+
+    @property
+    def name(self) -> str:
+        """The name, unique among the passes: as given, or the kind."""
+        return self.given_name or self.kind
+
+
+RANKS = (
+    "Which processes are profiled: all, first, or a list of ranks; the others run the program alone."
+    " Only where each process has a profiler of its own (app.launcher.profiler)."
+)
+
+
+class ProfiledPass(PassBase):
+    """The keys of every pass that has a profiler."""
+
+    options: list[Template] = Field(default=[], description="More arguments for the profiler, passed on as they are.")
+    ranks: Ranks = Field(default="all", description=RANKS)

@@ -1,0 +1,124 @@
+"""Counters passes: which tool measures, where its profiler stands, what is left out, what cannot be done."""
+
+import pytest
+
+HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
+BOTH = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}
+NAMED = "kernels: {regex: gemm}, launches: {count: 2}, metrics: [ipc]"
+
+
+def runs(planner, counters=NAMED, app="", site="scheduler: local", **facts):
+    recipe = f"{HEAD}app: {{command: python prog.py, {app}}}\npasses: [counters: {{{counters}}}]\n"
+    return planner.plan(recipe, site, **{"tools": BOTH, **facts}).runs
+
+
+def words(run):
+    """The command without the shell that looks after ncu's lock."""
+    return run.command[4:] if run.command[3] == "nsw" else run.command
+
+
+@pytest.mark.parametrize(
+    ("chip", "tool"), [("gp100", "nvprof"), ("gk210", "nvprof"), ("gv100", "ncu"), ("gh100", "ncu"), (None, "ncu")]
+)
+def test_the_chip_decides_the_tool(planner, chip, tool):
+    site = "scheduler: local" + (f", gpus: {{chip: {chip}}}" if chip else "")
+    (run,) = runs(planner, site=site)
+    assert run.tool == tool
+
+
+def test_the_gpu_of_this_machine_is_the_chip_where_the_site_names_none(planner):
+    (run,) = runs(planner, chip="Tesla P100-PCIE-16GB")
+    assert run.tool == "nvprof"
+    (run,) = runs(planner, chip="NVIDIA H200", site="scheduler: local, gpus: {chip: gp100}")
+    assert run.tool == "nvprof"
+
+
+def test_another_tool_that_measures_the_chip_too_is_taken_where_the_first_is_missing(planner):
+    (run,) = runs(planner, site="scheduler: local, gpus: {chip: gv100}", tools={"nvprof": "/opt/nvprof"})
+    assert run.tool == "nvprof"
+
+
+def test_portable_names_become_those_of_the_tool_and_the_chip(planner):
+    (run,) = runs(planner, "kernels: {names: [k]}, launches: {count: 1}, metrics: [achieved_occupancy]")
+    assert "sm__warps_active.avg.pct_of_peak_sustained_active" in run.command
+    (run,) = runs(planner, "tool: nvprof, kernels: {names: [k]}, launches: {count: 1}, metrics: [achieved_occupancy]",
+                  site="scheduler: local, gpus: {chip: gp100}")  # fmt: skip
+    assert run.command[-4:] == ("--metrics", "achieved_occupancy", "python", "prog.py")
+
+
+def test_nccl_is_left_out_where_kernels_are_run_again_by_themselves(planner):
+    def kernel_id(counters):
+        found = words(runs(planner, f"{counters}, metrics: [ipc]")[0])
+        return found[found.index("--kernel-id") + 1] if "--kernel-id" in found else ""
+
+    assert "(?!.*(nccl))" in kernel_id("launches: {skip: 3}")
+    assert "(?!.*(nccl))" in kernel_id("kernels: {regex: Reduce}, launches: {skip: 3}")
+    assert "nccl" not in kernel_id("kernels: {regex: Reduce, exclude: []}, launches: {skip: 3}")
+    assert kernel_id("kernels: {names: [ncclKernel]}, launches: {skip: 3}").startswith("::regex:^(ncclKernel)$:")
+    assert "nccl" not in kernel_id("replay: application, launches: {skip: 3}")
+
+
+def test_a_range_is_measured_as_a_whole(planner):
+    counters = (
+        "within: {nvtx: train_step, instances: [5]}, replay: range, clocks: none, cache: none, metrics: ['set:full']"
+    )
+    (run,) = runs(planner, counters)
+    assert words(run) == (
+        "/opt/ncu", "--target-processes", "all", "--replay-mode", "range", "--clock-control", "none", "--cache-control",
+        "none", "--nvtx", "--nvtx-include", "train_step/", "--range-filter", "::5", "--set", "full",
+        "--force-overwrite", "--export", "counters", "python", "prog.py",
+    )  # fmt: skip
+
+
+TORCHRUN = "launcher: {kind: torchrun, processes: 4}"
+
+
+def test_of_torchruns_processes_the_first_has_a_profiler(planner):
+    (run,) = runs(planner, app=TORCHRUN)
+    assert run.command[:5] == ("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=4")
+    assert "counters.rank%q{RANK}" in run.command
+    assert any(word.startswith("case ${RANK:?") and "in 0)" in word for word in run.command)
+
+
+def test_all_ranks_have_one_profiler_around_torchrun_or_one_each(planner):
+    (run,) = runs(planner, f"ranks: all, {NAMED}", TORCHRUN)
+    assert words(run)[0] == "/opt/ncu"
+    (run,) = runs(planner, f"ranks: all, {NAMED}", TORCHRUN.replace("}", ", profiler: inside}"))
+    assert run.command[0] == "python"
+    (run,) = runs(planner, app=TORCHRUN.replace("}", ", profiler: outside}"))
+    assert words(run)[0] == "/opt/ncu"
+    assert "counters" in run.command
+
+
+def test_a_program_that_is_run_again_as_a_whole_is_so_with_all_its_processes(planner):
+    (run,) = runs(planner, f"replay: application, {NAMED}", TORCHRUN)
+    assert words(run)[0] == "/opt/ncu"
+    recipe = f"{HEAD}app: {{command: ./p, launcher: {{kind: srun, processes: 2}}}}\npasses: [baseline, counters: {{replay: application, {NAMED}}}]\n"
+    (absent,) = planner.plan(recipe, tools=BOTH).absent
+    assert absent.reason.startswith("replay: application starts the program again for each pass, which srun cannot do")
+
+
+def test_srun_starts_a_profiler_for_its_first_process(planner):
+    (run,) = runs(planner, app="launcher: {kind: srun, processes: 2}")
+    assert run.command[:3] == ("srun", "-n", "2")
+    assert "counters.rank%q{SLURM_PROCID}" in run.command
+
+
+def test_what_the_chip_does_not_measure_is_told_at_its_line(planner):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [counters: {{{NAMED.replace('ipc', 'flop_count_sp_special')}}}]\n"
+    (fault,) = planner.faults(recipe, "scheduler: local", tools=BOTH, chip="NVIDIA H200")
+    assert "flop_count_sp_special is not measured on gh100" in fault.message
+
+
+def test_what_the_tool_cannot_do_makes_the_pass_absent_and_the_rest_goes_on(planner):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [baseline, counters: {{clocks: base, {NAMED}}}]\n"
+    plan = planner.plan(recipe, "scheduler: local, gpus: {chip: gp100}", tools=BOTH)
+    assert [run.pass_name for run in plan.runs] == ["baseline"]
+    assert plan.absent[0].reason.startswith("nvprof does not lock clocks")
+
+
+def test_host_torch_stands_before_the_script_of_each_process(planner):
+    recipe = f"{HEAD}app: {{command: python train.py, {TORCHRUN}}}\npasses: [host: {{tool: torch, steps: {{skip: 1, count: 2}}, record: [memory]}}]\n"
+    (run,) = planner.plan(recipe, tools={}).runs
+    assert "host:RANK:1:2:memory" in run.command
+    assert run.command[-1] == "train.py"
