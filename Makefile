@@ -3,16 +3,18 @@ PYTHON ?= python3
 # each Python has an environment of its own, so that going to and fro costs nothing
 VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN = $(VENV)/bin
-SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)"
+# which libraries: locked (tools/setup/requirements*.txt, with hashes), or the newest or oldest that pyproject.toml allows
+VERSIONS ?= locked
+SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)" --versions "$(VERSIONS)"
 # what to test, and more options for pytest: make test TESTS=tests/readers ARGS=-x
 TESTS ?= tests
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check bench clean
+.PHONY: help setup demo test test-newest test-oldest soak check bench lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-8s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-11s %s\n' "$$target" "$$text"; done
 
 setup: ## make the environment with nsw in it
 	@$(SETUP)
@@ -25,6 +27,12 @@ test: ## run every test
 	@$(SETUP) --dev
 	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
 	@"$(BIN)/python" -m pytest $(ARGS) $(TESTS)
+
+test-newest: ## run every test with the newest libraries that pyproject.toml allows
+	@$(MAKE) test VENV="$(VENV)-newest" VERSIONS=newest
+
+test-oldest: ## run every test with the oldest libraries that pyproject.toml allows (they may need Python 3.11)
+	@$(MAKE) test VENV="$(VENV)-oldest" VERSIONS=oldest
 
 soak: ## kill nsw, sbatch and Slurm hundreds of times (20 minutes; NSW_SOAK_SEED, NSW_SOAK_KILLS; docs/crash-proof.md)
 	@$(SETUP) --dev
@@ -40,6 +48,9 @@ bench: ## run the benchmarks
 	@$(SETUP) --dev
 	@set -e; for bench in bench/*.py; do [ -e "$$bench" ] || { echo "There are no benchmarks yet."; break; }; \
 	  echo "== $$bench"; "$(BIN)/python" "$$bench"; done
+
+lock: ## lock the newest versions of all libraries with their hashes, for make and CI
+	@"$(PYTHON)" tools/setup/lock.py
 
 clean: ## remove the environments, caches and builds; campaigns stay
 	rm -rf .venv .venv-* .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

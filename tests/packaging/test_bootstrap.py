@@ -158,13 +158,67 @@ def test_a_current_environment_is_left_as_it_is_until_something_changes(checkout
     venv = checkout / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
-    (venv / module.STAMP).write_text(json.dumps(module.stamp(venv, dev=True)))
+    (venv / module.STAMP).write_text(json.dumps(module.stamp(venv, dev=True, versions="locked")))
     done: list[bool] = []
     monkeypatch.setattr(module, "set_up", lambda _, want: done.append(want["dev"]))
     for words in (["--dev"], []):  # one made for tests serves without them too
         monkeypatch.setattr(sys, "argv", ["bootstrap.py", *words])
         module.main()
     assert done == []
+    lock = checkout / module.LOCKS[True]
+    before = lock.read_bytes()
+    for change in (lambda: lock.write_bytes(b"# another lock"), lambda: lock.write_bytes(before)):
+        change()
+        module.main()
+    assert done == [True]  # for the other lock; with the first one there is nothing to do
     (checkout / "pyproject.toml").write_text("[project]\n")
     module.main()
-    assert done == [True]
+    assert done == [True, True]
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py", "--versions", "newest"])
+    module.main()
+    assert done == [True, True, True]
+
+
+def a_wheel(folder: Path, name: str) -> str:
+    """Makes a wheel with nothing in it; its hash."""
+    import zipfile
+
+    file = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_a_library_that_is_not_what_was_tested_is_not_installed(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    module = load("bootstrap")
+    monkeypatch.setattr(module, "ROOT", checkout)
+    (checkout / ".cache").mkdir()
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", checkout.as_uri())
+    right, wrong = a_wheel(checkout, "right"), a_wheel(checkout, "tampered")
+    lock = checkout / module.LOCKS[False]
+    venv = checkout / ".venv"
+    module.create(venv)
+    lock.write_text(f"right==1.0 --hash=sha256:{right}\ntampered==1.0 --hash=sha256:{wrong[::-1]}\n")
+    with pytest.raises(SystemExit, match="THESE PACKAGES DO NOT MATCH THE HASHES"):
+        module.install(venv, dev=False, versions="locked")
+    assert not list(venv.glob("lib/*/site-packages/right*"))  # all or nothing
+    lock.write_text(f"right==1.0 --hash=sha256:{right}\n")
+    with pytest.raises(SystemExit, match="pip could not install"):  # nsw itself, which is not in this checkout
+        module.install(venv, dev=False, versions="locked")
+    assert list(venv.glob("lib/*/site-packages/right*"))
+
+
+def test_the_oldest_versions_are_those_of_pyproject(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    module = load("bootstrap")
+    monkeypatch.setattr(module, "ROOT", checkout)
+    (checkout / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["a-b>=1.2.3", "C >= 4", "d==5"]\n'
+        '[dependency-groups]\ndev = ["e>=6; python_version < \'3.13\'", "f"]\n'
+    )
+    assert module.oldest() == ["a-b==1.2.3", "C==4", "e==6"]

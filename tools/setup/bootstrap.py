@@ -1,4 +1,7 @@
-"""Makes the virtual environment that every `make` target runs in: `python3 bootstrap.py [--dev]`.
+"""Makes the virtual environment that every `make` target runs in: `python3 bootstrap.py [--dev] [--versions WHICH]`.
+
+What it installs are the tested versions of tools/setup/requirements*.txt, each verified by its hash; or, to test, the
+newest or the oldest versions that pyproject.toml allows.
 
 Needs nothing but the standard library, no root, and no pip or ensurepip (Debian ships neither with python3).
 Made once: a stamp inside the environment says what it was made from, and a second call with nothing changed
@@ -19,6 +22,7 @@ import fcntl
 import hashlib
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import tomllib
@@ -29,6 +33,9 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 STAMP = "nsw-setup.json"
+LOCKS = {False: "tools/setup/requirements.txt", True: "tools/setup/requirements-dev.txt"}  # by --dev
+VERSIONS = ("locked", "newest", "oldest")
+LEAST = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)")
 
 
 def main() -> None:
@@ -36,12 +43,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--venv", default=".venv", help="folder of the environment, below the checkout (%(default)s)")
     parser.add_argument("--dev", action="store_true", help="also what the tests need")
+    parser.add_argument("--versions", choices=VERSIONS, default="locked", help="which of all libraries (%(default)s)")
     options = parser.parse_args()
     venv = ROOT / options.venv
     with lock(ROOT / ".cache" / "setup.lock"):
         old = read_stamp(venv)
         # an environment once made for the tests stays one: `make demo` after `make test` has nothing to do
-        want = stamp(venv, dev=options.dev or bool(old.get("dev")))
+        want = stamp(venv, dev=options.dev or bool(old.get("dev")), versions=options.versions)
         if old != want:
             set_up(venv, want)
 
@@ -50,18 +58,21 @@ def set_up(venv: Path, want: dict[str, str | bool]) -> None:
     """Creates or updates the environment; the stamp comes last, so that a broken set-up is done again."""
     say(f"Setting up nsw in {venv.name} (once; about a minute, 300 MB).")
     (venv / STAMP).unlink(missing_ok=True)
+    (ROOT / ".cache" / "setup.log").unlink(missing_ok=True)
     if not usable(venv):
         create(venv)
-    install(venv, ["--editable", str(ROOT), *(dev_requirements() if want["dev"] else [])])
+    install(venv, dev=bool(want["dev"]), versions=str(want["versions"]))
     (venv / STAMP).write_text(json.dumps(want, indent=1) + "\n", encoding="utf-8")
     say(f"Ready: {Path(venv.name) / 'bin' / 'nsw'}")
 
 
-def stamp(venv: Path, *, dev: bool) -> dict[str, str | bool]:
+def stamp(venv: Path, *, dev: bool, versions: str) -> dict[str, str | bool]:
     """What an environment is made from: it is current when all of this is unchanged."""
+    sources = ["pyproject.toml", *([LOCKS[dev]] if versions == "locked" else [])]
     return {
         "dev": dev,
-        "pyproject": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
+        "versions": versions,
+        "sources": hashlib.sha256(b"\0".join((ROOT / name).read_bytes() for name in sources)).hexdigest(),
         "python": sys.version,
         "base": str(Path(sys.base_prefix).resolve()),
         "place": str(venv),  # scripts and the editable install hold absolute paths: a moved checkout starts anew
@@ -122,30 +133,48 @@ def add_pip(venv: Path) -> None:
             str(error),
             "Install Debian's python3-venv (it brings pip along), or mend the network settings above.",
         )
-    run_pip([str(venv / "bin" / "python"), str(wheel / "pip"), "install", "--no-index", str(wheel)])
+    run_pip(venv, ["install", "--no-index", str(wheel)], str(wheel / "pip"))
 
 
-def install(venv: Path, what: list[str]) -> None:
-    """Runs `pip install` in the environment."""
-    run_pip([str(venv / "bin" / "python"), "-m", "pip", "install", "--no-input", *what])
+def install(venv: Path, *, dev: bool, versions: str) -> None:
+    """Installs nsw and what it needs; of locked versions only wheels whose hash is right, so that nothing is built."""
+    if versions == "locked":
+        lock = str(ROOT / LOCKS[dev])
+        run_pip(venv, ["install", "--no-input", "--only-binary=:all:", "--require-hashes", "--requirement", lock])
+        # nsw itself, by the build backend that the lock brought
+        here = ["--no-deps", "--no-index", "--no-build-isolation", "--editable", str(ROOT)]
+        run_pip(venv, ["install", "--no-input", *here])
+        return
+    wanted = ["--editable", str(ROOT), *(dev_requirements() if dev else [])]
+    if versions == "newest":
+        wanted += ["--upgrade", "--upgrade-strategy=eager"]
+    else:
+        limits = venv / "oldest.txt"
+        limits.write_text("".join(f"{line}\n" for line in oldest()), encoding="utf-8")
+        wanted += ["--prefer-binary", "--constraint", str(limits)]
+    run_pip(venv, ["install", "--no-input", *wanted])
 
 
-def run_pip(command: list[str]) -> None:
-    """Runs pip; one short line a library on the terminal, everything in .cache/setup.log."""
+def run_pip(venv: Path, words: list[str], *pip: str) -> None:
+    """Runs the environment's pip, or another; a short line a library on the terminal, all in .cache/setup.log."""
     log: list[str] = []
-    full = [*command, "--disable-pip-version-check", "--progress-bar=off", "--no-color"]
+    full = [str(venv / "bin" / "python"), *(pip or ("-m", "pip")), *words]
+    full += ["--disable-pip-version-check", "--progress-bar=off", "--no-color"]
     with subprocess.Popen(full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
         assert process.stdout
         for line in process.stdout:
             log.append(line)
             show_progress(line)
     path = ROOT / ".cache" / "setup.log"
-    path.write_text("".join(log), encoding="utf-8")
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a", encoding="utf-8") as said:
+        said.write(f"$ {' '.join(full)}\n{''.join(log)}")
     if process.returncode:
         fail(
             f"pip could not install what nsw needs:\n{''.join(log[-12:])}",
             "Is the network up? Behind a proxy set HTTPS_PROXY, for your own package index PIP_INDEX_URL;\n"
-            f"  then try again. All that pip said is in {path.relative_to(ROOT)}.",
+            f"  then try again. All that pip said is in {path.relative_to(ROOT)}. If this machine has no wheel of a\n"
+            "  tested version (an old glibc, another processor), take what fits it:  make VERSIONS=newest ...",
         )
 
 
@@ -162,6 +191,13 @@ def dev_requirements() -> list[str]:
     """The dev group of pyproject.toml, read here because `pip install --group` needs pip 25.1."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     return [str(requirement) for requirement in groups["dev"]]
+
+
+def oldest() -> list[str]:
+    """The least version of each library that pyproject.toml names, as constraints."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    return [f"{match[1]}=={match[2]}" for match in map(LEAST.match, named) if match]
 
 
 @contextmanager
