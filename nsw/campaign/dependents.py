@@ -1,4 +1,4 @@
-"""What a retry means for stages: runs that were skipped come back, finished ones are marked as older than their source."""
+"""What a retry means for stages: skipped runs come back, finished ones are marked as older than their source."""
 
 from __future__ import annotations
 
