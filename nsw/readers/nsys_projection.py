@@ -53,17 +53,24 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     numbers: dict[tuple[str | None, ...], int] = {}
     number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
     totals = np.zeros((4, len(numbers)), np.int64)
+    spans: list[tuple[IntArray, IntArray]] = []  # the labels and projections of the ranges with operations
     for place in range(len(boundaries.threads)):
         low, high = np.searchsorted(cells.place, (place, place + 1)).tolist()
         mine = slice(int(boundaries.first[place]), int(boundaries.first[place + 1]))
         if low < high:
-            _add(totals, number[mine], _project(start[mine], end[mine], _part(cells, slice(low, high))))
+            figures = _project(start[mine], end[mine], _part(cells, slice(low, high)))
+            _add(totals, number[mine], figures)
+            some = figures[0] > 0
+            spans.append((number[mine][some], figures[3][some]))
+    medians = _medians(spans)
     rows = [
         {
             "domain": domain, "name": name, "calls": calls, "gpu_ops": ops,
-            "gpu_ns": float(busy), "projected_ns": float(projected),
+            "gpu_ns": float(busy), "projected_ns": float(projected), "projected_med_ns": medians.get(at),
         }
-        for (domain, name), (calls, ops, busy, projected) in zip(numbers, totals.T.tolist(), strict=True)
+        for at, ((domain, name), (calls, ops, busy, projected)) in enumerate(
+            zip(numbers, totals.T.tolist(), strict=True)
+        )
         if calls
     ]  # fmt: skip
     return sorted(rows, key=lambda r: -r["projected_ns"])
@@ -74,6 +81,18 @@ def _add(totals: IntArray, label: IntArray, figures: IntArray) -> None:
 
     for row, values in zip(totals, figures, strict=True):
         np.add.at(row, label, values)
+
+
+def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
+    """The median projection of each label."""
+    import numpy as np
+
+    from nsw.readers.statistics import group
+
+    if not spans:
+        return {}
+    grouped = group(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    return {key: float(np.median(grouped.of(at))) for at, key in enumerate(grouped.keys)}
 
 
 def _part(cells: Cells, which: IntArray | slice) -> Cells:

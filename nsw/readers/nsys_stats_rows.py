@@ -205,7 +205,13 @@ def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
     cells = Cells(grid, marks)
     for _, cells.cells in grid.rows:
         counts = cells.count("range instances"), cells.count("total gpu ops")
-        add_projected(found, range_name(cells.text("range")), *counts, cells.time("total proj time"))
+        name = range_name(cells.text("range"))
+        alone = name not in found
+        add_projected(found, name, *counts, cells.time("total proj time"))
+        median = cells.time("proj med") if alone else None  # of two styles together no median is known
+        found[name] |= {
+            "projected_med_ns": median and median.value, "projected_med_ns_pm": median and median.pm,
+        }  # fmt: skip
     return list(found.values())
 
 

@@ -139,6 +139,7 @@ _ALL = (
                 "sum over the ranges of last end less first start of their operations",
                 rounded=True,
             ),
+            _f("projected_med_ns", "ns", "median of them; null: the report adds them up only", rounded=True),
         ),
     ),
     Table(

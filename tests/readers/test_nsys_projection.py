@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 
 import numpy as np
 import pytest
@@ -67,21 +68,20 @@ def test_random_reports_agree_with_the_definition(nsys_database, seed):
                 database.kernel(begin, length, **where)
             else:
                 database.copy(begin, length, 1, 10, **where)
-    want = {}
+    want, spans = {}, {}
     for begin, end, name, tid in ranges:
         inside = {c for t, s, e, c in calls if t == tid and begin <= s and e <= end}
         mine = [(s, e) for t, c, s, e in operations if t == tid and c in inside]
         if mine:
             total = want.setdefault(name, [0, 0, 0, 0])
             span = max(e for _, e in mine) - min(s for s, _ in mine)
+            spans.setdefault(name, []).append(span)
             for index, value in enumerate((1, len(mine), sum(e - s for s, e in mine), span)):
                 total[index] += value
     report = read(database.done())
-    got = {
-        r["name"]: [r["calls"], r["gpu_ops"], r["gpu_ns"], r["projected_ns"]]
-        for r in rows("nvtx_gpu_summary", report.tables["nvtx_gpu_summary"])
-    }
-    assert got == want
+    found = list(rows("nvtx_gpu_summary", report.tables["nvtx_gpu_summary"]))
+    assert {r["name"]: [r["calls"], r["gpu_ops"], r["gpu_ns"], r["projected_ns"]] for r in found} == want
+    assert {r["name"]: r["projected_med_ns"] for r in found} == {n: statistics.median(s) for n, s in spans.items()}
 
 
 def test_gpu_work_without_a_time_is_projected_on_nothing(nsys_database):

@@ -337,6 +337,14 @@ def test_projected_times_in_other_units_know_how_far_they_were_rounded(tmp_path)
     assert [row[k] for k in ("calls", "gpu_ops", "projected_ns", "projected_ns_pm")] == [3, 6, 1700.0, 100.0]
 
 
+def test_the_median_of_a_projected_range_is_that_of_its_row_and_none_of_two_rows_together(tmp_path):
+    text = "Range,Style,Total Proj Time (us),Total Range Time (us),Range Instances,Proj Med (us)\n"
+    text += "a,PushPop,1.2,3.0,2,0.6\na,StartEnd,0.5,3.0,1,0.5\nb,PushPop,9.0,3.0,2,4.7\n"
+    found = {row["name"]: row for row in table(report_of(text, tmp_path), "nvtx_gpu_summary")}
+    assert found["a"]["projected_med_ns"] is None
+    assert (found["b"]["projected_med_ns"], found["b"]["projected_med_ns_pm"]) == (4700.0, 50.0)
+
+
 def test_projected_ranges_and_their_summary_are_one(tmp_path):
     text = (
         "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Total GPU Ops\n:a,PushPop,60,9,2,5\n\n"

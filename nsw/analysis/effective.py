@@ -1,0 +1,196 @@
+"""The model of a program whose iterations compute and move data: effective rates, and the roofline that they make.
+
+FLOP and bytes are the user's formulas (or the bytes that were measured), times are medians of NVTX ranges. With
+P_flops = FLOP / time of the computing ranges and P_link = bytes / time of a link's ranges, an iteration of arithmetic
+intensity AI = FLOP / bytes does AI / (AI / P_flops + sum of w_link / P_link) FLOP a second, where w_link is the share
+of the bytes that go over the link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Clock = Literal["gpu", "cpu"]
+Measured = Literal["copies", "collectives"]
+_NS: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLink:
+    """Data that moves: its ranges, whose clock times them, and its bytes an iteration or where they are measured."""
+
+    name: str
+    ranges: tuple[str, ...]
+    clock: Clock
+    bytes: float | Measured
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """What the recipe says of one case; all of an iteration on one GPU."""
+
+    flop: float
+    ranges: tuple[str, ...]
+    links: tuple[AskedLink, ...]
+    iteration: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a link moved in an iteration, how long that took, and so its effective rate."""
+
+    name: str
+    bytes: float
+    seconds: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """The model of one case; `missing` says why there are no numbers.
+
+    Attributes:
+        flop_per_s: P_flops.
+        intensity: FLOP for each byte of all links.
+        modelled_flop_per_s: By the rates of the base case.
+        measured_flop_per_s: FLOP by the time of the iteration's range; None where no range is named.
+    """
+
+    case_id: str
+    params: Mapping[str, Any]
+    flop: float
+    compute_s: float | None = None
+    flop_per_s: float | None = None
+    links: tuple[Link, ...] = ()
+    intensity: float | None = None
+    iteration_s: float | None = None
+    modelled_flop_per_s: float | None = None
+    measured_flop_per_s: float | None = None
+    missing: str | None = None
+
+
+def rate(intensity: float, flop_per_s: float, links: Iterable[tuple[float, float]]) -> float:
+    """FLOP a second at an arithmetic intensity.
+
+    Args:
+        intensity: FLOP for each byte.
+        flop_per_s: Effective rate of computing.
+        links: Of each link its share of the bytes and its rate (byte/s).
+    """
+    return intensity / (intensity / flop_per_s + sum(share / speed for share, speed in links))
+
+
+def effective(
+    case_id: str, params: Mapping[str, Any], asked: AskedModel, tables: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Effective:
+    """The effective rates of one case.
+
+    Args:
+        case_id: The case.
+        params: Its parameters.
+        asked: What the recipe says of it.
+        tables: Of its timeline the rows of nvtx_gpu_summary, nvtx_summary, gpu_summary and communication.
+    """
+    blank = Effective(case_id, params, asked.flop)
+    times = _Times(tables, asked.iteration)
+    try:
+        compute = sum(times.of(name, "gpu") for name in asked.ranges)
+        links = tuple(_link(link, times) for link in asked.links)
+    except _LackError as lack:
+        return replace(blank, missing=str(lack))
+    moved = sum(link.bytes for link in links)
+    iteration = times.iteration_s()
+    return replace(
+        blank,
+        compute_s=compute,
+        flop_per_s=asked.flop / compute,
+        links=links,
+        intensity=asked.flop / moved if moved else None,
+        iteration_s=iteration,
+        measured_flop_per_s=asked.flop / iteration if iteration else None,
+    )
+
+
+def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:
+    """The cases with what the rates of the first that has any give at the intensity of each."""
+    base = next((case for case in cases if case.flop_per_s is not None), None)
+    if base is None or base.flop_per_s is None:
+        return tuple(cases)
+    speeds = {link.name: link.bytes_per_s for link in base.links}
+    found = []
+    for case in cases:
+        moved = sum(link.bytes for link in case.links)
+        if case.intensity is None or not moved:
+            found.append(case)
+            continue
+        links = [(link.bytes / moved, speeds[link.name]) for link in case.links]
+        found.append(replace(case, modelled_flop_per_s=rate(case.intensity, base.flop_per_s, links)))
+    return tuple(found)
+
+
+class _LackError(Exception):
+    """Something that the model needs and the reports do not have."""
+
+
+def _link(asked: AskedLink, times: _Times) -> Link:
+    seconds = sum(times.of(name, asked.clock) for name in asked.ranges)
+    size = asked.bytes if isinstance(asked.bytes, int | float) else times.moved(asked.bytes)
+    return Link(asked.name, size, seconds, size / seconds)
+
+
+class _Times:
+    """Times and bytes of an iteration, from the tables of one case."""
+
+    def __init__(self, tables: Mapping[str, Sequence[Mapping[str, Any]]], iteration: str | None) -> None:
+        self._tables = tables
+        self._iteration = iteration
+
+    def of(self, name: str, clock: Clock) -> float:
+        """Seconds that the ranges of a name take in an iteration."""
+        found = self._median(name, clock)
+        if found is None:
+            where = "with work of the GPU " if clock == "gpu" else ""
+            raise _LackError(f"no NVTX range {where}is called {name!r}")
+        median, calls = found
+        if median <= 0:
+            raise _LackError(f"the NVTX range {name!r} takes no time")
+        return median * _NS * calls / (self._iterations() or calls)
+
+    def moved(self, what: Measured) -> float:
+        """Bytes of copies between host and GPU, or of collectives, in an iteration."""
+        rows = self._tables.get("gpu_summary" if what == "copies" else "communication", ())
+        if what == "copies":
+            rows = [r for r in rows if r.get("kind") == "memcpy" and ("HtoD" in r["name"] or "DtoH" in r["name"])]
+        sizes = [row.get("total_bytes") for row in rows]
+        iterations = self._iterations()
+        if not iterations:
+            raise _LackError(f"the bytes of {what} are those of the whole run: name the range that is an iteration")
+        if not sizes or any(size is None for size in sizes):
+            raise _LackError(f"the reports do not tell the bytes of {what}: give a formula")
+        return float(sum(size for size in sizes if size is not None)) / iterations
+
+    def iteration_s(self) -> float | None:
+        """Seconds of an iteration, by the CPU's clock."""
+        found = self._median(self._iteration, "cpu") if self._iteration else None
+        return found[0] * _NS if found else None
+
+    def _iterations(self) -> int:
+        return sum(row.get("calls") or 0 for row in self._rows(self._iteration, "cpu")) if self._iteration else 0
+
+    def _rows(self, name: str | None, clock: Clock) -> list[Mapping[str, Any]]:
+        table = self._tables.get("nvtx_gpu_summary" if clock == "gpu" else "nvtx_summary", ())
+        return [row for row in table if row.get("name") == name and row.get("calls")]
+
+    def _median(self, name: str | None, clock: Clock) -> tuple[float, int] | None:
+        """The median time (ns) of a range, of several reports their mean by calls; and its calls."""
+        rows = self._rows(name, clock)
+        total, median = ("projected_ns", "projected_med_ns") if clock == "gpu" else ("total_ns", "med_ns")
+        calls = sum(row["calls"] for row in rows)
+        each = [row[median] if row.get(median) is not None else (row.get(total) or 0.0) / row["calls"] for row in rows]
+        if not calls:
+            return None
+        return sum(value * row["calls"] for value, row in zip(each, rows, strict=True)) / calls, calls
