@@ -15,9 +15,9 @@ from nsw.plan.jobs import pack
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
-from nsw.plan.passes import profiled, records_environment
+from nsw.plan.passes import profiled
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
-from nsw.plan.secrets import PRIVATE
+from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
 from nsw.recipe.secrets import Secret
 from nsw.recipe.units import clock
@@ -171,7 +171,7 @@ class _Builder:
         if not number:
             return None
         secrets = self.secrets[number - 1]
-        if tool is None or not records_environment(tool):
+        if tool not in RECORD_ENVIRONMENT:
             return RunSecrets(number, tuple(secrets))
         sources = (secret.from_env for secret in secrets.values() if secret.from_env is not None)
         return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))

@@ -11,7 +11,7 @@ from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch
 from nsw.plan.ranks import check_ranks, only, rank_variable, told_rank
-from nsw.plan.secrets import with_secrets
+from nsw.plan.secrets import RECORD_ENVIRONMENT, with_secrets
 from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 
@@ -71,7 +71,7 @@ def profiled(
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
         return tool, Profiled(impossible=f"{path} cannot be brought into the container: {_NOT_BROUGHT}")
-    secrets = secrets if records_environment(tool) else 0
+    secrets = secrets if tool in RECORD_ENVIRONMENT else 0
     if each:
         program = with_secrets(secrets, program)
     started = nest.around(program, tools) if outermost else program if each else nest.inside(program)
@@ -95,11 +95,6 @@ def profiled(
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
-
-
-def records_environment(tool: str) -> bool:
-    """Whether a profiler is a program of its own, which may write its environment into the report."""
-    return load(tool).EXECUTABLE is not None
 
 
 _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"

@@ -1,7 +1,7 @@
 """Secret environment variables of runs: the file that holds them, and the words that give them to a program.
 
-A profiler such as nsys writes its whole environment into its report. So it is started without the secrets, and the
-program that it starts gets them from the file.
+nsys writes its own environment into the report, and that of every other process that it can read when it begins. So it
+is started without the secrets, and the program inside it gets them from the file.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"
+RECORD_ENVIRONMENT = frozenset({"nsys"})
 _FROM_RUN = f"../../../{FILE}"  # from runs/RUN/attempt-N, where every process of a run starts
 _WITH = f'. {_FROM_RUN} "$1" && shift && exec "$@"'
 
