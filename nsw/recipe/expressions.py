@@ -2,175 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, meta, nodes, pass_context
+from jinja2 import TemplateSyntaxError, Undefined, UndefinedError, meta, nodes
 from jinja2.exceptions import SecurityError, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from nsw.errors import did_you_mean
+from nsw.recipe.budget import joined
 from nsw.recipe.faults import Fault, plain, shown
+from nsw.recipe.sandbox import WRAP, RecipeEnvironment
 from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jinja2 import Template
-    from jinja2.runtime import Context
 
-LONGEST_RANGE = 10_000  # values of range() and turns of a loop
-LONGEST_TEXT = 100_000  # characters that a repetition may make
-_WIDEST = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")  # a printf width that would make a huge text
-_WRAP = "\0wrap"  # how the wrapping function travels to `finalize`: no template can name it
-_FILTERS = [
-    "abs",
-    "bool",
-    "default",
-    "d",
-    "first",
-    "float",
-    "format",
-    "int",
-    "join",
-    "last",
-    "length",
-    "count",
-    "list",
-    "lower",
-    "upper",
-    "max",
-    "min",
-    "replace",
-    "round",
-    "sort",
-    "string",
-    "sum",
-    "title",
-    "trim",
-    "unique",
-]
-_TESTS = [
-    "boolean",
-    "callable",
-    "defined",
-    "divisibleby",
-    "eq",
-    "equalto",
-    "even",
-    "false",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "sameas",
-    "sequence",
-    "string",
-    "true",
-    "undefined",
-    "upper",
-    "==",
-    "!=",
-    "<",
-    ">",
-    "<=",
-    ">=",
-]
-_METHODS = frozenset(
-    {
-        "ljust",
-        "rjust",
-        "center",
-        "zfill",
-        "expandtabs",
-        "format",
-        "format_map",
-        "replace",
-        "translate",
-        "join",
-    }
-)
+_COMPILING = 100  # steps that it takes to compile an expression: a millisecond
 _STATEMENTS = (nodes.Output, nodes.If, nodes.For, nodes.Assign)
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja with few filters, no comments (`${#array[@]}` is bash) and arithmetic that stays small."""
-
-    intercepted_binops = frozenset(["*", "**", "%"])
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" and not (_small(left, 1e6) and _small(right, 64)):
-            raise SecurityError("the power is too large")
-        if operator == "*" and not (isinstance(left, int | float) and isinstance(right, int | float)):
-            length = len(left) * right if hasattr(left, "__len__") else len(right) * left
-            if length > LONGEST_TEXT:
-                raise SecurityError("the repetition is too long")
-        if operator == "%" and isinstance(left, str) and _WIDEST.search(left):
-            raise SecurityError("the format is too wide")
-        return super().call_binop(context, operator, left, right)
-
-    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:  # noqa: ARG002  # Jinja's name
-        return None  # str.format goes the way of the other methods that `is_safe_attribute` refuses
-
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return attr not in _METHODS and super().is_safe_attribute(obj, attr, value)
-
-
-def _small(value: object, limit: float) -> bool:
-    return isinstance(value, int | float) and abs(value) <= limit
-
-
-def _range(*bounds: int) -> range:
-    values = range(*bounds)
-    if len(values) > LONGEST_RANGE:
-        raise SecurityError(f"range() of more than {LONGEST_RANGE} values")
-    return values
-
-
-def _format(text: str, *values: Any) -> str:
-    if _WIDEST.search(text):
-        raise SecurityError("the format is too wide")
-    return str(text) % values
-
-
-@pass_context
-def _finalize(context: Context, value: Any) -> Any:
-    if isinstance(value, Undefined):
-        str(value)  # raises
-    wrap = context.resolve_or_missing(_WRAP)
-    return wrap(value) if callable(wrap) else as_text(value)
-
-
 @lru_cache(1)
-def _environment() -> _Environment:
-    environment = _Environment(
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        keep_trailing_newline=True,
-        comment_start_string="\0{",
-        comment_end_string="}\0",
-        cache_size=0,
-    )
-    environment.globals = {"range": _range}
-    environment.filters = {name: environment.filters[name] for name in _FILTERS if name in environment.filters}
-    environment.filters["format"] = _format
-    if "bool" not in environment.filters:
-        environment.filters["bool"] = bool
-    environment.tests = {name: environment.tests[name] for name in _TESTS if name in environment.tests}
-    return environment
+def _environment() -> RecipeEnvironment:
+    return RecipeEnvironment()
+
+
+def begin_recipe() -> None:
+    """Begin another recipe: what its expressions cost together counts from here."""
+    _environment().budget.renew()
 
 
 def is_template(text: object) -> bool:
@@ -181,21 +41,29 @@ def is_template(text: object) -> bool:
 class _Operand:
     """One `{{ ... }}`: a name that is looked up, or a computation that Jinja does."""
 
-    __slots__ = ("_name", "_template", "_text")
+    __slots__ = ("_expression", "_name", "_template", "_text")
 
     def __init__(self, expression: nodes.Expr, text: str) -> None:
         self._text = text
         self._name = expression.name if isinstance(expression, nodes.Name) else None
-        result = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
-        self._template = _environment().from_string(nodes.Template([result], lineno=1))
+        self._expression = expression
+        self._template: Template | None = None
+        if self._name is None:
+            self._template = self._compiled()
+
+    def _compiled(self) -> Template:
+        result = nodes.Assign(nodes.Name("result", "store", lineno=1), self._expression, lineno=1)
+        return _compile(nodes.Template([result], lineno=1))
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Its value, with its type."""
         if self._name is not None and self._name in values:
             return values[self._name]
         try:
-            context = self._template.new_context({**_environment().globals, **values}, shared=True)
-            for _ in self._template.root_render_func(context):
+            template = self._template = self._template or self._compiled()
+            _environment().budget.begin()
+            context = template.new_context({**_environment().globals, **values}, shared=True)
+            for _ in template.root_render_func(context):
                 pass
             result = context.vars["result"]
             if isinstance(result, Undefined):
@@ -243,7 +111,7 @@ class Expression:
             if all(isinstance(statement, nodes.Output) for statement in tree.body):
                 self._parts = tuple(_part(node, self.text) for output in tree.body for node in _outputs(output))
             else:
-                self._template = environment.from_string(self.text)
+                self._template = _compile(tree)
         except TemplateSyntaxError as fault:
             raise _syntax_fault(fault) from None
         except Fault:
@@ -274,14 +142,26 @@ class Expression:
         if self._template is not None:
             return self._rendered(self._template, values, wrap)
         to_text = wrap or as_text
-        return "".join(part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
+        found = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
+        try:
+            return joined(found, len(self.text))
+        except SecurityError as fault:
+            raise _evaluation_fault(fault, self.text) from None
 
     def _rendered(self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None) -> str:
         try:
-            context = template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
-            return "".join(template.root_render_func(context))
+            _environment().budget.begin()
+            context = template.new_context({**_environment().globals, **values, WRAP: wrap}, shared=True)
+            return joined(template.root_render_func(context), len(self.text))
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self.text) from None
+
+
+def _compile(tree: nodes.Template) -> Template:
+    environment = _environment()
+    environment.budget.begin()
+    environment.budget.spend(_COMPILING)
+    return environment.from_string(environment.bounded(tree))
 
 
 def _outputs(output: nodes.Node) -> list[nodes.Expr]:

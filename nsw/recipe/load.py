@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from nsw.errors import Diagnostic, InputError
 from nsw.recipe import mistaken
 from nsw.recipe.check import check, check_matrix
-from nsw.recipe.document import Document, in_order, parse
+from nsw.recipe.document import LARGEST, Document, in_order, parse
+from nsw.recipe.expressions import begin_recipe
 from nsw.recipe.faults import shown
 from nsw.recipe.left_behind import left_behind
 from nsw.recipe.model import Recipe
@@ -72,7 +73,8 @@ def read_document(path: Path, wanted: mistaken.Wanted) -> Document:
     """
     _refuse(mistaken.by_name(path.name), path, wanted)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(4 * LARGEST + 4)  # UTF-8; a device would never end
     except OSError as fault:
         raise InputError([Diagnostic(f"{path}: cannot be read: {fault.strerror or fault}")]) from None
     try:
@@ -95,6 +97,7 @@ def _refuse(other: mistaken.Other | None, path: Path, wanted: mistaken.Wanted) -
 
 
 def _loaded(document: Document, path: Path, site: str | None, folder: Path | None) -> LoadedRecipe:
+    begin_recipe()
     chosen = document.overlaid(("sites", site)) if site is not None else document
     recipe, faults, read_as = validate(Recipe, chosen)
     faults += check(read_as, folder)
