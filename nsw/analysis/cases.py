@@ -1,6 +1,7 @@
 """What each case of a campaign shows: hotspots, API calls, copies, communication, figures.
 
-Shares are of all GPU time of the case (kernels, copies and sets together) and of all time in CUDA API calls.
+Shares are of all GPU time of the case (kernels, copies and sets together) and of all time in CUDA API calls, both of
+the steady state where the reports were split by phase (nsw/analysis/steady.py).
 Times, calls and bytes are those of one run: with a report a rank they are summed over the ranks; with repeats they
 are the mean over the runs, of which `measured` says how many. Of several passes that give the same table the first
 in the recipe's order counts, so that nothing is counted twice.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, phases, steady_rows, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +61,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class CaseSummary:
-    """One case. What its reports do not tell is None or empty."""
+    """One case. What its reports do not tell is None or empty.
+
+    Where there are `phases`, everything but `figures` and `functions` is of the steady state.
+    """
 
     id: str
     params: dict[str, Any]
@@ -74,6 +80,9 @@ class CaseSummary:
     gpus: tuple[str, ...] = field(default=())
     measured: int = 1
     kernels: tuple[KernelRow, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    iterations: Iterations | None = None
+    waiting: Waiting | None = None
 
 
 def summarize_cases(
@@ -103,9 +112,14 @@ def _case(
     with_gpu, with_api, with_functions = (
         measured_runs(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
     )
-    gpu = rows("gpu_summary", with_gpu)
+
+    def steady(table: str, of: Sequence[Any]) -> list[Mapping[str, Any]]:
+        return steady_rows(table, rows(table, of), rows("phase_summary", of))
+
+    gpu = steady("gpu_summary", with_gpu)
     gpu_ns = _total(gpu)
-    communication = _total(r for r in rows("communication", with_gpu) if r.get("library") == "nccl")
+    talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
+    communication = _total(talk)
     several = max(1, len(with_gpu))
     return CaseSummary(
         id=id_,
@@ -115,12 +129,15 @@ def _case(
         kernel_ns=_total(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
         hotspots=covering(gpu, cover, several),
-        api=covering(rows("api_summary", with_api), cover, max(1, len(with_api))),
+        api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
         copies=_copies(gpu, several),
         functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
         figures=_figures(runs, by_run.get("figures", {})),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
+        phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
+        iterations=iterations(rows("iterations", with_gpu)),
+        waiting=waiting(talk, gpu_ns),
     )
 
 

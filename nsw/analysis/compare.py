@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One variant within one series; `ratio` above 1 is better than the baseline variant."""
+    """One variant within one series; `ratio` above 1 is better than the baseline variant.
+
+    `gpu_ns` is that of an iteration where all variants have iterations (`per_iteration`), else of the whole case.
+    """
 
     series: dict[str, Any]
     variant: Any
@@ -29,6 +32,7 @@ class Variant:
     ratio: float | None
     top: str | None
     gpu_ns: float | None
+    per_iteration: bool = False
 
 
 def compare(
@@ -42,6 +46,7 @@ def compare(
     """Every case beside the one that differs only in having `parameter` = `baseline`."""
     bases = {_series(c, parameter): c for c in cases if c.params[parameter] == baseline}
     result = []
+    each = all(c.iterations is not None for c in cases)
     order = list(dict.fromkeys(_series(c, parameter) for c in cases))
     for case in sorted(cases, key=lambda c: order.index(_series(c, parameter))):
         mine = best_figure(case, figure)
@@ -58,7 +63,7 @@ def compare(
             Variant({k: v for k, v in case.params.items() if k != parameter}, case.params[parameter], case.id,
                     mine.median if mine else None, mine.unit if mine else None,
                     mine.least if mine else None, mine.most if mine else None, mine.runs if mine else 0,
-                    ratio, top, case.gpu_ns)
+                    ratio, top, case.iterations.gpu_ns if each and case.iterations else case.gpu_ns, each)
         )  # fmt: skip
     return result
 

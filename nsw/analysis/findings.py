@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary, Figure
     from nsw.analysis.scaling import Point, Scaling
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _POOR_PCT = 70.0  # efficiency below which a point is worth a sentence
 _MUCH_COMMUNICATION_PCT = 20.0
 _MUCH_COPYING_PCT = 20.0
+_MUCH_WAITING = 1 / 3  # of the time in NCCL kernels
+_IDLE_PCT = 60.0
+_SLOW_TIMES = 3.0  # the median
 _SLOWED_PCT = 10.0
 
 
@@ -27,11 +30,11 @@ class Finding:
 
 def findings(cases: Sequence[CaseSummary], curve: Scaling | None) -> list[Finding]:
     """The most telling facts of a campaign, a handful at most."""
-    found = _of_scaling(curve) if curve else []
-    return [*found, *_of_copies(cases), *_of_profiling(cases)]
+    found = _of_scaling(curve, {c.id: c for c in cases}) if curve else []
+    return [*found, *_of_idling(cases), *_of_copies(cases), *_of_slow_iterations(cases), *_of_profiling(cases)]
 
 
-def _of_scaling(curve: Scaling) -> list[Finding]:
+def _of_scaling(curve: Scaling, by_id: Mapping[str, CaseSummary]) -> list[Finding]:
     known = [p for p in curve.points if p.efficiency_pct is not None]
     last = max((p.at for p in known), default=0.0)
     at_end = [p for p in known if p.at == last and p.at != min(q.at for q in known)]
@@ -45,28 +48,95 @@ def _of_scaling(curve: Scaling) -> list[Finding]:
         said = (f"{head} runs from {_efficiency(worst):.1f} % ({_where(worst)}) to {_efficiency(best):.1f} %"
                 f" ({_where(best)}).")  # fmt: skip
     result = [Finding(said, tuple(dict.fromkeys((worst.case_id, best.case_id))))]
-    for p in (worst,):
-        share = p.communication_pct
-        if _efficiency(p) < _POOR_PCT and share is not None and share >= _MUCH_COMMUNICATION_PCT:
-            result.append(
-                Finding(f"In {p.case_id} NCCL kernels take {share:.1f} % of GPU time: communication, or waiting for the"
-                        " slowest rank inside it, is what the extra GPUs are spent on.", (p.case_id,))
-            )  # fmt: skip
+    share = worst.communication_pct
+    if _efficiency(worst) < _POOR_PCT and share is not None and share >= _MUCH_COMMUNICATION_PCT:
+        result.append(Finding(_communication(by_id[worst.case_id], share), (worst.case_id,)))
     return result
 
 
+def _communication(case: CaseSummary, share: float) -> str:
+    """What NCCL kernels take; how much of it is waiting for a late rank, where the ranks are known apart."""
+    text = f"In {case.id} NCCL kernels take {share:.1f} % of {_gpu_time(case)}"
+    if case.waiting is None:
+        return text + ": communication, or waiting for the slowest rank inside it, is what the extra GPUs are spent on."
+    waited = case.waiting.pct
+    if waited < _MUCH_WAITING * share:
+        return text + ", on all ranks alike: no rank is late throughout; it is communication, or ranks late in turn."
+    return (
+        text
+        + f", but at least {waited:.1f} points of it are waiting: {case.waiting.late} reaches the collectives last."
+        " Look at what delays it, not at the network."
+    )
+
+
 def _of_copies(cases: Sequence[CaseSummary]) -> list[Finding]:
+    """Copies that take much of every iteration: not those of set-up, and not those of a single iteration."""
     heavy = []
     for case in cases:
-        copied = sum(c.total_ns for c in case.copies)
-        if case.gpu_ns and 100 * copied / case.gpu_ns >= _MUCH_COPYING_PCT:
-            heavy.append((100 * copied / case.gpu_ns, case))
+        copied = 100 * sum(c.total_ns for c in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
+        each = case.iterations.memory_pct if case.iterations else None
+        share = copied if each is None else each
+        if share >= _MUCH_COPYING_PCT:
+            heavy.append((share, case))
     if not heavy:
         return []
     share, case = max(heavy, key=lambda item: item[0])
-    return [Finding(f"Copies and sets take {share:.1f} % of GPU time in {case.id}"
-                    + (f" and over {_MUCH_COPYING_PCT:.0f} % in {len(heavy) - 1} more" if len(heavy) > 1 else "") + ".",
-                    tuple(c.id for _, c in heavy))]  # fmt: skip
+    more = f" and over {_MUCH_COPYING_PCT:.0f} % in {len(heavy) - 1} more" if len(heavy) > 1 else ""
+    what = "the GPU time of an iteration" if case.iterations else "all GPU time, set-up included,"
+    return [Finding(f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}.", tuple(c.id for _, c in heavy))]
+
+
+def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
+    """A GPU that waits for the host in every iteration; not where the profiler itself slowed the host down."""
+    idle = [
+        (case.iterations.gpu_busy_pct, case, case.iterations)
+        for case in cases
+        if case.iterations and case.iterations.gpu_busy_pct is not None
+        and case.iterations.gpu_busy_pct < _IDLE_PCT and _slowed_pct(case) < _SLOWED_PCT
+    ]  # fmt: skip
+    if not idle:
+        return []
+    busy, case, iterations = min(idle, key=lambda item: item[0])
+    more = f", and less than {_IDLE_PCT:.0f} % in {len(idle) - 1} more" if len(idle) > 1 else ""
+    text = (
+        f"In {case.id} a GPU is at work {busy:.1f} % of an iteration of {_time(iterations.med_ns)}{more}: the rest of"
+        " the time it waits for the host"
+        + ("." if any(not f.profiled for f in case.figures) else " (while profiled, which slows the host).")
+    )
+    return [Finding(text, tuple(c.id for _, c, _ in idle))]
+
+
+def _slowed_pct(case: CaseSummary) -> float:
+    """How much slower the program ran under a profiler than without one, by any of its figures; 0 where unknown."""
+    changes = [
+        100 * abs(held.median - free.median) / abs(free.median)
+        for free in case.figures if not free.profiled and free.median
+        for held in case.figures if held.profiled and held.name == free.name
+    ]  # fmt: skip
+    return max(changes, default=0.0)
+
+
+def _of_slow_iterations(cases: Sequence[CaseSummary]) -> list[Finding]:
+    """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
+    slow = [
+        (case.iterations.most_ns / case.iterations.med_ns, case, case.iterations)
+        for case in cases
+        if case.iterations
+        and case.iterations.med_ns
+        and case.iterations.most_ns >= _SLOW_TIMES * case.iterations.med_ns
+    ]
+    if not slow:
+        return []
+    times, case, iterations = max(slow, key=lambda item: item[0])
+    busy = iterations.slowest_busy_pct
+    text = (
+        f"Iteration {iterations.slowest} of {case.id} takes {_time(iterations.most_ns)}, {times:.0f} times the median"
+        f" of {_time(iterations.med_ns)}"
+        + (f", with a GPU at work {busy:.0f} % of it" if busy is not None else "")
+        + (f"; {len(slow) - 1} more cases have such a one" if len(slow) > 1 else "")
+        + "."
+    )
+    return [Finding(text, tuple(c.id for _, c, _ in slow))]
 
 
 def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
@@ -84,6 +154,16 @@ def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
     change, case, held = worst
     return [Finding(f"Profiling changed {held.name} by up to {change:.0f} % (pass {held.pass_name}, {case.id}):"
                     " figures here are those of the baseline pass.", (case.id,))]  # fmt: skip
+
+
+def _gpu_time(case: CaseSummary) -> str:
+    return "GPU time in the steady state" if case.phases else "GPU time"
+
+
+def _time(ns: float) -> str:
+    return next(
+        f"{ns / size:.3g} {unit}" for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1)) if ns >= size
+    )
 
 
 def _efficiency(point: Point) -> float:

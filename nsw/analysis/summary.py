@@ -10,13 +10,17 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
 from nsw.analysis.findings import Finding, findings
 from nsw.analysis.scaling import Scaling, scaling
+from nsw.analysis.steady import steady_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.tables import TableData
 
-TABLES = ("gpu_summary", "api_summary", "communication", "functions", "figures", "facts")
+TABLES = (
+    "gpu_summary", "api_summary", "communication", "functions", "figures", "facts", "phases", "phase_summary",
+    "iterations",
+)  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 
 
@@ -85,7 +89,8 @@ def summarize(
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
     """
-    cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, tables.get("gpu_summary", ()), counters)
+    steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
+    cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
     curve = None
     if asked.axis and asked.figure and cases:
         kind: Any = asked.kind

@@ -27,9 +27,11 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from nsw.readers.model import Options
     from nsw.readers.said import said_in
 
-    wanted = _recipe_of(folder).app.figures
+    recipe = _recipe_of(folder)
+    wanted, steps = recipe.app.figures, recipe.report.steps
     site = ledger.site()
-    options = Options(nsys=(site.get("profilers") or {}).get("nsys"))
+    nsys = (site.get("profilers") or {}).get("nsys")
+    options = Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
     read_files = partial(read_many, options=options)
     read_all(folder, ledger, read_files, lambda output: figures(output, wanted), _progress(), said_in)
 

@@ -292,6 +292,10 @@ def read(
             show_default=False,
         ),
     ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option("--steps", help="The NVTX range that is an iteration of the program.", show_default=False),
+    ] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List what can be read.", show_default=False)] = False,
     format: Format = None,
     json: Json = False,
@@ -302,7 +306,7 @@ def read(
     from nsw.cli import reading
 
     chosen = _chosen(format, json, output)
-    raise typer.Exit(reading.read(files or [], table or [], formats, chosen, output, _size(max_unpacked)))
+    raise typer.Exit(reading.read(files or [], table or [], formats, chosen, output, _size(max_unpacked), steps))
 
 
 @app.command()

@@ -30,6 +30,7 @@ def read(
     format: str,
     output: Path | None,
     max_unpacked: int | None = None,
+    steps: str | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.many import read_many, takes_long
@@ -45,7 +46,7 @@ def read(
             raise UsageError(
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
-    options = Options(frozenset(tables) if tables else None, max_unpacked=max_unpacked)
+    options = Options(frozenset(tables) if tables else None, max_unpacked=max_unpacked, steps=steps)
     search = _Search()
     with standard_input(files) as given:
         paths = list(search.paths(given.files))

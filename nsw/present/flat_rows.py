@@ -10,9 +10,11 @@ from nsw.present.kernels_view import flat_kernels, flat_points
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
 FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions")
+_OF_TIMELINES = ("hotspots", "api", "copies")
 
 
 def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
@@ -37,8 +39,17 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]
     # the others stand under their own names in each case
     return [
-        {"case": c.id} | _beside(c.params, asdict(row), "case") for c in summary.cases for row in getattr(c, table_name)
+        {"case": c.id} | _beside(c.params, _of_phase(c, table_name) | asdict(row), "case")
+        for c in summary.cases
+        for row in getattr(c, table_name)
     ]
+
+
+def _of_phase(case: CaseSummary, table_name: str) -> dict[str, str]:
+    """The phase that a row speaks of."""
+    if table_name not in _OF_TIMELINES:
+        return {}
+    return {"phase": "steady" if case.phases else "all"}
 
 
 def _beside(params: Mapping[str, Any], row: Mapping[str, Any], *more: str) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.present.kernels_view import show_kernels
+from nsw.present.phase_view import show_iterations, show_phases
 from nsw.present.terminal import clean, duration, number, numbered, percent, plural, size, spread, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
@@ -30,6 +31,7 @@ def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
         _show_figures(out, summary.cases)
     if any(v.figure is not None or v.gpu_ns is not None for v in summary.variants):
         _show_variants(out, summary)
+    show_iterations(out, summary.cases)
     if brief:
         _show_top(out, summary.cases)
     if brief:
@@ -106,7 +108,16 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
     ]  # fmt: skip
     if rows:
         mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
-        out.print(table(f"most {what}{mean}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
+        where = _where(c for c, _ in chosen) if with_gpu else ""
+        out.print(table(f"most {what}{where}{mean}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
+
+
+def _where(cases: Iterable[CaseSummary]) -> str:
+    """Which part of the timelines is meant: said where all or some of them were split."""
+    split = [bool(c.phases) for c in cases]
+    if all(split) and split:
+        return " of the steady state"
+    return " (of the steady state where there are iterations)" if any(split) else ""
 
 
 def _show_kernels(out: Console, cases: Sequence[CaseSummary]) -> None:
@@ -124,7 +135,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
         out.print(f"{case.id}: nothing was read")
         return
     out.print()
-    about = "" if case.gpu_ns is None else f": GPU time {duration(case.gpu_ns)}"
+    about = "" if case.gpu_ns is None else f": GPU time{_where([case])} {duration(case.gpu_ns)}"
     if case.communication_pct is not None:
         about += f", {percent(case.communication_pct)} of it in NCCL kernels"
     if case.measured > 1:
@@ -135,6 +146,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
             f"  {f.name} {number(f.median)} {f.unit or ''}"
             f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})"
         )
+    show_phases(out, case)
     portion = f"{100 * cover:g} %"
     _show_shares(out, f"GPU operations that take {portion} of GPU time", case.hotspots)
     show_kernels(out, case.kernels)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PHASES: Final = ("setup", "warmup", "steady", "end")
 SETUP, WARMUP, STEADY, END = range(4)
 KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION is a kernel of NCCL's
-_CLEARLY: Final = 1.1  # times the median
+_CLEARLY: Final = 1.25  # times the median
 
 
 @dataclass(frozen=True, slots=True)

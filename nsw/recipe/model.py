@@ -23,6 +23,7 @@ from nsw.recipe.fields import (
     FlagOrTemplate,
     Line,
     Name,
+    Number,
     NumberOrTemplate,
     Percent,
     Regex,
@@ -218,12 +219,24 @@ class Compare(Model):
     figure: Filled | None = Field(default=None, description="The figure that is compared; the recipe's first.")
 
 
+class Steps(Model):
+    """What an iteration of the program is; found out where it is not said."""
+
+    nvtx: Filled | None = Field(
+        default=None, description="The NVTX range that is an iteration; `step` is `step 7` too."
+    )
+    warmup: Number | None = Field(
+        default=None, description="How many iterations are warm-up; those that take clearly longer than the later ones."
+    )
+
+
 class Report(Model):
     """What the report says beyond its defaults."""
 
     scaling: Scaling | None = Field(default=None, description="Scaling over a parameter.")
     hotspots: Hotspots = Field(default=Hotspots(), description="The most expensive kernels.")
     compare: Compare | None = Field(default=None, description="Variants against each other.")
+    steps: Steps = Field(default=Steps(), description="The program's iterations, by which timelines have phases.")
 
 
 class Recipe(Model):

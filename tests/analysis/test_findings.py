@@ -40,7 +40,7 @@ def test_copies_that_take_much_are_told_with_the_worst_case():
         case(n=1, gpu_ns=100.0, copies_ns=30.0), case(n=2, gpu_ns=100.0, copies_ns=60.0), case(n=3, gpu_ns=100.0)
     )
     (one,) = found
-    assert one.text == "Copies and sets take 60.0 % of GPU time in n-2 and over 20 % in 1 more."
+    assert one.text == ("Copies and sets take 60.0 % of all GPU time, set-up included, in n-2 and over 20 % in 1 more.")
     assert set(one.cases) == {"n-1", "n-2"}
     assert told(case(n=1, gpu_ns=100.0, copies_ns=19.0), case(n=2, copies_ns=5.0)) == []
 

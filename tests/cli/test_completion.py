@@ -13,7 +13,7 @@ from nsw.cli.app import app
 from nsw.cli.words import SHIPPED, shipped, text_of
 
 # completed as files by the shell, or numbers
-NOT_KNOWN = {"sites", "root", "output", "into", "files", "lines", "running", "max_unpacked"}
+NOT_KNOWN = {"sites", "root", "output", "into", "files", "lines", "running", "max_unpacked", "steps"}
 
 
 @pytest.fixture

@@ -37,14 +37,36 @@ def cases(summary):
     return {(c["params"]["gpus"], c["params"]["batch"]): c for c in summary["cases"]}
 
 
+STEADY = """
+    CREATE TEMP TABLE steps AS
+        SELECT globalTid >> 24 AS process, start, end,
+               row_number() OVER (PARTITION BY globalTid ORDER BY start) - 1 AS number
+        FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId WHERE coalesce(text, value) = 'step';
+    CREATE TEMP TABLE calls AS
+        SELECT r.globalTid >> 24 AS process, r.correlationId, r.start, r.end, r.nameId
+        FROM CUPTI_ACTIVITY_KIND_RUNTIME r
+        JOIN (SELECT process, min(start) AS begins, max(end) AS ends FROM steps WHERE number >= {warmup} GROUP BY 1) s
+        ON r.globalTid >> 24 = s.process AND r.start >= s.begins AND r.start < s.ends;
+    CREATE UNIQUE INDEX temp.of_calls ON calls (process, correlationId);
+    CREATE TEMP VIEW kernels AS SELECT k.* FROM CUPTI_ACTIVITY_KIND_KERNEL k
+        JOIN calls c ON c.process = k.globalPid >> 24 AND c.correlationId = k.correlationId;
+    CREATE TEMP VIEW copies AS SELECT m.* FROM CUPTI_ACTIVITY_KIND_MEMCPY m
+        JOIN calls c ON c.process = m.globalPid >> 24 AND c.correlationId = m.correlationId;
+    CREATE TEMP VIEW sets AS SELECT m.* FROM CUPTI_ACTIVITY_KIND_MEMSET m
+        JOIN calls c ON c.process = m.globalPid >> 24 AND c.correlationId = m.correlationId;
+"""
+
+
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory):
-    """An open database for each case, straight from the recordings."""
+def databases(tmp_path_factory, cases):
+    """An open database for each case, straight from the recordings, with views of what the steady steps launched."""
     folder = tmp_path_factory.mktemp("recordings")
     found = {}
     for recording in recordings():
         path = next(p for p in extract(recording, folder) if p.suffix == ".sqlite")
-        found[recording.params["gpus"], recording.params["batch"]] = sqlite3.connect(path)
+        case = recording.params["gpus"], recording.params["batch"]
+        found[case] = sqlite3.connect(path)
+        found[case].executescript(STEADY.format(warmup=cases[case]["iterations"]["warmup"]))
     yield found
     for database in found.values():
         database.close()
@@ -69,16 +91,14 @@ def test_every_case_of_the_recipe_is_answered(cases):
 def operations(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     """Time and calls of each kernel, copy kind and set, in SQL and nothing else."""
     kernels = db.execute(
-        "SELECT s.value, sum(k.end - k.start), count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+        "SELECT s.value, sum(k.end - k.start), count(*) FROM kernels k"
         " JOIN StringIds s ON s.id = k.demangledName GROUP BY k.demangledName"
     )
     found = {name: (ns, calls) for name, ns, calls in kernels}
     names = {1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]", 8: "[CUDA memcpy Device-to-Device]"}
-    for kind, ns, calls in db.execute(
-        "SELECT copyKind, sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY GROUP BY copyKind"
-    ):
+    for kind, ns, calls in db.execute("SELECT copyKind, sum(end - start), count(*) FROM copies GROUP BY copyKind"):
         found[names[kind]] = (ns, calls)
-    ns, calls = db.execute("SELECT sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMSET").fetchone()
+    ns, calls = db.execute("SELECT sum(end - start), count(*) FROM sets").fetchone()
     if calls:
         found["[CUDA memset]"] = (ns, calls)
     return found
@@ -118,7 +138,7 @@ def test_the_share_of_communication_is_that_of_plain_sql(case, cases, databases)
 def test_the_api_calls_are_those_of_plain_sql(case, cases, databases):
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, ns, calls in databases[case].execute(
-        "SELECT s.value, sum(r.end - r.start), count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r"
+        "SELECT s.value, sum(r.end - r.start), count(*) FROM calls r"
         " JOIN StringIds s ON s.id = r.nameId GROUP BY r.nameId"
     ):
         short = re.sub(r"_v\d+$", "", name)
@@ -130,10 +150,29 @@ def test_the_api_calls_are_those_of_plain_sql(case, cases, databases):
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_copies_have_the_bytes_and_bandwidth_of_plain_sql(case, cases, databases):
-    rows = databases[case].execute(
-        "SELECT sum(bytes), sum(end - start), count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY GROUP BY copyKind"
-    )
+    rows = databases[case].execute("SELECT sum(bytes), sum(end - start), count(*) FROM copies GROUP BY copyKind")
     copies = [c for c in cases[case]["copies"] if c["name"].startswith("[CUDA memcpy")]
     assert sorted((c["total_bytes"], c["total_ns"], c["calls"]) for c in copies) == sorted(rows)
     for c in copies:
         assert c["bytes_per_s"] == pytest.approx(c["total_bytes"] / c["total_ns"] * 1e9, rel=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_iterations_are_those_that_the_program_ran(case, cases, databases):
+    """20 steps, of which it timed the last 17: what it says of its speed is the median step."""
+    found = cases[case]["iterations"]
+    assert (found["count"] + found["warmup"], found["name"], found["processes"]) == (20, "step", case[0])
+    steps = databases[case].execute("SELECT process, count(*) FROM steps GROUP BY 1").fetchall()
+    assert [count for _, count in steps] == [20] * case[0]
+    gpus, batch = case
+    (figure,) = (f["median"] for f in cases[case]["figures"])
+    assert gpus * batch / found["med_ns"] * 1e9 == pytest.approx(figure, rel=0.06)
+
+
+def test_set_up_is_reported_beside_the_steady_state(cases):
+    first = cases[1, 8]
+    assert [p["phase"] for p in first["phases"]] == ["setup", "warmup", "steady", "end"]
+    uploaded = dict(first["phases"][0]["what"])["[CUDA memcpy Host-to-Device]"]
+    assert uploaded == pytest.approx(24.2e6, rel=0.01)
+    copied = sum(c["total_ns"] for c in first["copies"])
+    assert 5 < 100 * copied / first["gpu_ns"] < 7  # of all that the report holds they are 47.8 %

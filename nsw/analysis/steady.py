@@ -1,0 +1,184 @@
+"""The steady state: the rows that shares, findings and the choice of kernels are made of.
+
+A report whose timeline was split counts with what its steady state took; one without iterations with all that it
+holds, which is said where its numbers are.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+PHASES: Final = ("setup", "warmup", "steady", "end")
+_STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
+_COPYING: Final = ("cudaMemcpy", "cuMemcpy")
+_LISTED: Final = 3  # names for what a phase was spent on
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of a case: the mean of its processes; `iterations` and `what` as in its longest process.
+
+    Times in ns: `duration_ns` on the wall, `gpu_busy_ns` of that a GPU at work, `gpu_ns` and `api_ns` sums of
+    operations and calls. `what` are the names that took most, with their ns.
+    """
+
+    phase: str
+    duration_ns: float
+    gpu_ns: float
+    gpu_busy_ns: float
+    api_ns: float | None
+    iterations: int | None
+    what: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """The iterations of a case's steady state.
+
+    The medians are the median of its processes; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
+    the number of the longest, counted from 0, with its share of time in which a GPU was at work. `gpu_ns` is the sum
+    of the durations of one iteration's operations, of all processes of a run.
+    """
+
+    found_by: str
+    name: str | None
+    count: int
+    warmup: int
+    processes: int
+    med_ns: float
+    least_ns: float
+    most_ns: float
+    slowest: int
+    slowest_busy_pct: float | None
+    gpu_ns: float
+    gpu_busy_pct: float | None
+    memory_pct: float | None
+    communication_pct: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What of the time in NCCL kernels is waiting at least, in per cent of GPU time, and for whom most of it is."""
+
+    pct: float
+    late: str
+
+
+def steady_rows(name: str, whole: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
+    """The rows of a summary that speak of the steady state.
+
+    Args:
+        name: The summary: gpu_summary, api_summary or communication.
+        whole: Its rows.
+        parts: Rows of phase_summary; those of the same runs and reports take their place.
+    """
+    split: dict[tuple[Any, Any], list[Row]] = {}
+    for row in parts:
+        if row["summary"] == name:
+            split.setdefault(_report(row), [])
+            if row["phase"] in _STEADY:
+                split[_report(row)].append(row)
+    kept = [row for row in whole if _report(row) not in split]
+    return [*(row for rows in split.values() for row in rows), *kept]
+
+
+def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
+    """The phases of a case's processes, in their order; none where no process has iterations."""
+    found: list[Phase] = []
+    for phase in PHASES:
+        mine = [r for r in rows if r["phase"] == phase]
+        if not mine:
+            continue
+        longest = max(mine, key=lambda r: r["duration_ns"])
+        processes = {_process(r) for r in mine}
+        api = [r["api_ns"] for r in mine if r.get("api_ns") is not None]
+        found.append(
+            Phase(
+                phase, _mean(mine, "duration_ns"), _mean(mine, "gpu_ns"), _mean(mine, "gpu_busy_ns"),
+                sum(api) / len(api) if api else None, longest.get("iterations"),
+                _most([r for r in parts if r["phase"] == phase and _process(r) in processes], len(processes)),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _most(rows: Iterable[Row], processes: int) -> tuple[tuple[str, float], ...]:
+    """The calls and copies that took most; the call of a copy takes the same time once more, and does not count."""
+    took: dict[str, float] = {}
+    for row in rows:
+        is_call = row["summary"] == "api_summary" and not row["name"].startswith(_COPYING)
+        if is_call or row.get("kind") in {"memcpy", "um"}:
+            name = row.get("short_name") or row["name"]
+            took[name] = took.get(name, 0.0) + (row["total_ns"] or 0.0) / processes
+    return tuple(sorted(took.items(), key=lambda item: -item[1])[:_LISTED])
+
+
+def iterations(rows: Sequence[Row]) -> Iterations | None:
+    """The iterations of all processes of a case together; None where none were found."""
+    if not rows:
+        return None
+    slowest = max(rows, key=lambda r: r["max_ns"])
+    runs = len({r.get("run") for r in rows})
+    return Iterations(
+        rows[0]["found_by"], rows[0].get("name"), rows[0]["steady"], rows[0]["warmup"], len(rows) // runs,
+        statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
+        slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
+        sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
+        *(_median(rows, c) for c in ("gpu_busy_pct", "med_memory_pct", "med_communication_pct")),
+    )  # fmt: skip
+
+
+def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
+    """How much of the time in NCCL kernels is waiting for a late rank, at least.
+
+    A collective ends everywhere when the last rank has come: the kernel of the last is the shortest, and what those
+    of the others take longer is waiting. Summed up: what each rank takes more than the least of them.
+
+    Args:
+        rows: The steady rows of `communication`, with process or rank.
+        gpu_ns: All steady GPU time.
+    """
+    by_run: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
+    for row in rows:
+        if row.get("library") == "nccl" or row.get("kind") == "nccl":
+            by_run.setdefault(row.get("run"), {}).setdefault(_process(row), []).append(row)
+    waited, late = 0.0, ""
+    for ranks in by_run.values():
+        calls = {sum(r.get("calls") or 0 for r in mine) for mine in ranks.values()}
+        if len(ranks) < 2 or len(calls) != 1:
+            return None  # a report of all ranks together, or ranks that do not do the same
+        took = {rank: sum(r.get("total_ns") or 0.0 for r in mine) for rank, mine in ranks.items()}
+        least = min(took, key=lambda rank: took[rank])
+        waited += sum(took.values()) - len(took) * took[least]
+        late = _called(ranks[least][0])
+    return Waiting(100 * waited / gpu_ns, late) if late and gpu_ns else None
+
+
+def _called(row: Row) -> str:
+    if row.get("rank") is not None:
+        return f"rank {row['rank']}"
+    return f"the process on GPU {row['device']}" if row.get("device") is not None else f"process {row.get('pid')}"
+
+
+def _report(row: Row) -> tuple[Any, Any]:
+    return row.get("run"), row.get("report")
+
+
+def _process(row: Row) -> tuple[Any, ...]:
+    return row.get("run"), row.get("report"), row.get("rank"), row.get("pid")
+
+
+def _mean(rows: Sequence[Row], column: str) -> float:
+    return sum(r[column] or 0.0 for r in rows) / len(rows)
+
+
+def _median(rows: Sequence[Row], column: str) -> float | None:
+    known = [r[column] for r in rows if r.get(column) is not None]
+    return statistics.median(known) if known else None

@@ -1,0 +1,241 @@
+"""The steady state of made campaigns, each of a kind that misleads a naive reading."""
+
+import pytest
+
+from nsw.analysis.cases import summarize_cases
+from nsw.analysis.findings import findings
+from nsw.analysis.scaling import scaling
+from nsw.analysis.steady import steady_rows
+
+from .made import figure_row, gpu_row, make_run
+
+MS = 1e6
+
+
+def part(
+    phase, name, total, *, summary="gpu_summary", kind="kernel", calls=1, pid=1, device=0, run="r", report="a", **more
+):
+    """A row of phase_summary."""
+    return {"run": run, "report": report, "pid": pid, "device": device, "phase": phase, "summary": summary, "kind": kind,
+            "name": name, "short_name": name, "total_ns": total, "calls": calls, **more}  # fmt: skip
+
+
+def phase_row(phase, duration, *, gpu=0.0, busy=0.0, api=0.0, iterations=None, pid=1, run="r", report="a"):
+    return {"run": run, "report": report, "pid": pid, "phase": phase, "duration_ns": duration, "gpu_ns": gpu,
+            "gpu_busy_ns": busy, "api_ns": api, "iterations": iterations, "found_by": "nvtx", "name": "step"}  # fmt: skip
+
+
+def iterations_row(
+    median=1 * MS, *, slowest=None, number=3, busy=90.0, memory=5.0, nccl=0.0, pid=1, run="r", report="a"
+):
+    return {"run": run, "report": report, "pid": pid, "found_by": "nvtx", "name": "step", "iterations": 20, "warmup": 2,
+            "steady": 18, "med_ns": median, "min_ns": 0.9 * median, "max_ns": slowest or 1.1 * median, "slowest": number,
+            "slowest_gpu_busy_pct": 3.0, "gpu_busy_pct": busy, "med_gpu_ns": 0.9 * median, "med_memory_pct": memory,
+            "med_communication_pct": nccl}  # fmt: skip
+
+
+def whole(parts):
+    """The rows of gpu_summary that the parts add up to."""
+    totals = {}
+    for row in parts:
+        if row["summary"] == "gpu_summary":
+            key = row["run"], row["report"], row["kind"], row["name"]
+            totals[key] = totals.get(key, 0) + row["total_ns"]
+    return [
+        gpu_row(name, total, kind=kind, run=run, report=report) for (run, report, kind, name), total in totals.items()
+    ]
+
+
+def timeline(name="r", case="c", **params):
+    return make_run(name, case, params=params, pass_name="timeline", pass_kind="timeline")
+
+
+def told(parts, iterations, *, phases=(), runs=None, figures=(), axis=None):
+    """The cases and findings of a campaign with these rows."""
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": iterations, "phases": list(phases),
+              "figures": list(figures),
+              "communication": [r | {"library": "nccl"} for r in parts if r["summary"] == "communication"]}  # fmt: skip
+    cases = summarize_cases(runs or [timeline()], tables, 0.9)
+    curve = scaling(cases, axis=axis, kind="weak", figure="speed") if axis else None
+    return cases, [f.text for f in findings(cases, curve)]
+
+
+UPLOAD = [
+    part("setup", "[CUDA memcpy HtoD]", 25 * MS, kind="memcpy", total_bytes=10**8),
+    part("setup", "cuLibraryLoadData", 170 * MS, summary="api_summary", kind=None),
+    part("setup", "cudaMemcpyAsync", 26 * MS, summary="api_summary", kind=None),
+    part("steady", "[CUDA memcpy HtoD]", 1 * MS, kind="memcpy", calls=18, total_bytes=10**6),
+    part("steady", "gemm", 20 * MS, calls=36),
+    part("steady", "cudaLaunchKernel", 5 * MS, summary="api_summary", kind=None),
+]
+
+
+def test_a_one_time_upload_is_no_copying_of_the_iterations():
+    phases = [phase_row("setup", 400 * MS, gpu=25 * MS, api=196 * MS), phase_row("steady", 30 * MS, iterations=18)]
+    (case,), found = told(UPLOAD, [iterations_row(memory=4.8)], phases=phases)
+    assert found == []
+    assert case.gpu_ns == 21 * MS
+    assert [(h.name, round(h.share_pct, 1)) for h in case.hotspots] == [("gemm", 95.2)]
+    (copy,) = case.copies
+    assert (copy.total_ns, copy.total_bytes) == (1 * MS, 10**6)
+    setup = case.phases[0]
+    assert (setup.phase, setup.duration_ns, setup.api_ns) == ("setup", 400 * MS, 196 * MS)
+    # the call of the upload takes the time of the upload once more
+    assert setup.what == (("cuLibraryLoadData", 170 * MS), ("[CUDA memcpy HtoD]", 25 * MS))
+
+
+def test_api_calls_of_set_up_are_not_among_those_of_the_case():
+    tables = {"gpu_summary": whole(UPLOAD), "phase_summary": UPLOAD,
+              "api_summary": [gpu_row("cuLibraryLoadData", 170 * MS), gpu_row("cudaLaunchKernel", 5 * MS)]}  # fmt: skip
+    (case,) = summarize_cases([timeline()], tables, 0.9)
+    assert [(a.name, a.share_pct) for a in case.api] == [("cudaLaunchKernel", 100.0)]
+
+
+def test_without_iterations_the_same_copies_are_told_with_what_is_in_them():
+    rows = [gpu_row("[CUDA memcpy HtoD]", 26 * MS, kind="memcpy"), gpu_row("gemm", 20 * MS)]
+    cases = summarize_cases([timeline()], {"gpu_summary": rows}, 0.9)
+    (found,) = findings(cases, None)
+    assert found.text == "Copies and sets take 56.5 % of all GPU time, set-up included, in c."
+
+
+def test_copies_in_every_iteration_are_told():
+    _, found = told(UPLOAD, [iterations_row(memory=41.0)])
+    assert found == ["Copies and sets take 41.0 % of the GPU time of an iteration in c."]
+
+
+def test_copies_of_a_single_iteration_are_not_those_of_all():
+    """A checkpoint in one iteration of 18: most of the steady state's GPU time, and nothing of the median iteration."""
+    parts = [
+        part("steady", "gemm", 20 * MS, calls=18),
+        part("steady", "[CUDA memcpy DtoH]", 80 * MS, kind="memcpy", calls=1),
+    ]
+    cases, found = told(parts, [iterations_row(memory=0.0, slowest=84 * MS, number=12)])
+    assert cases[0].copies[0].total_ns == 80 * MS
+    assert found == ["Iteration 12 of c takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it."]
+
+
+def ranks(*nccl, calls=40):
+    """A report of several ranks: each computes 50 ms and spends the time given in NCCL."""
+    return [
+        row
+        for device, time in enumerate(nccl)
+        for row in (
+            part("steady", "gemm", 50 * MS, pid=device, device=device),
+            part("steady", "ncclDevKernel_AllReduce", time, pid=device, device=device, calls=calls),
+            part(
+                "steady",
+                "AllReduce",
+                time,
+                pid=device,
+                device=device,
+                calls=calls,
+                summary="communication",
+                kind="nccl",
+            ),
+        )
+    ]
+
+
+def scaled(parts, **more):
+    one = part("steady", "gemm", 50 * MS, run="one", report="b")
+    figures = [figure_row(100.0, run="one"), figure_row(110.0)]
+    phases = [phase_row("steady", 90 * MS, iterations=18)]
+    return told([*parts, one], [iterations_row()], phases=phases, runs=[timeline("one", "n-1", n=1), timeline("r", "n-2", n=2)],
+                figures=figures, axis="n", **more)  # fmt: skip
+
+
+def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
+    cases, found = scaled(ranks(5 * MS, 40 * MS, 40 * MS, 40 * MS))
+    waiting = cases[1].waiting
+    assert waiting.pct == pytest.approx(100 * 3 * 35 / 325)
+    assert waiting.late == "the process on GPU 0"
+    assert found[1] == (
+        "In n-2 NCCL kernels take 38.5 % of GPU time in the steady state, but at least 32.3 points of it are waiting:"
+        " the process on GPU 0 reaches the collectives last. Look at what delays it, not at the network."
+    )
+
+
+def test_ranks_that_take_equally_long_communicate():
+    _, found = scaled(ranks(40 * MS, 41 * MS, 40 * MS, 40 * MS))
+    assert found[1] == (
+        "In n-2 NCCL kernels take 44.6 % of GPU time in the steady state, on all ranks alike: no rank is late throughout;"
+        " it is communication, or ranks late in turn."
+    )
+
+
+def test_ranks_that_do_not_do_the_same_tell_nothing_of_waiting():
+    parts = ranks(5 * MS, 40 * MS)
+    parts[2]["calls"] = 39
+    cases, found = scaled(parts)
+    assert cases[1].waiting is None
+    assert "communication, or waiting for the slowest rank inside it" in found[1]
+
+
+def test_a_report_a_rank_names_the_rank():
+    parts = [
+        row | {"report": f"rank{row['device']}", "rank": row["device"], "device": 0} for row in ranks(5 * MS, 40 * MS)
+    ]
+    assert scaled(parts)[0][1].waiting.late == "rank 0"
+
+
+def test_set_up_of_nccl_is_no_share_of_it():
+    parts = [*ranks(1 * MS, 1 * MS), part("setup", "ncclDevKernel_Broadcast", 400 * MS, pid=1, device=1),
+             part("setup", "Broadcast", 400 * MS, summary="communication", kind="nccl", pid=1, device=1)]  # fmt: skip
+    cases, _ = told(parts, [iterations_row()])
+    assert cases[0].communication_pct == pytest.approx(100 * 2 / 102)
+
+
+def test_a_gpu_that_waits_for_the_host_is_told_with_the_condition():
+    _, found = told(UPLOAD, [iterations_row(busy=48.6, median=3.24 * MS)])
+    assert found == [
+        (
+            "In c a GPU is at work 48.6 % of an iteration of 3.24 ms: the rest of the time it waits for the host (while"
+            " profiled, which slows the host)."
+        )
+    ]
+
+
+def slower(bare, held):
+    runs = [make_run("b", "c"), timeline()]
+    return told(UPLOAD, [iterations_row(busy=48.6)], runs=runs,
+                figures=[figure_row(bare, run="b"), figure_row(held)])[1]  # fmt: skip
+
+
+def test_a_gpu_that_waits_for_a_host_that_the_profiler_slows_is_not_told():
+    """The bare run is twice as fast: the GPU may well be busy in it."""
+    assert slower(200.0, 100.0) == []
+    assert slower(102.0, 100.0)[0].endswith("the rest of the time it waits for the host.")
+
+
+def test_one_slow_iteration_is_told_and_its_neighbours_are_not():
+    assert told(UPLOAD, [iterations_row(slowest=2.9 * MS)])[1] == []
+    (text,) = told(UPLOAD, [iterations_row(slowest=84 * MS, number=7)])[1]
+    assert text.startswith("Iteration 7 of c takes 84 ms, 84 times the median of 1 ms")
+
+
+def test_a_report_without_phases_counts_whole_beside_one_with_them():
+    parts = [part("setup", "k", 90), part("steady", "k", 10)]
+    rows = [*whole(parts), gpu_row("k", 7, report="b")]
+    assert sorted(r["total_ns"] for r in steady_rows("gpu_summary", rows, parts)) == [7, 10]
+
+
+def test_a_report_whose_steady_state_has_none_of_a_table_counts_none():
+    parts = [part("setup", "cuInit", 90, summary="api_summary"), part("steady", "k", 10)]
+    assert steady_rows("api_summary", [gpu_row("cuInit", 90)], parts) == []
+
+
+def test_a_process_without_iterations_beside_others_counts_whole():
+    parts = [part("setup", "k", 90), part("steady", "k", 10), part("all", "k", 5, pid=2)]
+    assert sorted(r["total_ns"] for r in steady_rows("gpu_summary", whole(parts), parts)) == [5, 10]
+
+
+def test_repeats_are_the_mean_of_their_steady_states():
+    parts = [
+        part(p, "k", t, run=r) for r in ("r0", "r1") for p, t in (("setup", 90), ("steady", 10 if r == "r0" else 20))
+    ]
+    runs = [timeline("r0"), timeline("r1")]
+    phases = [phase_row("steady", 5, run=r, iterations=18) for r in ("r0", "r1")]
+    iterations = [iterations_row(1 * MS, run="r0"), iterations_row(3 * MS, run="r1", slowest=9 * MS)]
+    (case,), _ = told(parts, iterations, runs=runs, phases=phases)
+    assert (case.gpu_ns, case.measured, case.iterations.processes) == (15, 2, 1)
+    assert (case.iterations.med_ns, case.iterations.most_ns, case.iterations.gpu_ns) == (2 * MS, 9 * MS, 1.8 * MS)
