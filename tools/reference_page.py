@@ -46,8 +46,8 @@ SECTIONS = (
     " without `nsw`, `name`, `lock` and `sites`; none is required."
 )
 BELOW = (
-    "Below `sites: NAME:` of a sites file (`--sites`, `$NSW_SITES`, ./sites.yaml, the user's configuration folder;"
-    " `local` and `demo` are built in)."
+    "Below `sites: NAME:` of a sites file. Of one name the first counts: `--sites`, `$NSW_SITES`, sites.yaml"
+    " in the user's configuration folder (~/.config/nsw), the built-in `local` and `demo`, ./sites.yaml."
 )
 
 

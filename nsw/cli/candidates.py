@@ -79,12 +79,13 @@ def _is_recipe(file: Path) -> bool:
 def _sites(given: Given, _: str) -> Iterator[str]:
     import yaml
 
-    from nsw.site.files import sites_files
+    from nsw.site.files import BUILTIN, sources
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for file in sites_files([Path(name).expanduser() for name in given.get("sites", ())]):
+    known = sources([Path(name).expanduser() for name in given.get("sites", ())])
+    for source in sorted((one for one in known if not one.unsafe), key=lambda one: one.path == BUILTIN):
         try:
-            found = yaml.load(file.read_bytes(), Loader=loader).get("sites")  # noqa: S506  a safe one
+            found = yaml.load(source.path.read_bytes(), Loader=loader).get("sites")  # noqa: S506  a safe one
         except (OSError, yaml.YAMLError, AttributeError, ValueError):
             continue
         yield from (str(name) for name in found or ())

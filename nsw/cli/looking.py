@@ -14,6 +14,7 @@ from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.cli import writing
 from nsw.cli.naming import one_of, the_one
+from nsw.cli.places import warn
 from nsw.errors import Exit
 from nsw.present import emit
 
@@ -220,12 +221,16 @@ def schema(document: str) -> int:
 def list_sites(sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
     """The sites and where they come from."""
     from nsw.present.terminal import console, table
-    from nsw.site.load import list_sites as known
+    from nsw.site.load import find_sites
 
+    found = find_sites(list(sites) if sites else None)
+    warnings = found.warnings()
+    for text in warnings:
+        warn(text)
     rows = [
         {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
          "description": p.site.description, "from": str(p.origin)}
-        for p in known(list(sites) if sites else None)
+        for p in found.sites
     ]  # fmt: skip
     columns = ("site", "scheduler", "transport", "description", "from")
     if format in writing.OF_ROWS:
@@ -233,7 +238,7 @@ def list_sites(sites: Sequence[Path] | None, format: str, output: Path | None) -
         return Exit.GOOD
     with writing.printed(format, output):
         if format == "json":
-            emit.as_json({"sites": rows})
+            emit.as_json({"sites": rows, "warnings": warnings})
         else:
             console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="description"))
     return Exit.GOOD

@@ -27,8 +27,15 @@ def load(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[LoadedRe
     from nsw.recipe.load import load_recipe
     from nsw.site.load import load_site
 
-    place = load_site(site, list(sites) if sites else None)
+    place = load_site(site, list(sites) if sites else None, warn)
     return load_recipe(recipe_path(recipe), place.site.name), place, facts(place)
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    from nsw.present.terminal import console
+
+    console(sys.stderr).print(f"warning: {text}", style="yellow", soft_wrap=True)
 
 
 def make_plan(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:

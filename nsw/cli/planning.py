@@ -10,7 +10,7 @@ from nsw.cli import places, writing
 from nsw.errors import Exit, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.errors import Diagnostic
@@ -95,6 +95,7 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
     }
     tools = {tool: path for tool, path in there.items() if tool in used}
     overrides = {block: place.folder / file for block, file in place.site.templates.items()}
+    _refuse_others(place, overrides)
 
     adapter = adapter_of(place.site.scheduler)
 
@@ -112,3 +113,25 @@ def renderer(made: Plan, place: LoadedSite, known: SiteFacts) -> Callable[[Job, 
         )
 
     return script
+
+
+def _refuse_others(place: LoadedSite, templates: Mapping[str, Path]) -> None:
+    """Refuse templates that another user may have written, unless the sites file was asked for by name.
+
+    Raises:
+        InputError: One is such.
+    """
+    from nsw.site.files import unsafe
+
+    faults = [
+        place.document.diagnostic(
+            ("sites", place.site.name, "templates", block),
+            f"{file} is not read, for another user may have written it: {why}",
+            hint="make it and its folder yours alone (chown, chmod go-w), or name the sites file:"
+            f" `--sites {place.origin}`",
+        )
+        for block, file in templates.items()
+        if not place.named and (why := unsafe(file))
+    ]
+    if faults:
+        raise InputError(faults)

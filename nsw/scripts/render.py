@@ -49,7 +49,8 @@ def render_job(
     """
     import jinja2
 
-    template = _template(scheduler, tuple(sorted((overrides or {}).items())))
+    own = tuple(sorted((overrides or {}).items()))
+    template = _template(scheduler, own)
     try:
         text = template.render(
             plan=plan,
@@ -63,7 +64,13 @@ def render_job(
             secrets_file=FILE,
         )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
-        raise NswError(f"{_whose(overrides or {})}: {fault.message or fault}") from None
+        raise NswError(f"{_whose(own)}: {fault.message or fault}") from None
+    except NswError:
+        raise
+    except Exception as fault:  # whatever a site's arithmetic raises is its author's to see
+        if not own:
+            raise
+        raise NswError(f"{_whose(own)}: {type(fault).__name__}: {fault}") from None
     return text.rstrip("\n") + "\n"
 
 
@@ -71,46 +78,49 @@ def render_job(
 def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2.Template:
     import jinja2
 
-    environment = _environment()
+    environment = _environment(sandboxed=bool(overrides))
     name = f"job/{scheduler}.sh.j2"
     if not overrides:
         return environment.get_template(name)
+    from nsw.scripts.sandbox import read_template
+
     known = {*environment.get_template("job/base.sh.j2").blocks, *environment.get_template(name).blocks}
+    parts = [f'{{% extends "job/{scheduler}.sh.j2" %}}']
     for block, file in overrides:
         if block not in known:
             hint = did_you_mean(block, known) or f"blocks: {', '.join(sorted(known))}"
             raise NswError(f"the job script has no block {block}, for which the site names {file}", hint=hint)
-    parts = [f'{{% extends "job/{scheduler}.sh.j2" %}}']
-    for block, file in overrides:
-        try:
-            body = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as fault:
-            why = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
-            raise NswError(f"the site's template {file} cannot be read: {why}") from None
-        parts.append(f"{{% block {block} %}}{body}{{% endblock %}}")
+        parts.append(f"{{% block {block} %}}{read_template(file)}{{% endblock %}}")
     try:
         return environment.from_string("\n".join(parts))
-    except jinja2.TemplateSyntaxError as fault:
-        raise NswError(f"{_whose(dict(overrides))}: {fault.message}") from None
+    except jinja2.TemplateError as fault:
+        raise NswError(f"{_whose(overrides)}: {fault.message or fault}") from None
+    except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError) as fault:
+        raise NswError(f"{_whose(overrides)}: {type(fault).__name__}: {fault}") from None
 
 
-def _whose(overrides: Mapping[str, Path]) -> str:
+def _whose(overrides: Sequence[tuple[str, Path]]) -> str:
     """Whose fault a template's is, as far as can be told."""
-    files = ", ".join(f"{file} (block {block})" for block, file in overrides.items())
+    files = ", ".join(f"{file} (block {block})" for block, file in overrides)
     return f"the site's templates for the job script, {files}" if files else "the job script"
 
 
-@lru_cache(maxsize=1)
-def _environment() -> jinja2.Environment:
+@lru_cache(maxsize=2)
+def _environment(*, sandboxed: bool) -> jinja2.Environment:
     import jinja2
 
     from nsw.resources import templates_folder
+    from nsw.scripts.sandbox import SiteEnvironment
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(str(templates_folder())),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701  shell, not HTML: every value goes through sh, sh_all or comment
-        keep_trailing_newline=True,
+    environment = (
+        SiteEnvironment(templates_folder())
+        if sandboxed
+        else jinja2.Environment(
+            loader=jinja2.FileSystemLoader(str(templates_folder())),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,  # noqa: S701  shell, not HTML: every value goes through sh, sh_all or comment
+            keep_trailing_newline=True,
+        )
     )
     environment.filters.update(sh=quote, sh_all=quote_all, comment=comment)
     return environment

@@ -1,4 +1,4 @@
-"""Sites from the files that define them: the user's own first, the built-in ones last."""
+"""Sites from the files that define them; of one name the first, in the order of the search."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import read_document
 from nsw.recipe.validate import validate
-from nsw.site.files import BUILTIN, FILE_NAME, sites_files, user_file
+from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import Site, SitesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.recipe.nodes import Path as NodePath
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 
+_BUILT_IN = "built in"
 _OF_GRES = frozenset({"gpus", "nodes"})
 
 
@@ -34,11 +35,13 @@ class LoadedSite:
         site: The site, its name filled in and `scratch` rendered (variables of the shell left as they are).
         document: The file; `document.diagnostic(("sites", site.name, key), ...)` points at a key.
         origin: Where it comes from, for people: the file's path, or `built in`.
+        named: Whether its file was asked for by name.
     """
 
     site: Site
     document: Document
     origin: str
+    named: bool = False
 
     @property
     def folder(self) -> Path:
@@ -46,59 +49,107 @@ class LoadedSite:
         return Path(self.document.file).parent
 
 
-def load_site(name: str, files: Sequence[Path] | None = None) -> LoadedSite:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        sites: The sites that can be named, in the order of the search, the built-in ones last.
+        hidden: Sites of the current folder's file that another one is in the place of: both.
+        unread: Warnings of files that are not read.
+    """
+
+    sites: list[LoadedSite]
+    hidden: list[tuple[LoadedSite, LoadedSite]]
+    unread: list[str]
+
+    def warnings(self, name: str | None = None) -> list[str]:
+        """What a person should know who means the site of that name, or all of them."""
+        return self.unread + [
+            f"site {shown(taken.site.name)} is that of {_whose(taken)}, and the one in {other.origin} is not used:"
+            f" `--sites {other.origin}` takes it"
+            for other, taken in self.hidden
+            if name in {None, taken.site.name}
+        ]
+
+
+def _whose(site: LoadedSite) -> str:
+    return "nsw itself" if site.origin == _BUILT_IN else site.origin
+
+
+def load_site(
+    name: str, files: Sequence[Path] | None = None, warn: Callable[[str], object] = lambda _text: None
+) -> LoadedSite:
     """The site called `name` from the first file that has it.
 
     Args:
         name: Its name.
         files: Sites files named on the command line, searched before all others.
+        warn: Called with each warning: of files that are not read, of a site that is not the one of the current folder.
 
     Raises:
         InputError: One of the files cannot be read or has faults, wherever the site is.
         UsageError: No file has it; the message lists those there are.
     """
-    sites = list_sites(files)
-    for found in sites:
-        if found.site.name == name:
-            return found
-    known = [found.site.name for found in sites]
-    listed = "".join(f"\n  {found.site.name} ({found.origin})" for found in sites)
+    found = find_sites(files)
+    for text in found.warnings(name):
+        warn(text)
+    for one in found.sites:
+        if one.site.name == name:
+            return one
+    known = [one.site.name for one in found.sites]
+    listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in found.sites)
     hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {user_file()}"
     raise UsageError(f"no site is called {shown(name)}; there are:{listed}", hint=hint)
 
 
 def list_sites(files: Sequence[Path] | None = None) -> list[LoadedSite]:
-    """Every site, in the order of the search; of sites of one name the first.
+    """Every site, in the order of the search; of sites of one name the first. Raises as `find_sites` does."""
+    return find_sites(files).sites
+
+
+def find_sites(files: Sequence[Path] | None = None) -> Found:
+    """Search all files.
 
     Raises:
         InputError: One of the files cannot be read or has faults; all of them are told.
     """
     found: dict[str, LoadedSite] = {}
+    hidden: list[tuple[LoadedSite, LoadedSite]] = []
+    unread: list[str] = []
     faults: list[Diagnostic] = []
-    for path in sites_files(files):
+    for source in sources(files):
+        if source.unsafe:
+            unread.append(
+                f"{source.path} is not read, for another user may have written it: {source.unsafe}."
+                f" Make it and its folder yours alone (chown, chmod go-w), or name it: `--sites {source.path}`"
+            )
+            continue
         try:
-            for site in read_sites(path):
-                found.setdefault(site.site.name, site)
+            for site in read_sites(source.path, named=source.named):
+                first = found.setdefault(site.site.name, site)
+                if first is not site and source.beside:
+                    hidden.append((site, first))
         except InputError as error:
             faults += error.diagnostics
     if faults:
         raise InputError(faults)
-    return list(found.values())
+    return Found(sorted(found.values(), key=lambda one: one.origin == _BUILT_IN), hidden, unread)
 
 
-def read_sites(path: Path) -> list[LoadedSite]:
-    """The sites of one file.
+def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
+    """The sites of one file; `named` as in LoadedSite.
 
     Raises:
         InputError: With every fault found, in the order of the file.
     """
     document = read_document(path, "sites file")
-    origin = "built in" if path == BUILTIN else str(path)
+    origin = _BUILT_IN if path == BUILTIN else str(path)
     parsed, faults, read_as = validate(SitesFile, document)
     faults += _faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_complete(site, name), document, origin) for name, site in parsed.sites.items()]
+    return [LoadedSite(_complete(site, name), document, origin, named) for name, site in parsed.sites.items()]
 
 
 def _complete(site: Site, name: str) -> Site:

@@ -36,7 +36,7 @@ def test_the_built_in_sites():
     assert (demo.site.replay, demo.site.gpus.chip, demo.site.gpus.per_node) == ("alexnet-4xH200", "gh100", 4)
 
 
-def test_the_search_goes_from_the_command_line_to_the_built_in(tmp_path, monkeypatch):
+def test_the_search_goes_from_the_command_line_to_the_current_folder(tmp_path, monkeypatch):
     given = sites_file(tmp_path / "given.yaml")
     environment = sites_file(tmp_path / "environment.yaml")
     beside = sites_file(tmp_path / "sites.yaml")
@@ -45,8 +45,8 @@ def test_the_search_goes_from_the_command_line_to_the_built_in(tmp_path, monkeyp
     for path, shown in (
         (given, str(given)),
         (environment, str(environment)),
-        (beside, "sites.yaml"),
         (user, str(user)),
+        (beside, "sites.yaml"),
     ):
         assert load_site("mine", [given] if given.exists() else None).origin == shown
         path.unlink()
@@ -57,8 +57,21 @@ def test_the_search_goes_from_the_command_line_to_the_built_in(tmp_path, monkeyp
 
 
 def test_a_site_of_ones_own_stands_before_the_built_in(tmp_path):
-    sites_file(tmp_path / "sites.yaml", "local")
+    sites_file(tmp_path / "user/sites.yaml", "local")
     assert load_site("local").site.scheduler == "slurm"
+
+
+@pytest.mark.parametrize("name", ["local", "demo", "mine"])
+def test_the_file_of_the_current_folder_takes_the_place_of_no_site_and_that_is_said(tmp_path, name):
+    sites_file(tmp_path / "user/sites.yaml", extra="    qos: own\n")
+    sites_file(tmp_path / "sites.yaml", name)
+    said = []
+    assert (found := load_site(name, warn=said.append)).origin != "sites.yaml"
+    assert len(said) == 1
+    assert f"site '{name}' is that of {'nsw itself' if name != 'mine' else found.origin}" in said[0]
+    assert "`--sites sites.yaml` takes it" in said[0]
+    assert load_site(name, [Path("sites.yaml")], warn=said.append).origin == "sites.yaml"
+    assert len(said) == 1
 
 
 def test_an_unknown_site_lists_the_known_ones_and_where_they_are(tmp_path):
