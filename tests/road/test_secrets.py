@@ -73,8 +73,10 @@ def test_nsys_which_records_its_environment_does_not_see_them(road):
         app: {{command: ["{{{{ site.python }}}}", -c, "{code}"], env: {{HF_TOKEN: "{word}"}}}}
         """
     done = road.run(recipe, "--yes")
-    assert done.returncode == 0, done.stderr
     (run,) = road.runs()
+    if "Connection to Agent lost" in (printed := (road.campaign / "reports" / run / "stderr").read_text()):
+        pytest.skip(f"nsys itself failed: {printed}")  # seen once with several nsys of one user at a time
+    assert done.returncode == 0, done.stderr
     assert f"{len(word)}\n" in road.output(run)
     (report,) = road.campaign.glob("reports/*/*.nsys-rep")
     exported = road.home / "exported.sqlite"
