@@ -313,6 +313,8 @@ def _opened(
     from nsw.campaign.driven import Driven
     from nsw.campaign.left_behind import wait_for_commands
     from nsw.campaign.log import Log
+    from nsw.campaign.stages import Stages
+    from nsw.cli.guiding import chooser
     from nsw.present.live import Watch
     from nsw.schedulers.create import create
     from nsw.transport.create import connect
@@ -346,7 +348,8 @@ def _opened(
         ahead = Canary(ledger, lambda run: answering.fault_of(folder, ledger, run), wanted=canary)
         driven = Driven(folder, ledger, scheduler, transport, scratch, changed)
         builds = Builds(driven)
-        driver = Driver(driven, ahead, builds)
+        stages = Stages(driven, lambda: answering.read_reports(folder, ledger), chooser(folder, ledger, watch.say))
+        driver = Driver(driven, ahead, builds, stages)
         yield _Open(folder, ledger, driver, builds, watch, log, transport, scratch, share)
 
 

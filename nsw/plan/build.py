@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
-from nsw.plan import refuse
+from nsw.plan import guided, refuse
 from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
@@ -41,6 +41,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
     """
     cases = loaded.cases
     faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
+    faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts)
     runs = [run for case in cases for run in builder.runs_of(case)]
     faults += [*builder.faults, *builder.gpu_faults()]
@@ -90,6 +91,7 @@ class _Builder:
         }
         self._resolver = Resolver()
         self._chip = place.site.gpus.chip or facts.chip
+        self._passes = tuple(loaded.recipe.passes) if facts.replay else guided.passes_of(loaded.recipe)
 
     def runs_of(self, case: Case) -> list[Run]:
         """All runs of one case, pass by pass, repeat by repeat."""
@@ -102,8 +104,8 @@ class _Builder:
             how = self._launch(values)
             app = self._app(case, needs, values)
             box = self._box(app, values, secret)
-            limits = [self._limit(number, one, needs, values) for number, one in enumerate(recipe.passes)]
-            commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(recipe.passes)]
+            limits = [self._limit(number, one, needs, values) for number, one in enumerate(self._passes)]
+            commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(self._passes)]
         except UnresolvedError as fault:
             self.faults.append(
                 self._loaded.document.diagnostic(fault.path, f"case {case.id}: {fault.message}", hint=fault.hint)
@@ -113,15 +115,21 @@ class _Builder:
             limits = [replace(limit, tasks=how.processes) for limit in limits]
         self._check_gpus(needs)
         made: list[Run] = []
-        for one, limit, (tool, done) in zip(recipe.passes, limits, commands, strict=True):
+        impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
+        for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
+            source = None if self._facts.replay else guided.source_of(one, self._passes)
             ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
-            if done.impossible is not None:
-                self.absent.setdefault((f"pass {one.name}", done.impossible), []).extend(ids)
+            why = done.impossible
+            if why is None and source is not None and impossible[source] is not None:
+                why = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
+            if why is not None:
+                self.absent.setdefault((f"pass {one.name}", why), []).extend(ids)
                 continue
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
-                    done.reports, done.after, app, self._run_secrets(secret, tool))
+                    done.reports, done.after, app, self._run_secrets(secret, tool),
+                    f"{case.id}.{source}" if source else "")
                 for n, id_ in enumerate(ids, 1)
             ]  # fmt: skip
         return made
@@ -225,7 +233,7 @@ class _Builder:
         with standing_at("passes", number, one.kind, "ranks"):
             return profiled(one, program, how, self._facts, configured, inside=inside,
                             export_here=recipe.collect == "tables", box=box, secrets=secret,
-                            chip=self._chip)  # fmt: skip
+                            chip=self._chip, chooses=guided.chooses(one, self._passes))  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

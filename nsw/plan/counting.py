@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof
 from nsw.metrics.tools import tools_for
+from nsw.plan.model import CHOSEN
 from nsw.profilers.model import Counting
+from nsw.recipe.counters import NCCL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +43,7 @@ def counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
         sections=asked.sections,
         names=tuple(kernels.names or ()),
         regex=kernels.regex,
-        exclude=_left_out(one),
+        exclude=left_out(one),
         skip=launches.skip or 0,
         count=launches.count,
         warmup=launches.warmup or 0,
@@ -53,15 +55,15 @@ def counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
         clocks=one.clocks,
         cache=one.cache,
         children=one.processes == "all",
+        chosen=CHOSEN if one.is_guided else None,
     )
 
 
-def _left_out(one: CountersPass) -> tuple[str, ...]:
-    """What the recipe leaves out; NCCL only where single kernels are run again, and by default not of those named."""
-    kernels = one.kernels
-    if "exclude" in kernels.model_fields_set:
-        return tuple(kernels.exclude)
-    return tuple(kernels.exclude) if one.replay == "kernel" and kernels.names is None else ()
+def left_out(one: CountersPass) -> tuple[str, ...]:
+    """What is left out; by default NCCL, where single kernels are run again, unless kernels are named."""
+    if one.kernels.exclude is not None:
+        return tuple(one.kernels.exclude)
+    return (NCCL,) if one.replay == "kernel" and one.kernels.names is None else ()
 
 
 def starts_each(one: CountersPass, how: Launch) -> bool:
@@ -85,4 +87,4 @@ def replay_fault(one: CountersPass, how: Launch, *, each: bool) -> str | None:
 
 def ranks(one: CountersPass, *, each: bool) -> str | Sequence[int]:
     """Which ranks are profiled: one profiler around all processes profiles all, unless ranks are asked for."""
-    return one.ranks if each or "ranks" in one.model_fields_set else "all"
+    return one.ranks or ("first" if each else "all")

@@ -33,6 +33,7 @@ def profiled(
     box: Box | None = None,
     secrets: int = 0,
     chip: str | None = None,
+    chooses: bool = False,
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
 
@@ -47,6 +48,7 @@ def profiled(
         box: The container that the program runs in.
         secrets: Which of the plan's secrets the program gets, counted from 1; 0: none.
         chip: The site's GPU; None: not known.
+        chooses: Whether the kernels of a guided pass are chosen from this one.
 
     Raises:
         Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
@@ -84,7 +86,8 @@ def profiled(
         rank_variable=rank_variable(how),
         export_here=export_here,
         counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
-        report=getattr(one, "report", "summary"),
+        report=_report(one, chooses=chooses),
+        graph_nodes=chooses,
         record=tuple(getattr(one, "record", ())),
         steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
     )
@@ -95,6 +98,12 @@ def profiled(
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after)
+
+
+def _report(one: Any, *, chooses: bool) -> str:
+    """What nvprof leaves of a timeline: of one that chooses kernels every launch."""
+    given: str = getattr(one, "report", "summary")
+    return "file" if chooses and given == "summary" else given
 
 
 _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"

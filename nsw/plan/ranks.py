@@ -73,6 +73,8 @@ def only(
     if ranks == "all":
         return tuple(under_profiler)
     named = "0" if isinstance(ranks, str) else "|".join(str(rank) for rank in sorted(set(ranks)))
-    # $1 how many words are the profiled command's; the program's own follow them
-    text = f'case ${{{rank_variable(how)}:?{_UNSET}}} in {named}) exec "${{@:2:$1}}" ;; esac; exec "${{@:$1+2}}"'
-    return ("bash", "-c", text, "nsw", str(len(under_profiler)), *under_profiler, *program)
+    # $1: how many words are the program's own, which follow the profiled command's: these may be more in the job
+    text = (
+        f'case ${{{rank_variable(how)}:?{_UNSET}}} in {named}) exec "${{@:2:$#-1-$1}}" ;; esac; exec "${{@:$#-$1+1}}"'
+    )
+    return ("bash", "-c", text, "nsw", str(len(program)), *under_profiler, *program)

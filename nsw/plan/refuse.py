@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.profilers import BY_KIND, LATER
-from nsw.recipe.counters import CountersPass
 from nsw.site.registered import schedulers, transports
 
 if TYPE_CHECKING:
@@ -48,13 +47,6 @@ def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[D
                     f"{what}: not yet",
                     key=True,
                     hint=f"this version does baseline, {have}",
-                )
-            )
-        if isinstance(one, CountersPass) and one.is_guided:
-            hint = "choose by name: kernels: {regex: 'gemm|conv'}, launches: {skip: 10, count: 5}"
-            found.append(
-                loaded.document.diagnostic(
-                    ("passes", number, one.kind), "counters chosen by a timeline: not yet", key=True, hint=hint
                 )
             )
     return found

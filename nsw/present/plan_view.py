@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.model import AROUND_S
+from nsw.plan.model import AROUND_S, CHOSEN
 from nsw.present.terminal import plural, seconds, table
 
 if TYPE_CHECKING:
@@ -101,6 +101,6 @@ def run_rows(plan: Plan) -> list[dict[str, Any]]:
     return [
         {"id": r.id, "case": r.case_id, "pass": r.pass_name, "tool": r.tool, "repeat": r.repeat, "job": job.name,
          "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "time_s": r.resources.time_s,
-         "command": shlex.join(r.command)}
+         "command": shlex.join(f"<chosen from {r.needs}>" if w == CHOSEN else w for w in r.command)}
         for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
     ]  # fmt: skip

@@ -29,8 +29,8 @@ class Counting:
         clocks: base, none; None: as the tool does.
         cache: all, none; None: as the tool does.
         children: Whether child processes are profiled.
-        chosen: Arguments that choose kernels and launches, in place of names, regex, exclude, skip, count: a timeline
-            has told. None: it has not, or is not asked.
+        chosen: The word that stands for the arguments which a timeline decides, in place of names, regex, exclude,
+            skip, count; None: it decides nothing.
     """
 
     metrics: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Counting:
     clocks: str | None = None
     cache: str | None = None
     children: bool = True
-    chosen: tuple[str, ...] | None = None
+    chosen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Request:
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
     own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank.
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
-    timeline: summary, trace, file. `record` is what a host pass records beside times, `steps` how many training steps
-    it passes over and how many it records.
+    timeline: summary, trace, file. `graph_nodes`: kernels of CUDA graphs are traced one by one. `record` is what a
+    host pass records beside times, `steps` how many training steps it passes over and how many it records.
     """
 
     path: str
@@ -74,6 +74,7 @@ class Request:
     export_here: bool = False
     counting: Counting | None = None
     report: str = "summary"
+    graph_nodes: bool = False
     record: tuple[str, ...] = ()
     steps: tuple[int, int] | None = None
 

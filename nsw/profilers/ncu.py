@@ -61,15 +61,16 @@ def profile(request: Request) -> Profiled:
         request.path,
         *_how(counting),
         *range_filter(counting),
-        *(kernel_filter(counting, legacy=legacy) if counting.chosen is None else counting.chosen),
+        *(kernel_filter(counting, legacy=legacy) if counting.chosen is None else (counting.chosen,)),
         *_what(counting),
         *request.options,
         "--force-overwrite",
     )
     if request.per_rank and legacy:  # which knows no %q{}
         named = f'"{REPORT}.rank${{{request.rank_variable}:-0}}"'
-        text = f'n=$1; shift; exec "${{@:1:n}}" --export {named} "${{@:n+1}}"'
-        command = ("bash", "-c", text, "nsw", str(len(command)), *command, *request.program)
+        # $1: how many words are the program's; those before may be more in the job
+        text = f'n=$1; shift; exec "${{@:1:$#-n}}" --export {named} "${{@:$#-n+1}}"'
+        command = ("bash", "-c", text, "nsw", str(len(request.program)), *command, *request.program)
     else:
         rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)

@@ -31,6 +31,7 @@ def profile(request: Request) -> Profiled:
         "profile",
         f"--trace={','.join(request.trace) or 'cuda,nvtx'}",
         *quiet,
+        *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in given else ()),
         *request.options,
         "--force-overwrite=true",
         f"--output={output}",

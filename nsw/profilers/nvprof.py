@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.profilers.model import Counting, Profiled, Request
 from nsw.profilers.ncu_filter import escaped
 from nsw.profilers.number_regex import from_to
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 TOOL = "nvprof"
 ONE_PROCESS = False
@@ -38,11 +35,6 @@ def profile(request: Request) -> Profiled:
     return Profiled(command, reports=(f"{_TIMELINE}*.nvprof.csv",))
 
 
-def chosen_kernels(kernels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The scopes of these kernels, as (function name, expression of the launches); what is measured follows each."""
-    return tuple(f"::{_named(name)}:{ordinals}" for name, ordinals in kernels)
-
-
 def _counters(request: Request, counting: Counting) -> Profiled:
     if (why := _impossible(counting)) is not None:
         return Profiled(impossible=why)
@@ -54,7 +46,7 @@ def _counters(request: Request, counting: Counting) -> Profiled:
         *(("--replay-mode", "application") if application else ()),
         *_csv(_COUNTERS, request),
         *(("--export-profile", _file(_COUNTERS, request, "nvvp"), "--force-overwrite") if exported else ()),
-        *(word for scope in _scopes(counting) for word in (*scope, *_what(counting))),
+        *((counting.chosen,) if counting.chosen else _scoped(counting)),
         *request.options,
         *request.program,
     )
@@ -83,10 +75,12 @@ def _impossible(counting: Counting) -> str | None:
     return None
 
 
+def _scoped(counting: Counting) -> tuple[str, ...]:
+    return tuple(word for scope in _scopes(counting) for word in (*scope, *measured(counting)))
+
+
 def _scopes(counting: Counting) -> list[tuple[str, ...]]:
     """`--kernels` of each part of the recipe's choice; it holds for the metrics behind it."""
-    if counting.chosen is not None:
-        return [("--kernels", scope) for scope in counting.chosen]
     ordinals = ""
     if counting.skip or counting.count is not None:
         ordinals = from_to(counting.skip + 1, None if counting.count is None else counting.skip + counting.count)
@@ -103,7 +97,8 @@ def _named(name: str) -> str:
     return f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])"
 
 
-def _what(counting: Counting) -> tuple[str, ...]:
+def measured(counting: Counting) -> tuple[str, ...]:
+    """The words for what is measured; those of a filter before them hold for these."""
     return (
         *(("--analysis-metrics",) if ANALYSIS in counting.sets else ()),
         *(("--metrics", ",".join(counting.metrics)) if counting.metrics else ()),

@@ -27,16 +27,16 @@ class Kernels(Model):
         description="Kernels in whose function name this regular expression is found; single quotes keep its"
         " backslashes.",
     )
-    exclude: list[KernelRegex] = Field(
-        default=[NCCL],
-        description="Kernels in whose function name one of these is found are left out. NCCL's wait for other GPUs, and"
-        " would wait forever when ncu runs them again; `exclude: []` keeps them.",
+    exclude: list[KernelRegex] | None = Field(
+        default=None,
+        description="Kernels in whose function name one of these is found are left out. By default [nccl] where kernels"
+        " are run again by themselves and none is named: NCCL's wait for other GPUs, and would wait forever.",
     )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         for one, other in (("names", "regex"), ("cover", "top")):
-            if {one, other} <= self.model_fields_set:
+            if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise Fault(f"kernels are chosen by {one} or by {other}, not by both", hint="keep one of them")
         if self.at_most is not None and self.top is not None:
             raise Fault("'at_most' limits what 'cover' takes; 'top' is a limit itself", hint="keep one of them")
@@ -45,7 +45,7 @@ class Kernels(Model):
     @property
     def by_time(self) -> bool:
         """Whether the GPU time decides, which a timeline must tell first."""
-        return not {"cover", "top", "at_most"}.isdisjoint(self.model_fields_set)
+        return (self.cover, self.top, self.at_most) != (None, None, None)
 
     @property
     def is_named(self) -> bool:
@@ -135,7 +135,7 @@ class CountersPass(ProfiledPass):
     processes: Literal["all", "application"] = Field(
         default="all", description="all: child processes too; application: the started program alone."
     )
-    ranks: Ranks = Field(default="first", description=RANKS)
+    ranks: Ranks | None = Field(default=None, description=RANKS + " By default first.")  # type: ignore[assignment]
     metrics: list[Filled] = Field(
         default=["speed_of_light", "occupancy", "stalls", "roofline"],
         min_length=1,
@@ -146,22 +146,26 @@ class CountersPass(ProfiledPass):
     @property
     def is_guided(self) -> bool:
         """Whether a timeline chooses: asked for, or nothing else says which launches."""
-        stretch = not {"skip", "count", "warmup"}.isdisjoint(self.launches.model_fields_set)
+        launches = self.launches
+        stretch = (launches.skip, launches.count, launches.warmup) != (None, None, None)
         asked = self.source is not None or self.kernels.by_time or self.launches.sample is not None
         return asked or not (stretch or self.within is not None)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        stretch = {"skip", "count"} & self.launches.model_fields_set
+        stretch = [name for name in ("skip", "count") if getattr(self.launches, name) is not None]
         if self.source is not None and stretch:
             raise Fault(
-                f"a timeline chooses the launches ('from'), and '{min(stretch)}' does too", hint="keep one of them"
+                f"a timeline chooses the launches ('from'), and '{stretch[0]}' does too", hint="keep one of them"
             )
         if self.kernels.by_time and stretch:
             raise Fault(
-                f"kernels chosen by time are measured in a sample of their launches, not by '{min(stretch)}'",
+                f"kernels chosen by time are measured in a sample of their launches, not by '{stretch[0]}'",
                 hint="write launches: {sample: 5}",
             )
+        if self.within is not None and self.is_guided:
+            raise Fault("a timeline does not choose among the launches of a range: 'within' stands by itself",
+                        hint="choose by name and number: kernels: {regex: ...}, launches: {count: 5}")  # fmt: skip
         if self.replay in {"range", "app-range"} and self.is_guided:
             raise Fault(f"replay: {self.replay} measures a range as a whole, and no single kernels",
                         hint="say where: within: {nvtx: NAME, instances: [5]}")  # fmt: skip

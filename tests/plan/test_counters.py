@@ -2,6 +2,8 @@
 
 import pytest
 
+from nsw.plan.model import CHOSEN
+
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
 BOTH = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}
 NAMED = "kernels: {regex: gemm}, launches: {count: 2}, metrics: [ipc]"
@@ -122,3 +124,74 @@ def test_host_torch_stands_before_the_script_of_each_process(planner):
     (run,) = planner.plan(recipe, tools={}).runs
     assert "host:RANK:1:2:memory" in run.command
     assert run.command[-1] == "train.py"
+
+
+GUIDED = "kernels: {cover: 90%}, metrics: [ipc]"
+
+
+def test_a_guided_pass_waits_for_the_timeline_and_gets_its_arguments_from_it(planner):
+    recipe = f"{HEAD}app: {{command: ./p}}\nmatrix: {{n: [1, 2]}}\npasses: [timeline: {{}}, counters: {{{GUIDED}}}]\n"
+    found = planner.plan(recipe, tools=BOTH).runs
+    needs = {run.id: run.needs for run in found}
+    assert needs == {
+        f"n-{n}.{kind}.r1": needed
+        for n in (1, 2)
+        for kind, needed in (("timeline", ""), ("counters", f"n-{n}.timeline"))
+    }
+    of = {run.id: run.command for run in found}
+    assert of["n-1.counters.r1"].count(CHOSEN) == 1
+    assert "--cuda-graph-trace=node" in of["n-1.timeline.r1"]
+
+
+def test_a_recipe_without_a_timeline_gets_one_where_it_is_needed(planner):
+    passes = [run.pass_name for run in runs(planner, GUIDED)]
+    assert sorted(passes) == ["counters", "timeline"]
+    (run,) = runs(planner)
+    assert (run.needs, CHOSEN in run.command) == ("", False)
+
+
+def test_from_names_the_timeline(planner):
+    recipe = (
+        f"{HEAD}app: {{command: ./p}}\npasses: [timeline: {{name: a}}, timeline: {{name: b, options: [--cuda-graph-trace=graph]}},"
+        " counters: {from: b, metrics: [ipc]}]\n"
+    )
+    found = {run.pass_name: run for run in planner.plan(recipe, tools=BOTH).runs}
+    assert found["counters"].needs == "case.b"
+    assert "--cuda-graph-trace=node" not in (*found["a"].command, *found["b"].command)
+    (fault,) = planner.faults(recipe.replace("from: b", "from: c"), tools=BOTH)
+    assert fault.message == "there is no timeline pass c"
+
+
+def test_without_its_timeline_a_guided_pass_is_absent_too(planner):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [baseline, timeline: {{}}, counters: {{{GUIDED}}}]\n"
+    plan = planner.plan(recipe, tools={"ncu": "/opt/ncu"}, missing={"nsys": "no nsys", "nvprof": "no nvprof"})
+    assert [run.pass_name for run in plan.runs] == ["baseline"]
+    assert "pass timeline, which chooses its kernels, is not here either: no nsys" in plan.absent[1].reason
+
+
+def test_nvprof_keeps_every_launch_of_a_timeline_that_chooses(planner):
+    found = runs(
+        planner, f"tool: nvprof, {GUIDED}", site="scheduler: local, gpus: {chip: gp100}", tools={"nvprof": "nvprof"}
+    )
+    assert any("timeline.%p.nvvp" in run.command for run in found)
+
+
+def test_of_several_ranks_only_the_first_has_the_chosen_arguments(planner):
+    found = runs(planner, GUIDED, TORCHRUN)
+    (run,) = [run for run in found if run.pass_kind == "counters"]
+    assert run.command[-2:] == ("python", "prog.py")
+    text = next(word for word in run.command if word.startswith("case ${RANK:?"))
+    script = 'set -- 2 ncu --kernel-id "X Y" Z prog python prog.py; ' + text.replace("exec", "printf '%s\\n'")
+    import subprocess
+
+    said = {
+        r: subprocess.run(["bash", "-c", script], env={"RANK": r}, capture_output=True, text=True, check=True).stdout
+        for r in "01"
+    }
+    assert said["1"].splitlines() == ["python", "prog.py"]
+    assert said["0"].splitlines()[:5] == ["ncu", "--kernel-id", "X Y", "Z", "prog"]
+
+
+def test_a_range_is_not_chosen_from_by_a_timeline(planner):
+    (fault,) = planner.faults(f"{HEAD}app: {{command: ./p}}\npasses: [counters: {{within: step, {GUIDED}}}]\n")
+    assert "'within' stands by itself" in fault.message

@@ -54,9 +54,11 @@ def test_an_expression_and_what_is_left_out_are_one_scope():
     assert ([n for n in names if re.search(pattern, n)], ordinals) == (["sgemm", "conv"], "")
 
 
-def test_what_a_timeline_chose_is_a_scope_for_each_kernel():
-    chosen = nvprof.chosen_kernels([("gemm", "^(3|9)$"), ("conv", "^(2)$")])
-    assert [scope.rsplit(":", 1)[1] for scope, _ in scopes(chosen=chosen)] == ["^(3|9)$", "^(2)$"]
+def test_what_a_timeline_chose_stands_for_filter_and_metrics():
+    found = profile(chosen="CHOSEN", names=("ignored",)).command
+    assert found[-3:] == ("CHOSEN", *PROGRAM)
+    assert "--metrics" not in found
+    assert nvprof.measured(Counting(metrics=("ipc",))) == ("--metrics", "ipc")
 
 
 def test_the_program_is_run_again_without_following_its_children():

@@ -1,0 +1,272 @@
+"""Which kernels and launches a guided counters pass measures: from a timeline's kernels to arguments of ncu or nvprof.
+
+ncu takes one expression for kernels and one for ordinals, so each chosen ordinal is measured of every chosen kernel:
+ordinals that several kernels need are preferred, and what comes along is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.errors import nearest
+from nsw.profilers.ncu_filter import any_name, chosen_filter
+from nsw.profilers.number_regex import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+COVER: Final = 0.9  # of the GPU time of kernels, where the recipe names no share
+AT_MOST: Final = 20  # kernels, likewise
+SAMPLE: Final = 5  # launches of each kernel, likewise
+_CANDIDATES: Final = 400  # launches of a shape, those of most usual duration, that ordinals are taken from
+_LONGEST: Final = 100_000  # characters of one argument; Linux takes 131,072
+
+
+class NothingMatched(Exception):  # noqa: N818  # an answer, not an error of the program
+    """No kernel of the timeline is what the pass asks for; the text says what is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a counters pass says of kernels and launches; None: nothing."""
+
+    names: tuple[str, ...] = ()
+    regex: str | None = None
+    exclude: tuple[str, ...] = ()
+    cover: float | None = None
+    top: int | None = None
+    at_most: int | None = None
+    sample: int | None = None
+    warmup: int = 0
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """The launches of one kernel, by the name that the tool's filter takes; ordinals count from 1."""
+
+    key: str
+    name: str
+    durations: list[int] = field(default_factory=list)
+    shapes: dict[tuple[object, ...], list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def total(self) -> int:
+        return sum(self.durations)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is measured.
+
+    Attributes:
+        arguments: For the tool's command line.
+        kernels: Function names, most expensive first.
+        share: Of the GPU time of all kernels of the process.
+        launches: How many launches are measured.
+        along: How many of them only came along.
+        extrapolated: How many launches of these kernels are not measured; others stand for them.
+        cut_short: That a greater share was asked for, with the limit that was in the way; empty: it was not.
+    """
+
+    arguments: tuple[str, ...]
+    kernels: tuple[str, ...]
+    share: float
+    launches: int
+    along: int
+    extrapolated: int
+    cut_short: str = ""
+
+    @property
+    def note(self) -> str:
+        """For people."""
+        along = f", {self.along} of them because ncu takes one list of ordinals" if self.along else ""
+        return (
+            f"{len(self.kernels)} kernels, {self.share:.1%} of the GPU time of kernels{self.cut_short}; {self.launches}"
+            f" launches measured{along}, which stand for {self.extrapolated} more"
+        )
+
+
+def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Sequence[str] = ()) -> Chosen:
+    """Choose kernels by their time and launches by their shapes.
+
+    Args:
+        trace: The kernels of one process as rows of table gpu_trace.
+        asked: What the pass asks for.
+        tool: ncu or nvprof.
+        what: Of nvprof: the words for metrics and events, which stand behind each filter.
+
+    Raises:
+        NothingMatched: No kernel is what is asked for.
+    """
+    kernels = _kernels(trace, asked.warmup)
+    if not kernels:
+        raise NothingMatched("the timeline holds no kernel")
+    base = "mangled" if all(k.key for k in kernels) else "function"
+    wanted = [k for k in kernels if _fits(k.name, asked)]
+    if not wanted:
+        raise NothingMatched(_nothing(asked, [k.name for k in kernels]))
+    everything = sum(k.total for k in kernels)
+    some = _heaviest(wanted, asked)
+    needs = _needs(some, asked.sample or SAMPLE)
+    ordinals = _ordinals(some, needs)
+    measured = sum(sum(o <= len(k.durations) for o in ordinals) for k in some)
+    needed = sum(n for n, _ in needs.values())
+    return Chosen(
+        _arguments(some, ordinals, tool, base, what),
+        tuple(k.name for k in some),
+        sum(k.total for k in some) / everything if everything else 0.0,
+        measured,
+        max(0, measured - needed),
+        sum(len(k.durations) for k in some) - measured,
+        _cut_short(wanted, some, asked),
+    )
+
+
+def _cut_short(wanted: Sequence[_Kernel], some: Sequence[_Kernel], asked: Asked) -> str:
+    share = _share(asked)
+    if asked.top is not None or sum(k.total for k in some) >= share * sum(k.total for k in wanted):
+        return ""
+    return f" (asked: {share:.0%} of {len(wanted)} kernels, at most {len(some)} of them)"
+
+
+def _share(asked: Asked) -> float:
+    named = bool(asked.names) or asked.regex is not None
+    return asked.cover if asked.cover is not None else 1.0 if named else COVER
+
+
+def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
+    """The kernels, most expensive first; launches before the warm-up's end count as ordinals and are not chosen."""
+    rows = [row for row in trace if row.get("kind") == "kernel" and row.get("duration_ns") is not None]
+    # in the order of the calls that launched them, as the tools count; kernels of one graph share their call
+    rows.sort(key=lambda row: (row.get("correlation") or 0, row["start_ns"]))
+    by_mangled = all(row.get("mangled_name") for row in rows)
+    found: dict[str, _Kernel] = {}
+    for number, row in enumerate(rows):
+        name = row.get("short_name") or row["name"]
+        key = row["mangled_name"] if by_mangled else name
+        kernel = found.setdefault(key, _Kernel(key if by_mangled else "", name))
+        kernel.durations.append(int(row["duration_ns"]))
+        if number >= warmup:
+            kernel.shapes[_shape(row)].append(len(kernel.durations))
+    return sorted((k for k in found.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
+
+
+def _shape(row: Mapping[str, Any]) -> tuple[object, ...]:
+    sizes = tuple(row.get(f"{part}_{axis}") for part in ("grid", "block") for axis in "xyz")
+    return (*sizes, row.get("static_smem_bytes"), row.get("dynamic_smem_bytes"))
+
+
+def _fits(name: str, asked: Asked) -> bool:
+    if asked.names and not {name, _function(name)} & set(asked.names):
+        return False
+    if asked.regex is not None and not re.search(asked.regex, name):
+        return False
+    return not any(re.search(pattern, name) for pattern in asked.exclude)
+
+
+def _function(name: str) -> str:
+    """The function alone, as ncu's --kernel-name has it: `ns::f<int>` -> `f`."""
+    return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
+
+
+def _nothing(asked: Asked, names: Sequence[str]) -> str:
+    """Which kernels there are instead, those of the nearest names first."""
+    words = [*asked.names, *re.findall(r"\w{3,}", asked.regex or "")]
+    near = [found for word in words if (found := nearest(word, names))]
+    shown = list(dict.fromkeys([*near, *names]))[:3]
+    what = "nearest" if near else "the most expensive are"
+    return f"its filter matched 0 of {len(set(names))} kernels; {what}: {', '.join(shown)}"
+
+
+def _heaviest(kernels: Sequence[_Kernel], asked: Asked) -> list[_Kernel]:
+    if asked.top is not None:
+        return list(kernels[: asked.top])
+    named = bool(asked.names) or asked.regex is not None
+    share = _share(asked)
+    most = asked.at_most if asked.at_most is not None else len(kernels) if asked.cover is not None or named else AT_MOST
+    goal, total = share * sum(k.total for k in kernels), 0
+    some: list[_Kernel] = []
+    for kernel in kernels:
+        if some and (total >= goal or len(some) >= most):
+            break
+        some.append(kernel)
+        total += kernel.total
+    return some
+
+
+def _needs(kernels: Sequence[_Kernel], sample: int) -> dict[tuple[int, tuple[object, ...]], tuple[int, list[int]]]:
+    """How many launches of each kernel's shapes are wanted, and those that may stand for the shape."""
+    needs = {}
+    for number, kernel in enumerate(kernels):
+        weights = {shape: sum(kernel.durations[o - 1] for o in some) for shape, some in kernel.shapes.items()}
+        for shape, count in _shared_out(sample, weights, {s: len(o) for s, o in kernel.shapes.items()}).items():
+            needs[number, shape] = (count, _usual(kernel, kernel.shapes[shape]))
+    return needs
+
+
+def _shared_out(
+    sample: int, weights: Mapping[tuple[object, ...], int], there: Mapping[tuple[object, ...], int]
+) -> dict[tuple[object, ...], int]:
+    """The sample over shapes by their time: one each for the most expensive, the rest by what is left of each."""
+    order = sorted(weights, key=lambda shape: (-weights[shape], str(shape)))
+    counts: Counter[tuple[object, ...]] = Counter(order[:sample])
+    while sum(counts.values()) < sample:
+        open_ = [s for s in counts if counts[s] < there[s]]
+        if not open_:
+            break
+        counts[max(open_, key=lambda s: weights[s] / (counts[s] + 1))] += 1
+    return dict(counts)
+
+
+def _usual(kernel: _Kernel, ordinals: Sequence[int]) -> list[int]:
+    """Launches in the order in which they may stand for all: of usual duration, not the first ones of the program."""
+    later = [o for o in ordinals if 10 * o > len(kernel.durations)] or list(ordinals)
+    middle = sorted(kernel.durations[o - 1] for o in later)[len(later) // 2]
+    return sorted(later, key=lambda o: (abs(kernel.durations[o - 1] - middle), o))[:_CANDIDATES]
+
+
+def _ordinals(
+    kernels: Sequence[_Kernel], needs: Mapping[tuple[int, tuple[object, ...]], tuple[int, list[int]]]
+) -> list[int]:
+    """Few ordinals that give each need its launches: at each step the one that serves most and brings least along."""
+    left = {key: count for key, (count, _) in needs.items()}
+    serves: dict[int, set[tuple[int, tuple[object, ...]]]] = defaultdict(set)
+    for key, (_, candidates) in needs.items():
+        for ordinal in candidates:
+            serves[ordinal].add(key)
+    lengths = [len(k.durations) for k in kernels]
+    rank = {(key, o): at for key, (_, candidates) in needs.items() for at, o in enumerate(candidates)}
+    chosen: list[int] = []
+    while any(left.values()):
+        best, best_value = 0, (float("-inf"), 0.0, 0)
+        for ordinal, keys in serves.items():
+            open_ = [key for key in keys if left[key] > 0]
+            if not open_:
+                continue
+            along = sum(length >= ordinal for length in lengths) - len(open_)
+            unusual = sum(rank[key, ordinal] for key in open_) / len(open_)
+            value = (len(open_) - 0.5 * along, -unusual, -ordinal)
+            if value > best_value:
+                best, best_value = ordinal, value
+        if best == 0:
+            break
+        for key in serves.pop(best):
+            left[key] = max(0, left[key] - 1)
+        chosen.append(best)
+    return sorted(chosen)
+
+
+def _arguments(
+    kernels: Sequence[_Kernel], ordinals: Sequence[int], tool: str, base: str, what: Sequence[str]
+) -> tuple[str, ...]:
+    if tool == "nvprof":
+        names = "|".join(dict.fromkeys(any_name([k.name])[1:-1] for k in kernels))
+        return ("--kernels", f"::(^|[^A-Za-z0-9_])({names})($|[^A-Za-z0-9_]):{one_of(ordinals)}", *what)
+    keys = [k.key for k in kernels]
+    if base == "mangled" and sum(map(len, keys)) < _LONGEST:
+        return chosen_filter(keys, ordinals)
+    names_only = any_name(dict.fromkeys(k.name for k in kernels))
+    return ("--kernel-name-base", "function", "--kernel-id", f"::regex:{names_only}:{one_of(ordinals)}")
