@@ -40,8 +40,8 @@ def _recipes(_: Given, begun: str) -> Iterator[str]:
     here = Path(stem).expanduser() if stem else Path()
     for file in _yaml_files(here):
         name = stem + file.relative_to(here).as_posix()
-        if not re.search(r"\s", name) and _is_recipe(file):
-            yield name
+        if _is_recipe(file):
+            yield f"./{name}" if name.startswith("-") else name
     if not stem:
         from nsw.resources import recipes_folder
 

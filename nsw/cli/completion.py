@@ -1,6 +1,7 @@
 """What a Tab gives: the shell asks through _NSW_COMPLETE, and is answered without loading the command-line parser.
 
-The scripts that ask are typer's (`nsw --show-completion`), and so are the forms of the answers.
+The scripts that ask are typer's (`nsw --show-completion`). What they are answered becomes part of a command line, and
+names come from folders and files of others: each is quoted for the shell that asks.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def _parsed(command: Command, words: list[str]) -> tuple[dict[str, list[str]], i
 def _values(command: Command, parameter: Parameter, given: dict[str, list[str]], begun: str) -> list[Item]:
     if parameter.choices:
         return _beginning(map(Item, parameter.choices), begun)
-    return [Item(value) for value in dict.fromkeys(values(command.name, parameter.name, given, begun))]
+    found = dict.fromkeys(values(command.name, parameter.name, given, begun))
+    # no name may steer a terminal, or be taken for an option
+    return [Item(value) for value in found if value.isprintable() and not value.startswith("-")]
 
 
 def _options(command: Command, used: set[str], begun: str) -> list[Item]:
@@ -123,30 +126,55 @@ def _beginning(items: Iterable[Item], begun: str) -> list[Item]:
 # --- what the shells say and hear --------------------------------------------------------------------------
 
 
+_PLAIN = "._/-+=,:@%"  # beside letters and digits, what no shell reads as anything else
+
+
+def _ansi(text: str, also: str) -> str:
+    """A text as `$'...'` of bash and zsh; only letters, digits and `also` stand for themselves there."""
+    return "$'" + "".join(c if c.isalnum() or c in also else _escaped(c) for c in text) + "'"
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode())
+
+
 def _bash() -> int:
-    words = _split(os.environ["COMP_WORDS"])
+    typed = os.environ["COMP_WORDS"].split("\n")  # as they are written, quotes and all
     at = int(os.environ["COMP_CWORD"])
-    before, begun = words[1:at], words[at] if at < len(words) else ""
+    words, last = ["".join(_split(word)) for word in typed[:at]], typed[at] if at < len(typed) else ""
+    before, begun = words[1:], "".join(_split(last))
     # bash takes `--site=lo` apart into three words, and replaces the last of them
-    if begun == "=":
-        begun = ""
+    if last == "=":
+        last = begun = ""
     elif before[-1:] == ["="]:
         before.pop()
-    print("\n".join(item.value for item in completions(before, begun)))
+    found = [_of_bash(item.value, begun, last) for item in completions(before, begun)]
+    print("\n".join(word for word in found if word is not None))
     return 0
+
+
+def _of_bash(value: str, begun: str, typed: str) -> str | None:
+    """A value as bash shall insert it, which expands file names in it before: None where it cannot be told how."""
+    rest = value.removeprefix(begun)
+    if all(c.isalnum() or c in _PLAIN for c in rest):
+        return typed + rest if typed[:1] not in {"'", '"'} else value
+    if typed[:1] in {"'", '"', "$"} or typed.endswith("\\"):
+        return None
+    return typed + _ansi(rest, _PLAIN + " $#&;|<>{}~!")
 
 
 def _zsh() -> int:
     found = completions(*_typed())
-    shown = "\n".join(_of_zsh(item.value) + (f":{_of_zsh(item.help)}" if item.help else "") for item in found)
-    print(f"_arguments '*: :(({shown}))'" if found else "_files")
+    if not found:
+        print("_files")
+        return 0
+    # evaluated by the script, word by word: compadd itself quotes what it inserts
+    values = " ".join(_ansi(item.value, _PLAIN) for item in found)
+    shown = " ".join(_ansi(f"{item.value}  -- {item.help}" if item.help else item.value, _PLAIN) for item in found)
+    listed = "-l " if any(item.help for item in found) else ""
+    print(f"local -a nsw_values nsw_shown; nsw_values=({values}); nsw_shown=({shown});"
+          f" compadd {listed}-d nsw_shown -a nsw_values")  # fmt: skip
     return 0
-
-
-def _of_zsh(text: str) -> str:
-    for sign, instead in (('"', '""'), ("'", "''"), ("$", r"\$"), ("`", r"\`"), (":", r"\\:")):
-        text = text.replace(sign, instead)
-    return f'"{text}"'
 
 
 def _fish() -> int:

@@ -106,9 +106,23 @@ def ask(home, shell: str, line: str, **more: str) -> subprocess.CompletedProcess
 
 
 def test_zsh_is_answered_in_its_own_words(home):
-    assert ask(home, "zsh", "nsw schema ").stdout == '_arguments \'*: :(("recipe"\n"sites"))\'\n'
-    assert '"throttle":"Change how many of a campaign' in ask(home, "zsh", "nsw thr").stdout
+    assert ask(home, "zsh", "nsw schema ").stdout == (
+        "local -a nsw_values nsw_shown; nsw_values=($'recipe' $'sites'); nsw_shown=($'recipe' $'sites');"
+        " compadd -d nsw_shown -a nsw_values\n"
+    )
+    assert r"$'throttle\x20\x20--\x20Change\x20how" in ask(home, "zsh", "nsw thr").stdout
     assert ask(home, "zsh", "nsw read ").stdout == "_files\n"
+
+
+def test_a_name_is_inserted_quoted_and_none_that_steers_or_is_taken_for_an_option(bash, home):
+    for name in ("x$(touch PWNED).yaml", "y\x1b[2J.yaml", "y\nz.yaml", "--sites=z.yaml"):
+        (home / name).write_text("nsw: 1\napp: {}\n")
+    assert bash("nsw plan x") == [r"x$'$\x28touch PWNED\x29.yaml'"]
+    assert bash("nsw plan y") == []
+    assert "./--sites=z.yaml" in bash("nsw plan ")
+    assert bash("nsw plan 'x") == bash('nsw plan "x') == bash("nsw plan x\\") == []  # bash's own completion knows how
+    (home / "quite plain.yaml").write_text("nsw: 1\napp: {}\n")
+    assert bash("nsw plan quite") == ["quite$' plain.yaml'"]
 
 
 def test_fish_hears_whether_files_are_meant_and_what_else(home):
