@@ -20,6 +20,7 @@ FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 FEWEST: Final = 3  # repetitions that make iterations of marks
 _MANY: Final = 10  # a mark that repeats less often gives way to one inside it: epochs to steps
 _COVERED: Final = 0.5  # of the time from the first mark's start to the last one's end
+_WHOLE: Final = 0.9  # of the time: marks that take less are a part of an iteration each
 _LOOKED_AT: Final = 64  # marks of most time; iterations take most of it
 _DIGITS: Final = re.compile(r"\d+")
 _STEP: Final = re.compile(
@@ -98,4 +99,8 @@ def of_marks(found: Iterable[Marks], *, named: str | None = None) -> Iterations 
 
 
 def _iterations(marks: Marks) -> Iterations:
-    return Iterations("nvtx", marks.name, marks.starts, int(marks.ends[-1]))
+    """The iterations; where the marks cover a part of each only, the last one is not known whole, and is left out."""
+    starts, ends = marks.starts, marks.ends
+    if len(starts) > FEWEST and marks.taken < _WHOLE * int(ends.max() - starts[0]):
+        return Iterations("nvtx", marks.name, starts[:-1], int(starts[-1]))
+    return Iterations("nvtx", marks.name, starts, int(ends[-1]))

@@ -6,11 +6,12 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers import kineto_breakdown, kineto_operators
+from nsw.readers import kineto_breakdown, kineto_operators, kineto_phases
 from nsw.readers.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.kineto_gpu import GpuTrace, communication, gpu_summary
 from nsw.readers.kineto_stream import EventStream, beginning, check_unpacked
 from nsw.readers.model import Options, Report, Sample
+from nsw.tables import TRACES
 from nsw.tables.unpacking import TooMuchError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _OTHERS = (
     (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
     (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
+_PHASES = ("phases", "phase_summary", "iterations", "iteration_trace")
+_UNROUNDED = ("phases", "iterations", "iteration_trace")
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 
@@ -65,7 +68,8 @@ def read(path: Path, options: Options) -> Report:
             f"no summary: {fault}: an event holds a duration of years", fix="profile again, or drop that event"
         )
     if gpu_trace is not None and gpu_trace.count:
-        report.tables["gpu_trace"] = gpu_trace.table(_start_pm(trace), _duration_pm(trace))
+        phases = kineto_phases.of_operations(trace, options.steps, options.warmup)
+        report.tables["gpu_trace"] = gpu_trace.table(_start_pm(trace), _duration_pm(trace), phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _say_whose(report, trace)
     _say_where(report, path, trace, stream.header)
@@ -92,9 +96,13 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
         "nvtx_gpu_summary": _projected(trace),
         "communication": communication(trace),
     }
+    if any(options.wants(t, default=t not in TRACES) for t in _PHASES):
+        every = options.wants("iteration_trace", default=False)
+        tables |= kineto_phases.phase_tables(trace, named_step=options.steps, warmup=options.warmup, every=every)
     for name, table in tables.items():
-        if table and options.wants(name):
-            _round(table, half)
+        if table and options.wants(name, default=name not in TRACES):
+            if name not in _UNROUNDED:
+                _round(table, half)
             report.tables[name] = table
     if options.wants("facts"):
         facts = _header_facts(header) + _peaks(trace) + kineto_breakdown.facts(trace)

@@ -133,7 +133,7 @@ def _steps(trace: Trace) -> Spans:
     if not steps:
         empty = np.empty(0, np.int64)
         return (gpu_start.min(keepdims=True), gpu_end.max(keepdims=True)) if len(gpu_start) else (empty, empty)
-    launched = _launch_times(trace)
+    launched = launch_times(trace)
     inside = [(launched >= start) & (launched <= end) for start, end in steps]
     before = steps[0][0]
     if inside[0].any():
@@ -159,7 +159,7 @@ def _of_operators(trace: Trace) -> list[tuple[int, int]]:
     return [(int(starts.min()), int(ends.max()))] if len(starts) else []
 
 
-def _launch_times(trace: Trace) -> Ints:
+def launch_times(trace: Trace) -> Ints:
     """When the host launched each GPU event; -1 where no call tells."""
     import numpy as np
 

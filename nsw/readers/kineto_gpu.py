@@ -136,12 +136,16 @@ class GpuTrace:
             self._chunks.append(as_arrow("gpu_trace", self._rows))
             self._rows = []
 
-    def table(self, start_pm: float | None, duration_pm: float | None) -> pa.Table:
-        """All rows in order of start, which counts from the first of them."""
+    def table(self, start_pm: float | None, duration_pm: float | None, phases: list[str] | None = None) -> pa.Table:
+        """All rows in order of start, which counts from the first of them; `phases` in the order that they came."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = pa.concat_tables([*self._chunks, as_arrow("gpu_trace", self._rows)]).sort_by("start_ns")
+        table = pa.concat_tables([*self._chunks, as_arrow("gpu_trace", self._rows)])
+        if phases is not None:
+            at = table.schema.get_field_index("phase")
+            table = table.set_column(at, table.schema.field(at), pa.array(phases, pa.string()))
+        table = table.sort_by("start_ns")
         starts = table["start_ns"]
         table = table.set_column(
             table.schema.get_field_index("start_ns"), "start_ns", pc.subtract(starts, pc.min(starts))

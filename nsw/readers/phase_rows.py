@@ -101,7 +101,7 @@ def with_phase_shares(rows: list[Row]) -> list[Row]:
     """The rows of `phase_summary`, each with its share of its summary's time in its phase of its process."""
     together: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        together.setdefault((row["summary"], row["pid"], row["phase"]), []).append(row)
+        together.setdefault((row["summary"], row.get("pid"), row["phase"]), []).append(row)
     return [row for some in together.values() for row in with_shares(some)]
 
 

@@ -73,7 +73,7 @@ FORMATS: tuple[Format, ...] = (
         "Chrome traces of PyTorch's profiler, also .gz",
         "PyTorch 1.8 to 2.11 (Kineto, CUDA and XPU); the older autograd profiler's traces",
         ("gpu_summary", "gpu_trace", "api_summary", "operators", "nvtx_summary", "nvtx_gpu_summary",
-         "communication", "facts"),
+         "communication", "facts", *_PHASES),
         "stacks, arguments, flow arrows; the time line of memory (its peak is a fact)",
         ("fixtures/h200/lenet-trace.json.gz", "readers/test_kineto.py"),
     ),
