@@ -129,7 +129,7 @@ def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any], scratch: str)
 
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
-    from nsw.present.terminal import clean
+    from nsw.present.text_of_others import clean
 
     text = (content or b"").decode(errors="replace").splitlines()
     if not text:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError, did_you_mean
 from nsw.plan.facts import SiteFacts
+from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +70,7 @@ def recipe_path(named: str) -> Path:
     shipped = {p.name: p for p in recipes_folder().glob("*.yaml")}
     wanted = path.name if path.suffix else f"{path.name}.yaml"
     if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
-        print(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)", file=sys.stderr)
+        say(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)", file=sys.stderr)
         return shipped[wanted]
     if path.is_dir():
         lock = path / "recipe.lock.yaml"

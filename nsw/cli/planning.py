@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsw.cli import places, writing
 from nsw.errors import Exit, InputError
+from nsw.present.text_of_others import harmless, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,12 +61,13 @@ def render(recipe: str, site: str, sites: Sequence[Path] | None, into: Path | No
         into.mkdir(parents=True, exist_ok=True)
         for job in made.jobs:
             (into / f"{job.name}.sh").write_text(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), encoding="utf-8")
-        print(f"{len(made.jobs)} script{'s' if len(made.jobs) != 1 else ''} in {into}", file=sys.stderr)
+        say(f"{len(made.jobs)} script{'s' if len(made.jobs) != 1 else ''} in {into}", file=sys.stderr)
         return Exit.GOOD
     for number, job in enumerate(made.jobs):
         if len(made.jobs) > 1:
-            print(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
-        print(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), end="")
+            say(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
+        text = script(job, "CAMPAIGN", "CAMPAIGN/scratch")
+        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
     return Exit.GOOD
 
 

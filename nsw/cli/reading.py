@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from nsw.cli.stdin import standard_input
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.terminal import plural
+from nsw.present.text_of_others import as_json, say
 from nsw.readers.model import Options, Report
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class _Search:
         others = len(self.searched) - self.reports
         where = ", ".join(str(f) for f in self.folders)
         if others:
-            print(f"{others} other file{'s' * (others != 1)} in {where}: no known report format", file=sys.stderr)
+            say(f"{others} other file{'s' * (others != 1)} in {where}: no known report format", file=sys.stderr)
         if self.reports == 0:
-            print(f"no report in {where}", file=sys.stderr)
+            say(f"no report in {where}", file=sys.stderr)
         return Exit.GOOD if self.reports else Exit.SOME_FAILED
 
 
@@ -142,7 +142,7 @@ class _Asked:
         """Say on stderr that no report has the tables; 1 then."""
         if self.held or not self.lacking:
             return Exit.GOOD
-        print(f"none of the files holds anything of {', '.join(self.tables)}", file=sys.stderr)
+        say(f"none of the files holds anything of {', '.join(self.tables)}", file=sys.stderr)
         return Exit.SOME_FAILED
 
 
@@ -185,11 +185,11 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
         found = kernels_data(of_report(report.tables)) if kernels else []
         if found:
             head |= {"kernels": emit.finite(found)}
-        write((", " if number else "") + json.dumps(head, ensure_ascii=False)[:-1] + ', "tables": {')
+        write((", " if number else "") + as_json(head)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
-            write((", " if at else "") + json.dumps(name) + ": [")
+            write((", " if at else "") + as_json(name) + ": [")
             for row_number, row in enumerate(rows(name, data)):
-                write((", " if row_number else "") + json.dumps(row, ensure_ascii=False, allow_nan=False))
+                write((", " if row_number else "") + as_json(row))
             write("]")
         write("}}")
     write("]}\n")
@@ -232,9 +232,9 @@ def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
             _fill(files, [report], set(TABLES))
             _gather_problems(merged, report)
     for _, text in merged.lines():
-        print(text, file=sys.stderr)
+        say(text, file=sys.stderr)
     for name, count in files.written.items():
-        print(f"{folder / name}.{format}: {plural(count, 'row')}")
+        say(f"{folder / name}.{format}: {plural(count, 'row')}")
     return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
@@ -252,7 +252,7 @@ def _tell_problems(reports: Iterable[Report]) -> None:
     for report in reports:
         _gather_problems(merged, report)
     for _, text in merged.lines():
-        print(text, file=sys.stderr)
+        say(text, file=sys.stderr)
 
 
 def _gather_problems(merged: Merged, report: Report) -> None:

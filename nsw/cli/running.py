@@ -15,6 +15,7 @@ from nsw.cli.planning import renderer, unset_secrets
 from nsw.cli.retrying import AGAIN, choose
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.terminal import plural
+from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -87,7 +88,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     )
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(asked)
-    print(f"campaign {folder.path}", file=sys.stderr)
+    say(f"campaign {folder.path}", file=sys.stderr)
     return _carry_out(folder)
 
 
@@ -148,9 +149,9 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
         states = (State.FAILED, State.LOST) if failed else AGAIN
         chosen = choose(ledger.runs(), runs, states, canary.again())
         for told in chosen.told:
-            print(told, file=sys.stderr)
+            say(told, file=sys.stderr)
         if not chosen.runs:
-            print("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
+            say("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
             return Exit.GOOD
         _tell_of_changes(ledger)
         _forget_done(folder, ledger, chosen.runs)
@@ -195,7 +196,7 @@ def cancel(campaign: str | None, root: Path | None) -> int:
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
     if not any(counts.get(state) for state in State if state not in ENDED):
-        print(f"{folder.id} is over, and nothing is left to cancel ({headline(counts)})", file=sys.stderr)
+        say(f"{folder.id} is over, and nothing is left to cancel ({headline(counts)})", file=sys.stderr)
         return Exit.GOOD
     try:
         with _opened(folder, quiet=True) as it:
@@ -203,12 +204,12 @@ def cancel(campaign: str | None, root: Path | None) -> int:
             it.driver.cancel()
     except CampaignLockedError:
         ask_to_cancel(folder)
-        print("asked the nsw that drives it to cancel", file=sys.stderr)
+        say("asked the nsw that drives it to cancel", file=sys.stderr)
         deadline = time.monotonic() + 60
         while (folder.path / "cancel").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        print(headline(ledger.counts()))
+        say(headline(ledger.counts()))
     return Exit.GOOD
 
 
@@ -225,11 +226,11 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
             ledger.set_meta(AT_A_TIME, str(running))
     if not left:
         later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if again else ""
-        print(f"{folder.id} is over, and nothing is left to throttle ({headline(counts)}){later}", file=sys.stderr)
+        say(f"{folder.id} is over, and nothing is left to throttle ({headline(counts)}){later}", file=sys.stderr)
         return Exit.GOOD
-    print(f"{folder.id}: {plural(running, 'task')} at a time; {plural(left, 'run')} not over")
+    say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(left, 'run')} not over")
     if not folders.is_driven(folder):
-        print(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
+        say(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
     return Exit.GOOD
 
 
@@ -384,7 +385,7 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
         except KeyboardInterrupt:
             it.log.say("interrupted")
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")
-            print(
+            say(
                 f"\nended, with {going} in flight that nsw leaves alone:"
                 f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them."
                 + (f"\n{waiting}" if (waiting := _waiting(it.ledger, folder.id)) else ""),
@@ -394,5 +395,5 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
         code = answering.answer(folder, it.ledger, only)
         if left := it.ledger.counts().get(State.PLANNED, 0):
             waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}"
-            print(f"{waits}: `nsw resume {folder.id}` goes on with the rest", file=sys.stderr)
+            say(f"{waits}: `nsw resume {folder.id}` goes on with the rest", file=sys.stderr)
         return code

@@ -11,6 +11,7 @@ from nsw.cli import answering, writing
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, flat_rows
+from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +120,7 @@ def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None
         rows = tables.rows(name)
         file = folder / f"{name}.{format}"
         writing.put_rows(format, rows, _columns(rows), file, note)
-        print(f"{file}: {plural(len(rows), 'row')}")
+        say(f"{file}: {plural(len(rows), 'row')}")
 
 
 def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: str | None) -> None:
@@ -132,7 +133,7 @@ def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: st
         nothing += "; of one report, `nsw read FILE --table " + name + "` has them"
     if format in writing.OF_ROWS:
         if not rows:
-            print(nothing, file=sys.stderr)
+            say(nothing, file=sys.stderr)
         file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
         writing.put_rows(format, rows, columns, file, note)
         return

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.errors import NswError, UsageError
+from nsw.present.text_of_others import as_csv_cell
+from nsw.present.text_of_others import as_json as json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,8 +31,7 @@ class Format(StrEnum):
 def as_json(payload: Mapping[str, Any]) -> None:
     """One JSON object on stdout; NaN and infinity are null."""
     data = finite({"nsw_json": JSON_VERSION, **payload})
-    json.dump(data, sys.stdout, default=_plain, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(json_text(data, default=_plain) + "\n")
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -43,9 +43,9 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequen
     """Rows as CSV, below the names of their columns where the `head` is wanted; absent values are empty."""
     writer = csv.writer(stream, lineterminator="\n")
     if head:
-        writer.writerow([_cell(c) for c in columns])
+        writer.writerow([as_csv_cell(c) for c in columns])
     for row in rows:
-        writer.writerow([_cell(row.get(c)) for c in columns])
+        writer.writerow([as_csv_cell(row.get(c)) for c in columns])
 
 
 def as_parquet(
@@ -72,16 +72,6 @@ def _alike(values: list[Any]) -> list[Any]:
     if len(types) < 2 or types <= {int, float}:
         return values
     return [None if v is None else str(v) for v in values]
-
-
-def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is marked as text; a carriage return would end the row."""
-    if not isinstance(value, str):
-        return value
-    text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value
-    if text[:1] in {"\t", "\n"} or text.lstrip()[:1] in {"=", "+", "-", "@"}:
-        return "'" + text
-    return text
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find
-from nsw.present.terminal import clean, duration, number, numbered, percent, plural, size, table
+from nsw.present.terminal import duration, number, numbered, percent, plural, size, table
+from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

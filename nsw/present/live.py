@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.present.status_view import STYLES, headline
-from nsw.present.terminal import clean, console, seconds
+from nsw.present.terminal import console, seconds
+from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

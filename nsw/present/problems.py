@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import clean
+from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

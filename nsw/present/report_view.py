@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.analysis.kernels import of_report
 from nsw.present.kernels_view import show_kernels
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import clean
+from nsw.present.text_of_others import clean
 from nsw.tables import TABLES, count, rows
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import clean, duration, number, numbered, plural, size, table
+from nsw.present.terminal import duration, number, numbered, plural, size, table
+from nsw.present.text_of_others import clean
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.present.kernels_view import show_kernels
 from nsw.present.phase_view import show_iterations, show_phases
-from nsw.present.terminal import clean, duration, number, numbered, percent, plural, size, spread, table
+from nsw.present.terminal import duration, number, numbered, percent, plural, size, spread, table
+from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from nsw.present.text_of_others import clean, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# what a hostile name could steer a terminal with
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_INSTEAD = "\N{REPLACEMENT CHARACTER}"
 _PIPE_WIDTH = 140
 
 
@@ -39,14 +37,9 @@ def _plain_console() -> type[Console]:
 
         def print(self, *objects: Any, **how: Any) -> None:
             """As rich prints; line breaks and tabs of texts are kept."""
-            super().print(*(_CONTROL.sub(_INSTEAD, o) if isinstance(o, str) else o for o in objects), **how)
+            super().print(*(harmless(o) if isinstance(o, str) else o for o in objects), **how)
 
     return PlainConsole
-
-
-def clean(text: object) -> str:
-    """Text of others without control characters."""
-    return _CONTROL.sub(_INSTEAD, str(text)).replace("\n", " ").replace("\t", " ")
 
 
 _FOLDED = frozenset({"why"})  # columns that are never cut, since the rest of the sentence says it

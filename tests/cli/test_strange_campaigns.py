@@ -99,3 +99,28 @@ def test_a_limit_that_is_no_size_is_said(nsw, size):
     said = nsw("read", "a.csv", f"--max-unpacked={size}")
     assert said.code == 2
     assert said.err.startswith("error: --max-unpacked: ")
+
+
+STEERS = "c\x1b]0;owned\x07\u202e\x9b2J"  # the name of a folder may hold any of these
+
+
+@pytest.mark.parametrize(
+    "words", [("cancel",), ("throttle", "2", "-c"), ("status",), ("ls",), ("ls", "--format", "csv"), ("ls", "--json")],
+    ids=" ".join,
+)  # fmt: skip
+def test_the_name_of_a_campaign_does_not_steer_the_terminal(good, nsw, words):
+    evil = good.rename(good.with_name(STEERS))
+    said = nsw(*words, *([evil.name] if words[0] != "ls" else []))
+    text = said.out + said.err
+    assert said.code == 0, text
+    assert "owned" in text
+    assert not [c for c in text if not (c.isprintable() or c in "\n\t")]
+    if "--json" in words:
+        assert json.loads(said.out)["campaigns"][0]["campaign"] == STEERS
+
+
+def test_data_of_a_ledger_is_no_formula_in_csv(good, nsw):
+    bad = changed(good, "a-bad", "UPDATE runs SET host = '=1+1', reason = char(27) || '@a'")
+    said = nsw("status", bad.name, "--format", "csv")
+    assert "'=1+1" in said.out
+    assert "\x1b" not in said.out

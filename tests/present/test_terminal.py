@@ -13,7 +13,8 @@ from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.middle import elided
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import clean, console, duration, number, numbered, percent, plural, seconds, size, table
+from nsw.present.terminal import console, duration, number, numbered, percent, plural, seconds, size, table
+from nsw.present.text_of_others import clean
 from nsw.readers.model import Report
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"

@@ -1,0 +1,57 @@
+"""Text of others, made harmless where it goes out: a terminal, JSON, CSV. Names of files and kernels may be anything.
+
+A terminal gets U+FFFD for what would steer it or turn the direction of writing. JSON keeps the data true: it has the
+escape of four hexadecimal digits for such a character. CSV, which knows no escape, gets U+FFFD too, and ' before what a
+spreadsheet would take for a formula. Parquet holds texts as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any, Final, TextIO
+
+# Control characters but tab and line feed (C0, DEL, C1); marks of direction and other characters that are not seen;
+# line separators; interlinear and tag characters; surrogates, which stand for bytes that are no text.
+_STEERS: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+_STEERING: Final = re.compile(f"[{_STEERS}]")
+_INSTEAD: Final = "\N{REPLACEMENT CHARACTER}"
+_FORMULA: Final = re.compile(r"[\s\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\n]")  # also those of full width
+
+
+def harmless(text: str) -> str:
+    """Text of several lines without what steers a terminal; line ends and tabs stay."""
+    return text if text.isascii() and text.isprintable() else _STEERING.sub(_INSTEAD, text)
+
+
+def clean(text: object) -> str:
+    """Text of one line without what steers a terminal."""
+    return harmless(str(text)).replace("\n", " ").replace("\t", " ")
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print a text in which names of others may stand, on stdout or another stream."""
+    print(harmless(text), file=file or sys.stdout)
+
+
+def as_json(value: Any, **how: Any) -> str:
+    """JSON in UTF-8 that no terminal obeys and that is the same data."""
+    return _STEERING.sub(_escaped, json.dumps(value, ensure_ascii=False, allow_nan=False, **how))
+
+
+def as_csv_cell(value: Any) -> Any:
+    """A value of CSV: numbers as they are, texts that steer nothing and that no spreadsheet works out."""
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n") if "\r" in value else value  # it would end the row
+    text = harmless(text)
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
