@@ -127,11 +127,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Settings of a cluster, read once. `history`: whether it still knows jobs that left its queue."""
+    """Settings of a cluster, read once.
+
+    `history`: whether it still knows jobs that left its queue. `throttle`: whether this version of the system can
+    limit the running tasks of an array, where `capabilities.throttle` says that others can.
+    """
 
     version: str = ""
     longest_array: int | None = None
     history: bool = False
+    throttle: bool = True
 
 
 class Adapter(ABC):

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.errors import CommandError, RefusedError
+from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import Answer, Doubt, Outcome, Phase
 from nsw.schedulers.native import Native
@@ -131,7 +131,7 @@ class BatchScheduler:
         limit = self._limits.array
         if (longest := self._polling.facts.longest_array) is not None:
             limit = min(limit, longest)
-        if not self._can.throttle:
+        if not self._throttled():
             limit = min(limit, self._throttles.limit)
         return max(1, min(limit, self._most or limit))
 
@@ -140,14 +140,15 @@ class BatchScheduler:
         limit = self._throttles.limit
         if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
-        if self._can.arrays and self._can.throttle:
+        if self._can.arrays and self._throttled():
             return self.most_tasks()
         return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """One remote command. None of it is repeated blindly: what is in doubt is looked up by its name."""
         self._make_folder()
-        shares = [self._throttles.make_way(len(s.tasks)) if self._can.throttle else None for s in submissions]
+        throttled = self._throttled()
+        shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
         results = self._runner.run_many(commands, timeout=_SUBMIT_S)
         return [
@@ -260,6 +261,10 @@ class BatchScheduler:
 
     # --- submitting -------------------------------------------------------------------------------------
 
+    def _throttled(self) -> bool:
+        """Whether the running tasks of an array can be limited here."""
+        return self._can.throttle and self._polling.facts.throttle
+
     def _log(self, name: str) -> str:
         return f"{self._jobs}/{name}"
 
@@ -294,5 +299,8 @@ class BatchScheduler:
         self._full_until = self._clock() + MOST_S
 
     def _throttle(self, native: Native, limit: int) -> bool:
-        argv = self._adapter.throttle_command(native, limit)
+        try:
+            argv = self._adapter.throttle_command(native, limit) if self._throttled() else None
+        except UnreachableError:  # what this version can do could not be asked
+            return False
         return argv is not None and self._runner.run(argv, timeout=60).returncode == 0

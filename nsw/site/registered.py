@@ -11,6 +11,7 @@ from typing import Final
 # batch system -> its nsw.schedulers.adapter.Adapter; its job script is templates/job/NAME.sh.j2
 ADAPTERS: Final = {
     "slurm": "nsw.schedulers.slurm:Slurm",
+    "pbs": "nsw.schedulers.pbs:Pbs",
 }
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport
@@ -19,7 +20,7 @@ TRANSPORTS: Final = {
 }
 
 # names that a sites file may hold, and whose plan is refused until their file is here
-LATER: Final = ("cobalt", "pbs", "lsf")
+LATER: Final = ("cobalt", "lsf")
 LATER_TRANSPORTS: Final = ("ssh", "openssh")
 
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system

@@ -15,7 +15,7 @@ def test_the_reference_page_is_current():
 def test_what_the_plan_refuses_is_marked_and_the_sections_of_sites_are_one_line():
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8").splitlines()
     line = {text.split("`")[1]: text for text in page if text.startswith("| `")}
-    assert "slurm, cobalt (not yet), pbs (not yet), lsf (not yet)" in line["scheduler"]
+    assert "slurm, pbs, cobalt (not yet), lsf (not yet)" in line["scheduler"]
     assert "ssh (not yet), openssh (not yet)" in line["transport.kind"]
     assert "cprofile, torch, perf (not yet)" in line["passes[].host.tool"]
     assert "not yet" not in line["passes[].timeline.tool"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import words
@@ -209,8 +210,13 @@ class Requests:
     # --- changing ---------------------------------------------------------------------------------------
 
     def do_delete(self, asked: dict[str, Any]) -> None:
+        if span := re.fullmatch(r"(\d+)\[(\d+)-(\d+)\](.*)", asked["id"]):
+            for index in range(int(span[2]), int(span[3]) + 1):
+                with suppress(RejectedError):  # those that are over
+                    self.do_delete({**asked, "id": f"{span[1]}[{index}]{span[4]}"})
+            return
         job = self._mine(asked, historical=True)
-        if (job.parent or job).state == "F":
+        if (job.parent or job).state == "F" or (job.state == "X" and not asked["x"]):
             if not asked["x"]:
                 raise RejectedError(words.FINISHED)
             self.scheduling.jobs.pop(job.id, None)

@@ -1,0 +1,134 @@
+"""What a job needs -> its `#PBS` lines, for PBS Professional and OpenPBS."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nsw.errors import RefusedError, UsageError
+from nsw.recipe.units import clock
+
+if TYPE_CHECKING:
+    from nsw.plan.model import Job, Resources
+
+# options that a line of the recipe's own may not have, each with the reason
+_REFUSED = {
+    "J": "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
+    "N": "nsw finds its jobs by the names that it gives them",
+    "o": "`nsw logs` shows what the job prints, and looks for it where nsw told PBS to write it",
+    "e": "`nsw logs` shows what the job prints, with its errors",
+    "j": "`nsw logs` shows what the job prints, with its errors",
+    "v": "nsw's own -v would replace it; write the variables into the recipe's app.env",
+    "I": "an interactive job would wait for a terminal",
+    "z": "qsub would not print the job's id",
+    "h": "the job would never start; `nsw run` holds nothing back",
+    "C": "the directives that nsw writes begin with #PBS",
+    "S": "the job script is bash",
+    "t": "-t is Torque's; PBS has -J, which nsw writes itself",
+}
+_REFUSED_ATTRIBUTES = {
+    "block": "qsub would wait for the job's end, and nothing else be submitted",
+    "depend": "nsw sets the dependencies itself",
+    "stageout": "nsw fetches what the runs left",
+}
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:@%+/=*^~-]+")
+
+
+def directives(job: Job, scratch: str) -> list[str]:
+    """The lines of one job; each subjob of an array gets what they ask.
+
+    Raises:
+        UsageError: A value cannot be written on such a line.
+        RefusedError: A line of the recipe's own asks for what nsw must do itself.
+    """
+    if ":" in scratch:
+        raise UsageError(
+            f"scratch holds a colon, which PBS takes for the end of a host's name: {scratch}",
+            hint="name a folder without one",
+        )
+    needs = job.resources
+    extra = [_extra(line) for line in needs.extra]
+    own = {name for line in extra for name in _resources(line)}
+    lines = [] if "select" in own else [directive("l", f"select={select(needs)}")]
+    if "place" not in own and (where := place(needs)) is not None:
+        lines.append(directive("l", f"place={where}"))
+    lines.append(directive("l", f"walltime={clock(job.walltime_s)}"))
+    lines += [directive(letter, value) for letter, value in (("q", needs.queue), ("A", needs.account)) if value]
+    return [*lines, directive("j", "oe"), directive("o", f"{scratch}/jobs/"), *extra]
+
+
+def select(needs: Resources) -> str:
+    """The chunks, one a node: `2:ncpus=8:ngpus=4:mem=32768kb:mpiprocs=4`.
+
+    Raises:
+        UsageError: The GPUs cannot be shared out equally among the nodes.
+    """
+    if needs.gpus % needs.nodes:
+        raise UsageError(
+            f"{needs.gpus} GPUs cannot be shared out equally among {needs.nodes} nodes, and all chunks of a PBS job"
+            " are alike",
+            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
+            " or write the chunks yourself: extra: ['#PBS -l select=...']",
+        )
+    processes = max(1, -(-needs.tasks // needs.nodes))
+    chunk = {
+        "ncpus": processes * (needs.cpus_per_task or 1),
+        "ngpus": needs.gpus // needs.nodes or None,
+        "mem": None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}kb",
+        "mpiprocs": processes if needs.tasks > 1 else None,
+    }
+    return ":".join([str(needs.nodes), *(f"{name}={value}" for name, value in chunk.items() if value is not None)])
+
+
+def place(needs: Resources) -> str | None:
+    """How the chunks are placed: each on a node of its own. None for the queue's default."""
+    words = [*(["scatter"] if needs.nodes > 1 else []), *(["excl"] if needs.exclusive else [])]
+    return ":".join(words) or None
+
+
+def directive(letter: str, value: str) -> str:
+    """One line; the value is quoted as qsub's own parser reads quotes: it has no escapes."""
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise UsageError(f"resources: -{letter} holds a control character: {value!r}")
+    if not _PLAIN.fullmatch(value):
+        quote = "'" if '"' in value else '"'
+        if quote in value:
+            raise UsageError(f"resources: -{letter} holds both kinds of quotes, which PBS cannot read: {value}")
+        value = f"{quote}{value}{quote}"
+    return f"#PBS -{letter} {value}"
+
+
+def _extra(line: str) -> str:
+    if "\n" in line or "\r" in line:
+        raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
+    text = line if line.startswith("#") else f"#PBS {line}"
+    if text.startswith("#PBS"):
+        for letter, value in _options(text):
+            why = _REFUSED.get(letter)
+            if letter == "W":
+                why = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
+            if letter == "l" and "walltime" in _names(value):
+                raise RefusedError(
+                    "resources.extra cannot hold -l walltime: nsw asks for the time that the runs of a job need",
+                    key="extra",
+                    hint="set resources.time, the time of one run",
+                )
+            if why:
+                raise RefusedError(f"resources.extra cannot hold -{letter}: {why}", key="extra")
+    return text
+
+
+def _resources(line: str) -> list[str]:
+    """The resources that a line asks for with -l."""
+    return [name for letter, value in _options(line) if letter == "l" for name in _names(value)]
+
+
+def _names(value: str) -> list[str]:
+    return [part.partition("=")[0].strip() for part in value.split(",")]
+
+
+def _options(line: str) -> list[tuple[str, str]]:
+    """Letters and values of a directive's options."""
+    if not line.startswith("#PBS"):
+        return []
+    return re.findall(r"(?:^|\s)-([A-Za-z])\s*((?:\"[^\"]*\"|'[^']*'|[^\s\"'])*)", line[4:])
