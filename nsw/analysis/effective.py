@@ -11,8 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.cases import grouped, measured_runs
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
 
 Clock = Literal["gpu", "cpu"]
 Measured = Literal["copies", "collectives"]
@@ -62,7 +66,7 @@ class Effective:
 
     case_id: str
     params: Mapping[str, Any]
-    flop: float
+    flop: float | None
     compute_s: float | None = None
     flop_per_s: float | None = None
     links: tuple[Link, ...] = ()
@@ -113,6 +117,35 @@ def effective(
         iteration_s=iteration,
         measured_flop_per_s=asked.flop / iteration if iteration else None,
     )
+
+
+def effective_rates(
+    cases: Sequence[CaseSummary],
+    asked: Mapping[str, AskedModel | str],
+    runs: Sequence[Any],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> tuple[Effective, ...]:
+    """The model of every case of a campaign that the recipe has one for.
+
+    Args:
+        cases: The cases.
+        asked: By case what the recipe says of it, or why it cannot be said.
+        runs: The campaign's runs, in the plan's order.
+        tables: The campaign's rows, each with `run`.
+    """
+    names = ("nvtx_gpu_summary", "nvtx_summary", "gpu_summary", "communication")
+    by_run = {name: grouped(tables.get(name, ()), "run") for name in names} if asked else {}
+    found = []
+    for case in cases:
+        wanted = asked.get(case.id)
+        if isinstance(wanted, str):
+            found.append(Effective(case.id, case.params, None, missing=wanted))
+        elif wanted is not None:
+            mine = [run for run in runs if run.case_id == case.id]
+            traced = measured_runs(mine, by_run["nvtx_summary"])
+            rows = {name: [row for run in traced for row in of.get(run.id, ())] for name, of in by_run.items()}
+            found.append(effective(case.id, case.params, wanted, rows))
+    return modelled(found)
 
 
 def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:

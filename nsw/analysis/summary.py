@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.case_kernels import with_kernels
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
+from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import Finding, findings
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
@@ -15,11 +16,12 @@ from nsw.analysis.steady import steady_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from nsw.analysis.effective import AskedModel, Effective
     from nsw.tables import TableData
 
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "figures", "facts", "phases", "phase_summary",
-    "iterations",
+    "iterations", "nvtx_summary", "nvtx_gpu_summary",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 
@@ -36,6 +38,7 @@ class Asked:
     compare: str | None = None
     baseline: Any = None
     higher_is_better: bool | None = None
+    models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Summary:
     figure: str | None
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
+    model: tuple[Effective, ...] = ()
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -64,6 +68,7 @@ class Summary:
             curve=curve,
             variants=tuple(v for v in self.variants if v.case_id in cases),
             findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
+            model=tuple(m for m in self.model if m.case_id in cases),
         )
 
 
@@ -106,5 +111,5 @@ def summarize(
         )  # fmt: skip
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
-        asked.figure, tuple(findings(cases, curve)), tuple(missing),
+        asked.figure, tuple(findings(cases, curve)), tuple(missing), effective_rates(cases, asked.models, runs, tables),
     )  # fmt: skip

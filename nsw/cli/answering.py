@@ -9,12 +9,14 @@ from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from nsw.analysis.effective import AskedModel
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import RunRow
     from nsw.recipe.model import Recipe
+    from nsw.recipe.performance import PerformanceModel
 
 
 def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
@@ -83,13 +85,13 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         ledger.meta("note"),
         runs,
         tables,
-        _asked(folder),
+        _asked(folder, {run.case_id: run.params for run in runs}),
         _missing(ledger, runs),
         counters,
     )
 
 
-def _asked(folder: CampaignFolder) -> Any:
+def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
     """What the recipe wants reported."""
     from nsw.analysis.summary import Asked
 
@@ -110,7 +112,36 @@ def _asked(folder: CampaignFolder) -> Any:
         compare=compare.parameter if compare else None,
         baseline=baseline,
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
+        models=_models(report.model, cases) if report.model else {},
     )
+
+
+def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
+    """The recipe's model with its formulas computed for each case; or why one cannot be."""
+    from nsw.analysis.effective import AskedLink, AskedModel
+    from nsw.recipe.expressions import Expression
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.fields import amount
+
+    def number(given: float | str, values: Mapping[str, Any]) -> float:
+        return amount(Expression.parse(given).value(values) if isinstance(given, str) else given)
+
+    found: dict[str, AskedModel | str] = {}
+    for case, params in cases.items():
+        values = {**params, "case": case}
+        try:
+            links = tuple(
+                AskedLink(
+                    name, tuple(link.ranges), link.clock,
+                    "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
+                    else number(link.bytes, values),
+                )
+                for name, link in model.links.items()
+            )  # fmt: skip
+            found[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+        except Fault as fault:
+            found[case] = fault.message
+    return found
 
 
 def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:

@@ -262,7 +262,7 @@ def summarize(
         typer.Option(
             "--table",
             help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
-            " gpu_summary ...",
+            " model, gpu_summary ...",
             show_default=False,
         ),
     ] = None,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
-FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions")
+FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model")
 _OF_TIMELINES = ("hotspots", "api", "copies")
 
 
@@ -34,6 +34,12 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         ]
     if table_name == "compare":
         return [_beside(v.series, {k: x for k, x in asdict(v).items() if k != "series"}) for v in summary.variants]
+    if table_name == "model":
+        return [
+            _beside(m.params, {k: v for k, v in asdict(m).items() if k not in {"params", "links"}}
+                    | {f"{link.name}_bytes_per_s": link.bytes_per_s for link in m.links})
+            for m in summary.model
+        ]  # fmt: skip
     if table_name in {"kernels", "roofline"}:
         of = flat_kernels if table_name == "kernels" else flat_points
         return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]

@@ -33,6 +33,7 @@ def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
     if any(v.figure is not None or v.gpu_ns is not None for v in summary.variants):
         _show_variants(out, summary)
     show_iterations(out, summary.cases)
+    _show_model(out, summary)
     if brief:
         _show_top(out, summary.cases)
     if brief:
@@ -86,6 +87,29 @@ def _show_variants(out: Console, summary: Summary) -> None:
     ]  # fmt: skip
     title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
     out.print(table(title + (" (median of the runs)" if repeated else ""), columns, rows, wide="most time in"))
+
+
+def _show_model(out: Console, summary: Summary) -> None:
+    """Effective rates of each case, and what it does against what the rates of the first case allow."""
+    known = [m for m in summary.model if m.flop_per_s is not None]
+    if known:
+        links = [link.name for link in known[0].links]
+        columns = ("case", "FLOP/byte>", "computing>", *(f"{name}>" for name in links), "modelled>", "measured>")
+        rows = [
+            (m.case_id, number(m.intensity), _flops(m.flop_per_s),
+             *(size(link.bytes_per_s) + "/s" for link in m.links),
+             _flops(m.modelled_flop_per_s), _flops(m.measured_flop_per_s))
+            for m in known
+        ]  # fmt: skip
+        title = f"effective rates; modelled by those of {known[0].case_id}" if len(known) > 1 else "effective rates"
+        out.print(table(title, columns, rows, wide="case"))
+    for m in summary.model:
+        if m.missing:
+            out.print(f"model of {m.case_id}: {m.missing}", style="yellow", soft_wrap=True)
+
+
+def _flops(rate: float | None) -> str:
+    return "-" if rate is None else f"{size(rate).removesuffix('B')}FLOP/s"
 
 
 def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
@@ -195,6 +219,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "cover": summary.cover,
         "scaling": asdict(summary.curve) if summary.curve else None,
         "compare": [asdict(v) for v in summary.variants],
+        "model": [asdict(m) for m in summary.model],
         "findings": [asdict(f) for f in summary.findings],
         "cases": [asdict(c) for c in summary.cases],
         "missing": [clean(m) for m in summary.missing],

@@ -50,6 +50,8 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
     ("resources", "extra", "*"),
     ("passes", "*", "*", "time"),
     ("passes", "*", "*", "options", "*"),
+    ("report", "model", "flop"),
+    ("report", "model", "links", "*", "bytes"),
 )
 
 

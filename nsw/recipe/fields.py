@@ -6,6 +6,7 @@ each case; the functions that parse it then are the same ones (nsw/recipe/units.
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,6 +112,23 @@ def whole(value: object, least: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise Fault(f"expected a whole number of at least {least}, found {shown(value)}")
     return int(value)
+
+
+def amount(value: object) -> float:
+    """A number above zero: of operations, of bytes.
+
+    Raises:
+        Fault: It is something else.
+    """
+    found = value
+    if isinstance(value, str):
+        try:
+            found = float(value)
+        except ValueError:
+            found = None
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < math.inf:
+        raise Fault(f"expected a number above 0, found {shown(value)}")
+    return float(found)
 
 
 def flag(value: object) -> bool:
@@ -245,6 +263,9 @@ NumberOrTemplate = Annotated[
     int | str,
     PlainValidator(partial(or_template, partial(whole, least=0))),
     _templated(type="integer", minimum=0),
+]
+AmountOrTemplate = Annotated[
+    float | str, PlainValidator(partial(or_template, amount)), _templated(type="number", exclusiveMinimum=0)
 ]
 Ranks = Annotated[
     str | list[int],

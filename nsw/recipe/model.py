@@ -45,6 +45,7 @@ from nsw.recipe.passes import (
     TimelinePass,
     empty_as_map,
 )
+from nsw.recipe.performance import PerformanceModel
 from nsw.recipe.secrets import EnvironmentTemplates
 
 __all__ = [
@@ -237,6 +238,9 @@ class Report(Model):
     hotspots: Hotspots = Field(default=Hotspots(), description="The most expensive kernels.")
     compare: Compare | None = Field(default=None, description="Variants against each other.")
     steps: Steps = Field(default=Steps(), description="The program's iterations, by which timelines have phases.")
+    model: PerformanceModel | None = Field(
+        default=None, description="A model of the program: effective rates of computing and moving data, a roofline."
+    )
 
 
 class Recipe(Model):

@@ -1,8 +1,18 @@
 """Effective rates of a published measurement, and the roofline that they make."""
 
+import io
+
 import pytest
 
 from nsw.analysis.effective import AskedLink, AskedModel, effective, modelled, rate
+from nsw.analysis.summary import Asked, summarize
+from nsw.cli.answering import _models as models_of
+from nsw.present.flat_rows import flat_rows
+from nsw.present.summary_view import show_summary
+from nsw.present.terminal import console
+from nsw.recipe.load import load_recipe_text
+
+from .made import make_run
 
 # A training step of two layers on two GPUs: D inputs, H hidden, C classes, B images, p processes (a course's homework,
 # whose printed medians are these, in us; its answers are 1.632730e+12 FLOP/s, 1.2720e+10 and 7.9502e+09 byte/s)
@@ -102,3 +112,48 @@ def test_what_is_missing_is_said_and_nothing_is_made_up(changed, rows, missing):
     assert missing in found.missing
     assert found.flop_per_s is None
     assert modelled([found]) == (found,)
+
+
+RECIPE = """nsw: 1
+name: t
+app: {command: ./train}
+matrix: {batch: [3000, 6000]}
+report:
+  model:
+    flop: '{{ 4 * batch / 2 * 512 * (784 + 10) }}'
+    ranges: [forward GEMM 1, forward GEMM 2, backward GEMM 1, backward GEMM 3]
+    iteration: batch iteration
+    links:
+      pci: {ranges: [cudaMemcpyDeviceToHost, cudaMemcpyHostToDevice], bytes: 3256400}
+      mpi: {ranges: [MPI_Allreduce], clock: cpu, bytes: '{{ 2 * (784*512 + 512 + 512*10 + 10) * 4 }}'}
+"""
+
+
+@pytest.fixture
+def summary():
+    recipe = load_recipe_text(RECIPE).recipe
+    runs = [make_run(f"r{b}", f"c{b}", params={"batch": b}, pass_kind="timeline") for b in (3000, 6000)]
+    rows = {name: [row | {"run": run.id} for run in runs for row in some] for name, some in tables().items()}
+    models = models_of(recipe.report.model, {run.case_id: run.params for run in runs})
+    return summarize("c", "s", None, runs, rows, Asked(models=models))
+
+
+def test_the_recipes_formulas_are_computed_for_each_case(summary):
+    first, second = summary.model
+    assert first.flop_per_s == pytest.approx(1.632730e12, rel=1e-4)
+    assert second.flop == 2 * first.flop
+    assert flat_rows(summary, "model")[0]["mpi_bytes_per_s"] == pytest.approx(7.9502e9, rel=1e-4)
+
+
+def test_the_rates_are_shown_with_what_the_model_and_the_program_do(summary, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = io.StringIO()
+    show_summary(console(stream), summary, brief=True)
+    assert "effective rates; modelled by those of c3000" in stream.getvalue()
+    assert "1.633 TFLOP/s   12.72 GB/s   7.950 GB/s" in stream.getvalue()
+
+
+def test_a_formula_that_gives_no_number_is_said_of_its_case():
+    recipe = load_recipe_text(RECIPE.replace("4 * batch", "0 * batch")).recipe
+    found = models_of(recipe.report.model, {"c": {"batch": 3000}})
+    assert found == {"c": "expected a number above 0, found 0.0"}
