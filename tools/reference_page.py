@@ -40,7 +40,7 @@ TAKEN: dict[str, frozenset[str]] = {
     **{f"passes[].{kind}.tool": frozenset({"auto", *tools}) for kind, tools in BY_KIND.items()},
 }
 KINDS = ("baseline", *BY_KIND)
-UNREAD = frozenset({"limits.download"})  # taken, and no module reads them
+UNREAD: frozenset[str] = frozenset()  # taken, and no module reads them
 SECTIONS = (
     "What only one site needs, by site: laid over the rest of the recipe. Below `sites.NAME` stand the keys above,"
     " without `nsw`, `name`, `lock` and `sites`; none is required."

@@ -7,6 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
+from nsw.recipe.units import parse_duration
 from nsw.site.registered import LOCAL, adapter_path
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
 
-_LOST_AFTER_S = 120.0
+_LOST_AFTER = "2m"
 
 
 def adapter_of(scheduler: str) -> Adapter | None:
@@ -83,7 +84,7 @@ def create(
         Limits(
             in_flight=limits.get("max_in_flight") or 20,
             array=limits.get("max_array") or 1000,
-            lost_after_s=limits.get("lost_after") or _LOST_AFTER_S,
+            lost_after_s=parse_duration(limits.get("lost_after") or _LOST_AFTER),
         ),
         say=say,
     )

@@ -71,6 +71,10 @@ class Transport(Model):
     user: Filled | None = Field(default=None, description="User there; ~/.ssh/config's or this machine's by default.")
     port: Count | None = Field(default=None, description="Port of the ssh server.")
     identity: Filled | None = Field(default=None, description="File of the private key; the agent's keys by default.")
+    config: Filled | None = Field(default=None, description="Another ssh_config than ~/.ssh/config.")
+    login_shell: Flag = Field(
+        default=False, description="Whether commands run in a login shell there, where sbatch is on PATH only then."
+    )
 
     @model_validator(mode="before")
     @classmethod

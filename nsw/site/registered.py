@@ -17,11 +17,12 @@ ADAPTERS: Final = {
 # kind of transport -> the function that gives a nsw.transport.model.Transport
 TRANSPORTS: Final = {
     "local": "nsw.transport.local:connect",
+    "openssh": "nsw.transport.openssh:connect",
 }
 
 # names that a sites file may hold, and whose plan is refused until their file is here
 LATER: Final = ("cobalt", "lsf")
-LATER_TRANSPORTS: Final = ("ssh", "openssh")
+LATER_TRANSPORTS: Final = ("ssh",)
 
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
 

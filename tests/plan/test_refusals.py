@@ -62,7 +62,7 @@ def test_other_schedulers_are_not_yet_known_and_the_sites_file_says_where(planne
     assert fault.source_line[fault.mark.column - 1 :].startswith(scheduler)
 
 
-@pytest.mark.parametrize("kind", ["ssh", "openssh"])
+@pytest.mark.parametrize("kind", ["ssh"])
 def test_other_transports_are_not_yet_known(planner, kind):
     site = f"scheduler: slurm, scratch: /s, transport: {{kind: {kind}, host: far}}"
     (fault,) = planner.faults(HEAD + "passes: [baseline]\n", site)

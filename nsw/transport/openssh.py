@@ -1,0 +1,137 @@
+"""The user's own ssh as the way to a site: its configuration, agent, and open connection (ControlMaster)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import UnreachableError
+from nsw.transport.pipe import ConnectionLostError
+from nsw.transport.remote import RemoteTransport, most_bytes
+from nsw.transport.shell import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# nothing may ask: a person who is asked would not see it, and nsw would wait for ever
+_OPTIONS = (
+    "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15",
+    "-o", "ServerAliveCountMax=4", "-o", "ClearAllForwardings=yes", "-o", "LogLevel=ERROR",
+)  # fmt: skip
+_CHECK_S = 20.0
+
+
+class OpenSsh:
+    """Starts commands with `ssh`.
+
+    Args:
+        words: `ssh` with the options and the host.
+        host: The host, for sentences.
+    """
+
+    def __init__(self, words: Sequence[str], host: str) -> None:
+        self._words = tuple(words)
+        self._host = host
+
+    def open(self, command: str) -> _Process:
+        """Start a command there."""
+        if shutil.which(self._words[0]) is None:
+            raise UnreachableError(
+                f"there is no {self._words[0]} on this machine", hint="transport: {kind: ssh} needs none"
+            )
+        return _Process([*self._words, command])
+
+    def close(self) -> None:
+        """Nothing: a ControlMaster is the user's."""
+
+    def explain(self, code: int, said: str) -> UnreachableError:
+        """What a failed start means, and what to do."""
+        connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])
+        if "Host key verification failed" in said or "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
+            hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"
+        elif any(text in said for text in ("Permission denied", "Too many authentication failures")):
+            hint = (
+                "nsw asks nothing over openssh: open a connection first, which it reuses:"
+                f" `ssh -fNM -o ControlPath=~/.ssh/%C -o ControlPersist=yes {self._host}`"
+                " (and ControlPath in ~/.ssh/config)"
+            )
+        else:
+            hint = f"`{connect} true` shows whether the host can be reached"
+        return UnreachableError(f"{self._host} cannot be reached with ssh (exit status {code}): {said}", hint=hint)
+
+
+class _Process:
+    """An ssh process. Its stderr goes to a file, so that nobody has to read it meanwhile."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True, bufsize=0
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+
+    def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._in.fileno(), view) :]
+        except (OSError, ValueError) as fault:
+            raise ConnectionLostError(str(fault)) from None
+
+    def end_input(self) -> None:
+        with contextlib.suppress(OSError):
+            self._in.close()
+
+    def receive(self, most: int, timeout: float) -> bytes:
+        ready, _, _ = select.select([self._out], [], [], max(0.0, timeout))
+        if not ready:
+            raise ConnectionLostError("no answer in time")
+        return os.read(self._out.fileno(), most)
+
+    def finish(self, timeout: float) -> tuple[int, bytes]:
+        deadline = time.monotonic() + timeout
+        try:
+            while self.receive(1 << 16, deadline - time.monotonic()):
+                pass
+            code = self._process.wait(max(0.01, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise ConnectionLostError("it did not end") from None
+        self._said.seek(0)
+        said = self._said.read(1 << 20)
+        self.kill()
+        return code, said
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._in, self._out, self._said):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def connect(site: Mapping[str, Any], scratch: str | None, _mark: Path | None) -> RemoteTransport:
+    """The way to a site through the user's ssh."""
+    how = site.get("transport") or {}
+    options: list[str] = []
+    if how.get("config"):
+        options += ["-F", os.path.expanduser(how["config"])]  # noqa: PTH111
+    if how.get("user"):
+        options += ["-l", str(how["user"])]
+    if how.get("port"):
+        options += ["-p", str(how["port"])]
+    if how.get("identity"):
+        options += ["-i", os.path.expanduser(how["identity"])]  # noqa: PTH111
+    way = OpenSsh(["ssh", *_OPTIONS, *options, "--", how["host"]], how["host"])
+    lock = f"{scratch}/commands" if scratch else None
+    shell = Shell(way, lock, login_shell=bool(how.get("login_shell")))
+    return RemoteTransport(way, shell, most_bytes(site))

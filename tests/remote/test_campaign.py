@@ -1,0 +1,117 @@
+"""A campaign on a site behind a real sshd, from recipe to answer; its batch system is the fake Slurm."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Server
+
+FAKES = Path(__file__).parents[1] / "fakes" / "bin"
+RECIPE = """
+nsw: 1
+name: far
+app:
+  command: sh prog.sh {{ n }}
+  files: [prog.sh]
+  figures: {speed: {regex: 'speed=(\\d+)', unit: 1/s}}
+matrix: {n: [1, 2, 3]}
+passes: [baseline]
+resources: {gpus: 0, time: 1m}
+"""
+SITES = """
+nsw: 1
+sites:
+  cluster:
+    scheduler: slurm
+    transport: {kind: KIND, host: far, config: CONFIG}
+    scratch: SCRATCH/$USER
+    confirm_above: 100 node-hours
+    limits: {lost_after: 20s}
+"""
+
+
+class Cluster:
+    def __init__(self, folder: Path, server: Server, kind: str) -> None:
+        self.work, self.server = folder / "laptop", server
+        self.scratch = folder / "scratch"
+        self.work.mkdir()
+        (self.work / "recipe.yaml").write_text(RECIPE)
+        (self.work / "prog.sh").write_text(f'echo "$1" >>{folder}/ran; sleep ${{SLOW:-0}}; echo speed=$1')
+        text = SITES.replace("KIND", kind).replace("CONFIG", str(server.config)).replace("SCRATCH", str(self.scratch))
+        (self.work / "sites.yaml").write_text(text)
+        self.ran_file = folder / "ran"
+
+    def start(self, *words: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-m", "nsw", *words], cwd=self.work, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def nsw(self, *words: str) -> subprocess.CompletedProcess:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=240)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def run_words(self) -> tuple[str, ...]:
+        return ("run", "recipe.yaml", "--site", "cluster", "--sites", "sites.yaml", "--yes")
+
+    def ran(self) -> list[str]:
+        return sorted(self.ran_file.read_text().split()) if self.ran_file.exists() else []
+
+
+@pytest.fixture(params=["openssh"])
+def cluster(tmp_path, request):
+    from .conftest import SSHD
+
+    if SSHD is None or os.geteuid() != 0:
+        pytest.skip("no sshd, or not root")
+    state = tmp_path / "fake-slurm"
+    state.mkdir()
+    path = f"{FAKES}:/usr/local/bin:/usr/bin:/bin"
+    env = f"PATH={path} NSW_FAKE_SLURM={state} NSW_FAKE_PYTHON={sys.executable}"
+    more = f'ForceCommand echo Welcome; export {env}; exec /bin/bash --norc -c "$SSH_ORIGINAL_COMMAND"'
+    server = Server(tmp_path / "sshd", more=more)
+    server.start()
+    yield Cluster(tmp_path, server, request.param)
+    server.stop(sessions=True)
+
+
+def test_a_recipe_runs_on_a_site_elsewhere_and_its_answer_is_here(cluster):
+    done = cluster.nsw(*cluster.run_words())
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert cluster.ran() == ["1", "2", "3"]
+    (folder,) = (cluster.work / "campaigns").iterdir()
+    assert {p.name for p in (folder / "reports").iterdir()} == {f"n-{n}.baseline.r1" for n in (1, 2, 3)}
+    assert (folder / "reports/n-2.baseline.r1/stdout").read_text() == "speed=2\n"
+    assert not (folder / "scratch").exists()
+    logs = cluster.nsw("logs", "n-3", "--root", "campaigns")
+    assert "speed=3" in logs.stdout, logs.stderr
+    assert cluster.server.logins() <= 12
+
+
+def test_a_killed_nsw_goes_on_and_nothing_is_done_twice(cluster):
+    process = cluster.start(*cluster.run_words())
+    deadline = time.monotonic() + 120
+    while not cluster.ran():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    done = cluster.nsw("resume", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
+    assert cluster.ran() == ["1", "2", "3"]
+
+
+def test_a_site_that_cannot_be_reached_costs_nothing_and_is_told(cluster):
+    cluster.server.stop(sessions=True)
+    done = cluster.nsw(*cluster.run_words())
+    assert done.returncode == 3
+    assert "far cannot be reached with ssh" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((cluster.work / "campaigns").glob("*")) if (cluster.work / "campaigns").exists() else True

@@ -1,0 +1,182 @@
+"""What a transport over a real sshd does: commands, files, and what goes wrong on the way."""
+
+import hashlib
+import os
+import threading
+import time
+
+import pytest
+
+from nsw.errors import CommandError, UnreachableError, UsageError
+from nsw.transport.model import Unreadable
+
+
+def test_a_command_says_how_it_ended_and_what_it_printed(far):
+    done = far.run(["bash", "-c", "echo out; echo err >&2; exit 3"], timeout=60)
+    assert (done.returncode, done.stdout, done.stderr, done.timed_out) == (3, "out\n", "err\n", False)
+
+
+def test_words_reach_the_command_as_they_are(far):
+    words = ["a b", "", "$HOME", "`id`", "'", '"', "\\", "a\nb", "ü", "*", "--"]
+    done = far.run(["printf", "%s|", *words], timeout=60)
+    assert done.stdout == "".join(f"{word}|" for word in words)
+
+
+def test_commands_share_one_connection(far, server):
+    for _ in range(5):
+        far.run(["true"], timeout=60)
+    assert server.logins() == 1
+
+
+def test_many_commands_take_one_message_and_one_that_fails_keeps_no_other(far):
+    done = far.run_many([["echo", "1"], ["false"], ["no-such-command"], ["echo", "4"]], timeout=60)
+    assert [(one.returncode, one.stdout) for one in done] == [(0, "1\n"), (1, ""), (127, ""), (0, "4\n")]
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(far, tmp_path):
+    mark = tmp_path / "still"
+    done = far.run(["bash", "-c", f"(sleep 3; touch '{mark}') & sleep 60"], timeout=1)
+    assert done.timed_out
+    assert far.run(["echo", "next"], timeout=60).stdout == "next\n"
+    time.sleep(3)
+    assert not mark.exists()
+
+
+def test_input_reaches_the_command_and_nothing_else(far):
+    data = bytes(range(256)) * 300
+    done = far.run(["sha256sum"], timeout=60, stdin=data)
+    assert done.stdout.split()[0] == hashlib.sha256(data).hexdigest()
+    assert far.run(["cat"], timeout=60).stdout == ""
+
+
+def test_variables_that_would_change_a_command_are_cleared(far):
+    show = ["bash", "-c", "echo ${FROM_SSHD-none}"]
+    assert far.run(show, timeout=60).stdout == "yes\n"
+    assert far.run(show, timeout=60, without=["FROM_"]).stdout == "none\n"
+    assert far.run(show, timeout=60, without=["FROM_"], keep=["FROM_SSHD"]).stdout == "yes\n"
+
+
+def test_what_is_there_what_is_absent_and_what_cannot_be_told_are_three_answers(far, tmp_path):
+    whole = tmp_path / "file"
+    whole.write_bytes(b"\0\xff two\nlines\n")
+    (tmp_path / "empty").touch()
+    names = [str(tmp_path / name) for name in ("file", "empty", "none", "file/below")]
+    found = far.read_many([*names, str(tmp_path)])
+    assert list(found.values())[:4] == [whole.read_bytes(), b"", None, None]
+    assert isinstance(found[str(tmp_path)], Unreadable)
+    assert far.read_many(names[:1], 3) == {names[0]: b"\0\xff "}
+    assert far.tail(names[0], 6) == b"lines\n"
+    assert far.tail(names[2], 6) is None
+
+
+def test_a_listing_holds_plain_files_that_match(far, tmp_path):
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    (folder / "a.sqlite").write_text("12345")
+    (folder / "b.txt").touch()
+    (folder / "c.sqlite").symlink_to("/etc/passwd")
+    (folder / "new\nline.sqlite").touch()
+    (folder / "d.sqlite").mkdir()
+    os.mkfifo(folder / "e.sqlite")
+    found = far.list_many({str(folder): ["*.sqlite"], str(tmp_path / "none"): ["*"]})
+    assert [[(e.name, e.size) for e in entries] for entries in found.values()] == [[("a.sqlite", 5)], []]
+
+
+def test_files_are_sent_once_by_content_with_their_modes(far, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there" / "deep"
+    (here / "sub").mkdir(parents=True)
+    (here / "run.sh").write_text("#!/bin/sh\n")
+    (here / "run.sh").chmod(0o750)
+    (here / "sub" / "a b").write_bytes(b"x" * 100_000)
+    far.stage([(here, str(there))])
+    assert (there / "run.sh").stat().st_mode & 0o777 == 0o750
+    before = (there / "sub" / "a b").stat().st_ino
+    (here / "run.sh").write_text("#!/bin/sh\ntrue\n")
+    far.stage([(here, str(there))])
+    assert (there / "run.sh").read_text() == "#!/bin/sh\ntrue\n"
+    assert (there / "sub" / "a b").stat().st_ino == before
+    assert sorted(p.name for p in there.iterdir()) == ["run.sh", "sub"]
+
+
+def test_a_thousand_files_are_brought_in_two_commands(far, server, tmp_path):
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    for n in range(1000):
+        (there / f"{n}").write_text(f"file {n}")
+    listed = far.list_many({str(there): ["*"]})[str(there)]
+    far.get_many([(f"{there}/{entry.name}", here / entry.name) for entry in listed])
+    assert {p.name: p.read_text() for p in here.iterdir()} == {f"{n}": f"file {n}" for n in range(1000)}
+    assert server.logins() <= 2
+
+
+def test_a_file_that_is_not_there_is_an_error_that_names_it_and_leaves_nothing(far, tmp_path):
+    (tmp_path / "is").write_text("there")
+    with pytest.raises(CommandError, match="is-not"):
+        far.get_many([(str(tmp_path / "is"), tmp_path / "a"), (str(tmp_path / "is-not"), tmp_path / "b")])
+    assert not (tmp_path / "b").exists()
+
+
+def test_more_than_the_site_allows_is_not_received(far, tmp_path):
+    (tmp_path / "large").write_bytes(b"x" * 5000)
+    far._left = 4000
+    with pytest.raises((CommandError, UnreachableError), match=r"limits\.download"):
+        far.get_many([(str(tmp_path / "large"), tmp_path / "a")])
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_path_is_expanded_over_there(far):
+    user = far.run(["id", "-un"], timeout=60).stdout.strip()
+    assert far.expand("/scratch/$USER/nsw") == f"/scratch/{user}/nsw"
+    assert far.expand("~/nsw").endswith("/nsw")
+    with pytest.raises(UsageError, match="NOT_SET_THERE is not set"):
+        far.expand("/a/$NOT_SET_THERE")
+    with pytest.raises(UsageError, match="absolute"):
+        far.expand("relative")
+
+
+def test_a_connection_that_was_cut_is_made_anew_and_the_command_in_between_is_in_doubt(far, server):
+    assert far.run(["true"], timeout=60).returncode == 0
+    cut = threading.Timer(0.5, server.cut)
+    cut.start()
+    done = far.run(["sleep", "20"], timeout=60)
+    cut.join()
+    assert done.timed_out
+    assert far.run(["echo", "again"], timeout=60).stdout == "again\n"
+
+
+def test_no_server_is_unreachable_and_it_goes_on_when_it_is_back(far, server, tmp_path):
+    far.run(["true"], timeout=60)
+    server.stop(sessions=True)
+    assert far.run(["true"], timeout=60).timed_out
+    with pytest.raises(UnreachableError):
+        far.read_many([str(tmp_path / "x")])
+    server.start()
+    assert far.run(["echo", "back"], timeout=60).stdout == "back\n"
+
+
+def test_an_unknown_host_key_is_refused_with_what_to_do(far, server):
+    (server.folder / "known_hosts").write_text("")
+    with pytest.raises(UnreachableError, match=r"[Hh]ost key") as refused:
+        far.read_many(["/x"])
+    assert "fingerprint" in (refused.value.hint or "")
+
+
+def test_a_key_that_is_not_taken_is_told_with_what_to_do(far, server):
+    (server.folder / "authorized_keys").write_text("")
+    with pytest.raises(UnreachableError, match="Permission denied") as refused:
+        far.read_many(["/x"])
+    assert "open a connection first" in (refused.value.hint or "")
+
+
+def test_a_command_of_a_killed_nsw_is_known_by_its_lock(far, site, tmp_path):
+    from nsw.transport.create import connect
+
+    assert not far.left_running()
+    other = connect(site, str(tmp_path / "scratch of a campaign"))
+    assert other.left_running()
+    far.close()
+    deadline = time.monotonic() + 30
+    while other.left_running():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    other.close()
