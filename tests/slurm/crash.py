@@ -1,6 +1,7 @@
 """Campaigns whose nsw is killed again and again while it starts, submits and watches, and whose sbatch is killed too.
 
-When it is killed is told by what it has asked Slurm so far, and a moment drawn from a seed is added. The last run of a
+The place says which batch system it is: the commands that submit and list, and what was submitted by its own account.
+When it is killed is told by what it has asked the batch system so far, and a moment drawn from a seed is added. The last run of a
 campaign waits until all kills are done, so that there is always something left to kill.
 """
 
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
 LIMIT_S = 900  # for what is left of a campaign after its last kill; it is never waited for when all is well
 TRIES = 20  # to find an nsw that can reach its controller
 UNREACHABLE = 3
-PHASES = {"sbatch": "submitting", "squeue": "watching"}  # by what it asked for last
 MOMENT_S = 4  # for a moment that was chosen and does not come: then it is killed all the same
 SITES = """
 nsw: 1
 sites:
   mycluster:
-    scheduler: slurm
+    scheduler: SCHEDULER
     limits: {max_in_flight: 16, max_array: PER_ARRAY}
 """
 # what runs says so by itself, before and after
@@ -53,7 +53,7 @@ resources: {gpus: 0, time: 30m, memory: 50M}
 # in front of the real sbatch; of a hundred clients so many are killed: before they send anything, somewhere amid it,
 # after the controller took the job and before the id is printed
 SBATCH = """#!/bin/bash
-echo sbatch >>WORK/calls
+echo SUBMITS >>WORK/calls
 echo >>WORK/sbatches; number=$(stat -c %s WORK/sbatches); dice=$(( (number * 37 + SEED) % 100 ))
 end() { echo $1 >>WORK/clients; kill -9 $$; }
 [ $dice -lt BEFORE ] && end before
@@ -67,7 +67,7 @@ said=$(REAL "$@"); code=$?
 echo "$said"; exit $code
 """
 SQUEUE = """#!/bin/bash
-echo squeue >>WORK/calls
+echo LISTS >>WORK/calls
 exec REAL "$@"
 """
 
@@ -127,14 +127,15 @@ class _Crash:
         work, trial = self.place.work, self.trial
         values = {"PER_ARRAY": trial.per_array, "COUNT": trial.runs, "WORK": work, "SECONDS": trial.seconds,
                   "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after, "SLOW": trial.slow,
-                  "SEED": trial.seed}  # fmt: skip
+                  "SEED": trial.seed, "SCHEDULER": self.place.scheduler_name, "SUBMITS": self.place.submits,
+                  "LISTS": self.place.lists}  # fmt: skip
         for name, template in (
             ("sites.yaml", SITES),
             ("recipe.yaml", RECIPE),
-            ("bin/sbatch", SBATCH),
-            ("bin/squeue", SQUEUE),
+            (f"bin/{self.place.submits}", SBATCH),
+            (f"bin/{self.place.lists}", SQUEUE),
         ):
-            every = values | {"REAL": shutil.which(name.removeprefix("bin/"))}
+            every = values | {"REAL": shutil.which(name.removeprefix("bin/"), path=self.place.env["PATH"])}
             file = work / name
             file.parent.mkdir(exist_ok=True)
             file.write_text(reduce(lambda text, pair: text.replace(pair[0], str(pair[1])), every.items(), template))
@@ -153,7 +154,7 @@ class _Crash:
         if ledgers(self.place):
             words = ["resume"]
         argv = self.place.argv([sys.executable, "-m", "nsw", *words, "--root", "campaigns"])
-        path = f"{self.place.work / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        path = f"{self.place.work / 'bin'}{os.pathsep}{self.place.env['PATH']}"
         self.calls += len(self.asked())
         with (self.place.work / "said").open("a") as said:
             self.process = subprocess.Popen(
@@ -182,18 +183,22 @@ class _Crash:
         submitted, self.left, doubt = submitted_so_far(self.place)
         self.before.append(submitted)
         asked = self.asked()
-        self.phases["starting" if not asked else "within an sbatch" if doubt else PHASES[asked[-1]]] += 1
+        self.phases["starting" if not asked else "within an sbatch" if doubt else self.doing(asked[-1])] += 1
+
+    def doing(self, command: str) -> str:
+        """What an nsw is at that asked for this last."""
+        return "submitting" if command == self.place.submits else "watching"
 
     def anywhere(self, process: subprocess.Popen[str]) -> None:
         self.wait(process, lambda: False, self.draw.uniform(0, 1.5))
 
     def submitting(self, process: subprocess.Popen[str]) -> None:
         wanted = self.draw.randint(1, 4)
-        self.wait(process, lambda: self.asked().count("sbatch") >= wanted)
+        self.wait(process, lambda: self.asked().count(self.place.submits) >= wanted)
         time.sleep(self.draw.uniform(0, 0.03))
 
     def watching(self, process: subprocess.Popen[str]) -> None:
-        self.wait(process, lambda: "squeue" in self.asked())
+        self.wait(process, lambda: self.place.lists in self.asked())
         time.sleep(self.draw.uniform(0, 0.3))
 
     def wait(self, process: subprocess.Popen[str], until: Callable[[], bool], seconds: float = MOMENT_S) -> None:

@@ -94,7 +94,7 @@ def evidence(place: Real, runs: int, code: int | None) -> Outcome:
             found.reasons[f"{row.state}: {row.reason}"] += 1
         elif not once:
             found.untold.append(row.id)
-    listed = _listed(place, folder.name)
+    listed = place.listed(folder.name)
     found.submitted = sum(listed.values())
     found.taken_back = sum(
         claim.read_text().startswith("state=withdrawn") for claim in folder.glob("scratch/runs/*/attempt-*/claim")
@@ -111,21 +111,6 @@ def _ran(place: Real) -> tuple[Counter[int], Counter[int]]:
         word, n = line.split()
         (began if word == "begin" else ended)[int(n)] += 1
     return began, ended
-
-
-def _listed(place: Real, campaign: str) -> dict[tuple[str, str], int]:
-    """How many tasks each job of a campaign has, by its name and id, as squeue and sacct list them."""
-    tasks: dict[tuple[str, str], set[str]] = {}
-    asked = [("squeue", "--me", "-h", "-r", "-t", "all", "-o", "%F_%K|%j|%k")]
-    if place.accounting:
-        asked.append(("sacct", "-n", "-X", "-P", "-S", "now-1day", "-o", "JobID,JobName,Comment"))
-    for words in asked:
-        for line in place.run(*words).stdout.splitlines():
-            id_, name, comment = line.split("|", 2)
-            job, _, index = id_.partition("_")
-            if comment == f"nsw:{campaign}" and "[" not in index:
-                tasks.setdefault((name, job), set()).add(index.replace("N/A", ""))
-    return {key: len(some) for key, some in tasks.items()}
 
 
 def _again(listed: dict[tuple[str, str], int], wanted: int) -> int:

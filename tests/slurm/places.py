@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from nsw.errors import UnreachableError
 from nsw.schedulers.batch import BatchScheduler, Limits
@@ -133,6 +133,10 @@ class Fake(_Place):
 class Real(_Place):
     """A real Slurm; commands run as `user`."""
 
+    scheduler_name: ClassVar[str] = "slurm"
+    submits: ClassVar[str] = "sbatch"
+    lists: ClassVar[str] = "squeue"
+
     conf: Path
     user: str
     accounting: bool
@@ -167,6 +171,20 @@ class Real(_Place):
         """The time of a running job is over; slurmctld looks every half minute."""
         words = ["scontrol", "update", f"JobId={job}", "EndTime=now"]
         subprocess.run([*_SUDO, "env", f"SLURM_CONF={self.conf}", *words], check=True)
+
+    def listed(self, campaign: str) -> dict[tuple[str, str], int]:
+        """How many tasks each job of a campaign has, by its name and id, as squeue and sacct list them."""
+        tasks: dict[tuple[str, str], set[str]] = {}
+        asked = [("squeue", "--me", "-h", "-r", "-t", "all", "-o", "%F_%K|%j|%k")]
+        if self.accounting:
+            asked.append(("sacct", "-n", "-X", "-P", "-S", "now-1day", "-o", "JobID,JobName,Comment"))
+        for words in asked:
+            for line in self.run(*words).stdout.splitlines():
+                id_, name, comment = line.split("|", 2)
+                job, _, index = id_.partition("_")
+                if comment == f"nsw:{campaign}" and "[" not in index:
+                    tasks.setdefault((name, job), set()).add(index.replace("N/A", ""))
+        return {key: len(some) for key, some in tasks.items()}
 
     @contextmanager
     def in_folder(self) -> Iterator[Real]:

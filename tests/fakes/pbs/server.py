@@ -135,6 +135,11 @@ class Server:
                 self.scheduling.jobs.pop(asked["id"], None)
             case "_cycle":
                 self.scheduling.cycle()
+            case "_jobs":  # all of them: sequence number, name, tasks
+                jobs = self.scheduling.jobs.values()
+                return {"jobs": [[job.seq, job.name, len(job.asked.indices or [0])] for job in jobs]}
+            case "_rerun":  # as a manager's qrerun
+                self.scheduling.rerun(self.scheduling.jobs[asked["id"]])
         return {"settled": self._settled(), "next": self._next(), "now": self.now()}
 
     def _settled(self) -> bool:
