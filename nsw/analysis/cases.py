@@ -63,7 +63,8 @@ class Figure:
 class CaseSummary:
     """One case. What its reports do not tell is None or empty.
 
-    Where there are `phases`, everything but `figures` and `functions` is of the steady state.
+    Where there are `phases`, everything but `figures` and `functions` is of the steady state. `functions` are without
+    the imports of modules, which take `import_ns`.
     """
 
     id: str
@@ -83,6 +84,7 @@ class CaseSummary:
     phases: tuple[Phase, ...] = ()
     iterations: Iterations | None = None
     waiting: Waiting | None = None
+    import_ns: float | None = None
 
 
 def summarize_cases(
@@ -132,6 +134,7 @@ def _case(
         api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
         copies=_copies(gpu, several),
         functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
+        import_ns=_imports(rows("functions", with_functions), len(with_functions)),
         figures=_figures(runs, by_run.get("figures", {})),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
@@ -194,10 +197,16 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
 def _functions(rows: Iterable[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
     as_time = (
         {"name": _place(row), "short_name": row["name"], "kind": "function",
-         "total_ns": (row.get("self_s") or 0) * 1e9, "calls": row.get("calls")}
+         "total_ns": ((row.get("self_s") or 0) - (row.get("import_s") or 0)) * 1e9, "calls": row.get("calls")}
         for row in rows
     )  # fmt: skip
     return covering(as_time, cover, runs)
+
+
+def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
+    """What the import of modules takes, where the profiles tell."""
+    known = [row["import_s"] for row in rows if row.get("import_s") is not None]
+    return 1e9 * sum(known) / runs if known else None
 
 
 def _place(row: Mapping[str, Any]) -> str:

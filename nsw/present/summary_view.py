@@ -127,10 +127,14 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
     with_gpu = [c for c in cases if c.hotspots]
     chosen = [(c, c.hotspots or c.functions) for c in (with_gpu or [c for c in cases if c.functions])]
     what = "GPU time" if with_gpu else "Python time"
-    rows = [
-        (case.id if rank == 0 else "", h.short_name, percent(h.share_pct), duration(h.total_ns), _calls(h.calls))
-        for case, shares in chosen for rank, h in enumerate(shares[:_BRIEF])
-    ]  # fmt: skip
+    rows: list[Sequence[object]] = []
+    for case, shares in chosen:
+        rows += [
+            (case.id if rank == 0 else "", h.short_name, percent(h.share_pct), duration(h.total_ns), _calls(h.calls))
+            for rank, h in enumerate(shares[:_BRIEF])
+        ]
+        if not with_gpu and case.import_ns is not None:
+            rows.append(("", "(imports of modules, beside these)", "", duration(case.import_ns), ""))
     if rows:
         mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
         where = _where(c for c, _ in chosen) if with_gpu else ""
@@ -188,6 +192,8 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
             for c in case.copies
         ]
         out.print(table("copies and sets", ("kind", "calls>", "time>", "bytes>", "bandwidth>"), rows))
+    if case.import_ns is not None:
+        out.print(f"  imports of modules {duration(case.import_ns)}: not in what follows")
     _show_shares(out, f"Python functions that take {portion} of self time", case.functions)
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.pstats_imports import Entry, Key, import_seconds
 from nsw.readers.pstats_marshal import Decoder, MarshalError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"larger than {_MAX_BYTES >> 20} MiB: no profile of functions is")
         return report
     functions: list[Row] = []
+    entries: dict[Key, Entry] = {}
     sampled = False
     odd = 0
     try:
@@ -47,6 +49,7 @@ def read(path: Path, options: Options) -> Report:
                 sampled = True
             elif (row := _function(key, value)) is not None:
                 functions.append(row)
+                _note(entries, key, value)
             else:
                 odd += 1
     except MarshalError as fault:
@@ -58,6 +61,10 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"{odd} entries are not as cProfile writes them and were left out")
     if sampled:
         _no_calls(functions, report)
+    found = import_seconds(entries)
+    if found is not None:
+        for row, seconds in zip(functions, found.values(), strict=False):
+            row["import_s"] = seconds
     functions.sort(key=lambda row: -row["self_s"])
     if options.wants("functions"):
         report.tables["functions"] = functions
@@ -94,6 +101,21 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
     }
 
 
+def _note(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> None:
+    """Keep what tells the imports: times, and the function's own time by caller."""
+    match key, value:
+        case (str(file), int(line), str(name)), (_, _, float() | int() as own, float() | int() as total, *more):
+            callers: dict[Key, float] = {}
+            for caller, edge in more[0].items() if more and isinstance(more[0], dict) else ():
+                match caller, edge:
+                    case (str(f), int(n), str(c)), (_, _, float() | int() as seconds, *_) if _is_time(seconds):
+                        callers[f, n, c] = float(seconds)
+            # a file that has an entry twice is no profile, but its rows are kept apart
+            entries[file, line, name if (file, line, name) not in entries else f"{name} {len(entries)}"] = Entry(
+                float(own), float(total), callers
+            )
+
+
 def _is_time(value: float) -> bool:
     # timers may run a rounding error backwards; NaN compares false
     return -1.0 < value < 1e12
@@ -127,6 +149,8 @@ def _no_calls(functions: list[Row], report: Report) -> None:
 def _facts(functions: list[Row]) -> list[Row]:
     """What `pstats` prints above its table: calls, primitive calls, seconds."""
     facts: list[tuple[str, Any, str | None]] = [("total_time_s", sum(row["self_s"] for row in functions), "s")]
+    if "import_s" in functions[0]:
+        facts.append(("import_time_s", sum(row["import_s"] for row in functions), "s"))
     if functions[0]["calls"] is not None:
         facts.append(("function_calls", sum(row["calls"] for row in functions), None))
         facts.append(("primitive_calls", sum(row["primitive_calls"] for row in functions), None))

@@ -169,3 +169,14 @@ def test_a_table_that_two_passes_give_is_taken_of_the_first():
     runs = [make_run("a", pass_name="timeline", pass_kind="timeline"), make_run("b", pass_name="host")]
     case = summary({"gpu_summary": [gpu_row("k", 30, run="a"), gpu_row("k", 31, run="b")]}, runs)
     assert (case.gpu_ns, case.measured) == (30, 1)
+
+
+def test_imports_are_no_share_of_the_programs_functions():
+    """`marshal.loads` leads a short program's profile, and is nothing that the program does."""
+    rows = [{"run": "r", "name": "marshal.loads", "self_s": 4.0, "import_s": 4.0, "calls": 9},
+            {"run": "r", "name": "work", "self_s": 1.0, "import_s": 0.0, "calls": 1},
+            {"run": "r", "name": "compile", "self_s": 2.0, "import_s": 1.0, "calls": 3}]  # fmt: skip
+    case = summary({"functions": rows}, cover=1)
+    assert [(f.name, f.total_ns, f.share_pct) for f in case.functions] == [("compile", 1e9, 50), ("work", 1e9, 50)]
+    assert case.import_ns == 5e9
+    assert summary({"functions": [rows[0] | {"import_s": None}]}).import_ns is None
