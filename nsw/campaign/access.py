@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,9 +19,12 @@ def make_private(folder: Path, share: str) -> None:
 
     Raises:
         FileExistsError: It is there already.
-        OSError: It cannot be made.
+        OSError: It cannot be made; NotADirectoryError if its parent is a file.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as fault:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
     folder.mkdir(mode=0o700)
     if share == "group":
         folder.chmod(folder.stat().st_mode | _GROUP_READS)
