@@ -118,15 +118,30 @@ def kernel_table(
     means = _means(found)
     advice = _advice(tables.get("rules"), found)
     shapes = _shapes(tables.get("launches"))
+    times: dict[str, tuple[float, float]] = {}
+    for name, (total, calls) in (timeline or {}).items():
+        before = times.get(_squeezed(name), (0.0, 0.0))
+        times[_squeezed(name)] = (before[0] + total, before[1] + calls)
     made = [
         _row(
-            name, of, _Measured(calls, time), found.device_name, shapes.get(name, ()), advice.get(name), timeline or {}
+            name,
+            of,
+            _Measured(calls, time),
+            found.device_name,
+            shapes.get(name, ()),
+            advice.get(name),
+            times.get(_squeezed(name)),
         )
         for name, (of, calls, time) in means.items()
     ]
     known = [row.time_ns for row in made if row.time_ns is not None]
     whole = sum(total for total, _ in timeline.values()) if timeline else sum(known)
     return tuple(sorted((_with_share(row, whole) for row in made), key=lambda row: -(row.time_ns or 0.0)))
+
+
+def _squeezed(name: str) -> str:
+    """A kernel's name without spaces, which the profilers put at different places: `float *`, `float*`."""
+    return "".join(name.split())
 
 
 def of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
@@ -199,11 +214,11 @@ def _row(
     device_name: str | None,
     shapes: tuple[tuple[str, str], ...],
     advice: Advice | None,
-    timeline: Mapping[str, tuple[float, float]],
+    traced: tuple[float, float] | None,
 ) -> KernelRow:
     launches, time, source = measured.calls, measured.time_ns, "counters" if measured.time_ns is not None else None
-    if name in timeline:
-        time, launches = timeline[name]
+    if traced is not None:
+        time, launches = traced
         source = "timeline"
     if "duration" not in of and time is not None and launches:
         of = of | {"duration": time / launches}

@@ -87,6 +87,12 @@ def test_the_timeline_has_the_times_where_there_is_one():
     assert found["other"].time_from == "counters"
 
 
+def test_names_that_differ_in_spaces_are_one_kernel():
+    rows = launches({"duration": 1000.0, "kernel": "k(const float *, int)"})
+    (row,) = kernel_table({"metrics": rows}, {"k(const float*,int)": (500.0, 10)})
+    assert (row.time_ns, row.time_from, row.share_pct) == (500.0, "timeline", 100.0)
+
+
 def test_columns_give_what_rows_give():
     rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 3000.0, "kernel": "b"})
     rules = [{"kernel": "k", "launch_id": 0, "rule": "r", "message": "m", "speedup_pct": 5.0, "speedup_type": "global"}]
