@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ACL = "system.posix_acl_access"
+_NOT_PLAIN = "it is no plain file"
+
+
+class NotPlainError(OSError):
+    """There is something else than a plain file: a link, a FIFO, a device, a folder."""
 
 
 def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, owner: int | None = None) -> int:
@@ -28,25 +33,27 @@ def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *,
         owner: The user id that the file must have, if any.
 
     Raises:
-        OSError: It cannot be opened, is no plain file, or belongs to somebody else; `strerror` says which.
+        NotPlainError: It is no plain file.
+        OSError: It cannot be opened, or belongs to somebody else; `strerror` says which.
     """
     try:
         # O_NONBLOCK: a FIFO would wait for its other end
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as fault:
         if fault.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link, which nsw does not follow here", str(path)) from None
+            raise NotPlainError(
+                errno.ELOOP, "it is a symbolic link, which nsw does not follow here", str(path)
+            ) from None
         if fault.errno == errno.ENXIO:  # a FIFO without a reader, a socket
-            raise OSError(errno.ENXIO, "it is no plain file", str(path)) from None
+            raise NotPlainError(errno.ENXIO, _NOT_PLAIN, str(path)) from None
         raise
     found = os.fstat(descriptor)
-    why = ""
     if not stat.S_ISREG(found.st_mode):
-        why = "it is no plain file"
-    elif owner is not None and found.st_uid != owner:
-        why = f"it belongs to {user_name(found.st_uid)}, not to {user_name(owner)}"
-    if why:
         os.close(descriptor)
+        raise NotPlainError(errno.EINVAL, _NOT_PLAIN, str(path))
+    if owner is not None and found.st_uid != owner:
+        os.close(descriptor)
+        why = f"it belongs to {user_name(found.st_uid)}, not to {user_name(owner)}"
         raise PermissionError(errno.EPERM, why, str(path))
     return descriptor
 

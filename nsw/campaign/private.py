@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 # symbolic, so that the set-group-id bit of a project's folder stays
 _MODES = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
-_MAKE = 'mkdir -p -- "$1" && chmod "$2" -- "$1"'
+# where others may write too, one of them may have put a link there first, or a folder, which root could close
+_MAKE = """
+mkdir -p -- "$1" || exit
+[ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
+[ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
+chmod "$2" -- "$1"
+"""
 _COMMAND_S = 60.0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
+from nsw.safe_files import NotPlainError, open_plain
 from nsw.transport.model import Entry, Unreadable
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class LocalTransport:
         """Whether the mark is held; if not, the commands of this process hold it from now on."""
         if self._mark is None or self._held is not None:
             return False
-        descriptor = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_plain(self._mark, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -181,11 +182,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def _read(path: str, limit: int, *, from_end: bool = False) -> Content:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123  half the time of Path.open, on the hot path of a run
+        with os.fdopen(open_plain(path), "rb") as file:  # a program may leave a FIFO, which nobody answers
             if from_end:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, NotPlainError):
         return None
     except OSError as fault:  # ESTALE and EIO say nothing about the file
         return Unreadable(fault.strerror or str(fault))

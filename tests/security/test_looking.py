@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -14,6 +15,7 @@ from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
+from nsw.transport.local import LocalTransport
 
 from .conftest import state
 
@@ -140,6 +142,21 @@ def test_a_look_at_the_lock_leaves_no_trace_and_hinders_nobody(tmp_path):
     assert not is_driven(folder)
 
 
+# --- files that a program of a run leaves ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["link", "fifo", "folder", "socket"])
+def test_what_is_no_plain_file_on_the_site_is_absent_and_never_waited_for(tmp_path, what):
+    dear, file = tmp_path / "dear", tmp_path / "status"
+    dear.write_text("state=done")
+    transport, plug = LocalTransport(), socket.socket(socket.AF_UNIX)
+    with plug:
+        {"link": lambda: file.symlink_to(dear), "fifo": lambda: os.mkfifo(file), "folder": file.mkdir,
+         "socket": lambda: plug.bind(str(file))}[what]()  # fmt: skip
+    assert transport.read_many([str(file)]) == {str(file): None}
+    assert transport.tail(str(file), 100) is None
+
+
 # --- from a second user ---------------------------------------------------------------------------------------------
 
 
@@ -257,3 +274,26 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
     subprocess.run(["chmod", "-R", "a+rX", own.parent], check=True)
     assert own.name in victim.nsw("status").stdout
     assert planted.name in victim.nsw("status", planted.name).stdout
+
+
+def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
+    """The scratch folder may be one that everybody writes, as /scratch: whoever makes the campaign's first owns it."""
+    code = (
+        "import sys; from nsw.campaign.private import _MODES, _make; from nsw.transport.local import LocalTransport;"
+        " _make(LocalTransport(), sys.argv[1], _MODES['nobody'])"
+    )
+    scratch, dear = neighbour.home, victim.home / "dear"
+    scratch.chmod(0o1777)
+    dear.mkdir(mode=0o755)
+    victim.owns(dear)
+    (scratch / "link").symlink_to(dear)
+    (scratch / "folder").mkdir()
+    (scratch / "folder").chmod(0o777)
+    neighbour.owns(scratch)
+    words = (sys.executable, "-P", "-c", code)
+    for name in ("link", "folder"):
+        done = victim.run(*words, scratch / name)
+        assert "cannot be made and closed to other users" in done.stderr, name
+        assert subprocess.run([*words, scratch / name], check=False, capture_output=True).returncode != 0  # root's too
+    assert dear.stat().st_mode & 0o777 == 0o755
+    assert victim.run(*words, scratch / "own").returncode == 0
