@@ -1,0 +1,376 @@
+"""The queue manager of the fake Cobalt: jobs and their states, run as processes of this machine.
+
+State is one JSON file, `cqm.json`, under the lock of its folder. Clients change it; one server process, started by
+qsub and gone when the queue is empty, lets time pass: `step` is what it does each time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import contextlib
+
+from double import State
+
+if TYPE_CHECKING:
+    import subprocess
+    from io import BufferedWriter, TextIOWrapper
+
+Job = dict[str, Any]
+
+ACTIVE = ("starting", "running", "killing", "exiting")
+DEFAULTS: dict[str, Any] = {
+    "nodes": 16,
+    "minute_s": 60.0,  # a test makes minutes short
+    "minimum_min": 5,
+    "schedule_s": 0.0,  # queued at least so long
+    "start_s": 0.0,  # starting
+    "exit_s": 0.0,  # exiting
+    "log_s": 0.2,  # the queue manager's lines reach the .cobaltlog so late; the real one: up to 10 s
+    "log_steps": 0,  # or so many steps
+    "kill_s": 300.0,  # from TERM to KILL
+    "dep_fail_s": 0.2,  # a failed parent is noticed so late; the real one: up to 60 s
+    "save_s": 10.0,  # the state is saved so often
+    "outage_s": 0.05,  # a client tries so long; the real one: 1.7 s
+    "tick_s": 0.03,
+    "manual": False,  # time passes only when a test steps
+    "down": "",  # "cqm": nobody listens; "all": not even the service locator
+    "filter": "",  # a site's filter, run by qsub
+    "env": {},  # variables that a user's .bashrc sets in each job
+    "theta": False,  # a Cray: checks mcdram and numa
+}
+EMPTY: dict[str, Any] = {
+    "next": 1,
+    "jobs": {},
+    "ended": {},
+    "late": [],
+    "queues": {name: {"state": "running"} for name in ("debug", "default")},
+    "steps": 0,
+}
+
+
+def state_of_tests() -> State:
+    return State(Path(os.environ["NSW_FAKE_COBALT"]), DEFAULTS)
+
+
+def stamp(at: float) -> str:
+    return time.strftime("%a %b %d %H:%M:%S %Y +0000 (UTC)", time.gmtime(at))
+
+
+def load(state: State) -> dict[str, Any]:
+    found: dict[str, Any] = state.read("cqm") or EMPTY
+    return found
+
+
+def log(cqm: dict[str, Any], job: Job, text: str, late_s: float) -> None:
+    """A line for the job's .cobaltlog, written when its time has come."""
+    now = time.time()
+    cqm["late"].append(
+        {"due": now + late_s, "step": cqm["steps"], "path": job["cobaltlog"], "text": f"{stamp(now)} Info: {text}\n"}
+    )
+
+
+def state_name(job: Job, cqm: dict[str, Any]) -> str:
+    if job["state"] in ACTIVE:
+        return str(job["state"])
+    if job["user_hold"]:
+        return "user_hold"
+    if job["admin_hold"]:
+        return "admin_hold"
+    if job["dep_fail"]:
+        return "dep_fail"
+    if unmet(job):
+        return "dep_hold"
+    return "maxrun_hold" if runs_most(job, cqm) else "queued"
+
+
+def short_state(name: str) -> str:
+    return {
+        "queued": "Q", "starting": "R", "running": "R", "killing": "K", "exiting": "E",
+    }.get(name, "H")  # fmt: skip
+
+
+def unmet(job: Job) -> list[str]:
+    return [dep for dep in job["deps"] if dep not in job["met"]]
+
+
+def runs_most(job: Job, cqm: dict[str, Any]) -> bool:
+    most = cqm["queues"][job["queue"]].get("maxrunning")
+    others = (
+        o
+        for o in cqm["jobs"].values()
+        if o["state"] in ACTIVE and o["user"] == job["user"] and o["queue"] == job["queue"]
+    )
+    return most is not None and sum(1 for _ in others) >= int(most)
+
+
+class Server:
+    """What only one process knows: the jobs' processes."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.children: dict[int, subprocess.Popen[bytes]] = {}
+        self.saved = time.time()
+
+    def step(self) -> bool:
+        """Let time pass; whether there is anything left to do."""
+        with self.state.locked():
+            cqm = load(self.state)
+            cqm["steps"] += 1
+            now = time.time()
+            if not self.state.setting("down"):
+                self._jobs(cqm, now)
+                self._write_late(cqm, now)
+                if now - self.saved >= self.state.setting("save_s"):
+                    self.state.write("saved", cqm)
+                    self.saved = now
+            self.state.write("cqm", cqm)
+            return bool(cqm["jobs"] or cqm["late"])
+
+    def _jobs(self, cqm: dict[str, Any], now: float) -> None:
+        for job in list(cqm["jobs"].values()):
+            self._dependencies(job, cqm, now)
+            before = job["state"]
+            if job["state"] == "queued":
+                self._schedule(job, cqm, now)
+            elif job["state"] == "starting" and now - job["since"] >= self.state.setting("start_s"):
+                self._launch(job)
+                job["state"] = "running"
+            elif job["state"] in {"running", "killing"}:
+                self._watch(job, cqm, now)
+            elif job["state"] == "exiting" and now - job["since"] >= self.state.setting("exit_s"):
+                cqm["ended"][str(job["jobid"])] = [job["exit"], now]
+                del cqm["jobs"][str(job["jobid"])]
+            if job["state"] != before:
+                job["since"] = now
+
+    def _dependencies(self, job: Job, cqm: dict[str, Any], now: float) -> None:
+        late_s = self.state.setting("log_s")
+        if unmet(job) and not job["said_hold"]:
+            job["said_hold"] = True
+            log(cqm, job, "dep hold placed on job", late_s)
+        for dep in unmet(job):
+            code, at = cqm["ended"].get(dep, (None, 0.0))
+            if at < job["submitted"] or code is None:
+                continue  # one that had ended before is never met
+            if code == 0:
+                job["met"].append(dep)
+            elif now - at >= self.state.setting("dep_fail_s"):
+                job["dep_fail"] = True
+
+    def _schedule(self, job: Job, cqm: dict[str, Any], now: float) -> None:
+        queue = cqm["queues"][job["queue"]]["state"]
+        early = now - job["submitted"] < self.state.setting("schedule_s")
+        if early or state_name(job, cqm) != "queued" or queue not in {"running", "draining"}:
+            return
+        names = [f"cc{n:02}" for n in range(1, self.state.setting("nodes") + 1)]
+        taken = {node for other in cqm["jobs"].values() for node in other["location"]}
+        free = [name for name in names if name not in taken]
+        if len(free) >= job["nodes"]:
+            job.update(state="starting", location=free[: job["nodes"]], started=now)
+
+    def _launch(self, job: Job) -> None:
+        nodefile = self.state.root / f"cobalt.{job['jobid']}"
+        nodefile.write_text("".join(f"{node}\n" for node in job["location"]))
+        end = job["started"] + job["walltime"] * 60
+        env = {
+            "COBALT_CONFIG_FILES": "/opt/cobalt/etc/cobalt.conf",
+            "SHELL": "/bin/bash",
+            "COBALT_NODEFILE": str(nodefile),
+            "COBALT_PARTNAME": job["location"][0],
+            "COBALT_JOBID": str(job["jobid"]),
+            **job["envs"],
+            "COBALT_STARTTIME": str(int(job["started"])),
+            "LOGNAME": job["user"],
+            "USER": job["user"],
+            "COBALT_ENDTIME": str(int(end)),
+            "COBALT_PARTSIZE": str(job["nodes"]),
+            "HOME": job["home"],
+            "COBALT_JOBSIZE": str(job["procs"]),
+        }
+        lines: list[str] = []
+        files: dict[str, Any] = {}
+        for stream, key in (("stdout", "outputpath"), ("stderr", "errorpath")):
+            ending = {"stdout": "output", "stderr": "error"}[stream]
+            path = Path(job[key] or f"{job['cwd']}/{job['jobid']}.{ending}")
+            files[stream], said = self._open(path, stream, f"{job['jobid']}.{ending}", job["umask"])
+            lines += said
+        stdin = job["inputfile"] or os.devnull
+        nf = ["/opt/cobalt/bin/cobalt-launcher.py", "--nf", str(nodefile), "--jobid", str(job["jobid"])]
+        envs = [word for name in [*job["envs"], "COBALT_JOBID"] for word in ("--env", f"{name}={env[name]}")]
+        argv = [*nf, "--cwd", job["cwd"], *envs, job["command"], *job["args"]]
+        lines += ["", "Command: " + " ".join(f"'{word}'" for word in argv), "", "Environment:"]
+        lines += [f"{name}={value}" for name, value in env.items()]
+        lines += ["", f"Info: stdin received from {stdin}"]
+        lines += [f"Info: {name} sent to {file.name}" for name, file in files.items()] + [""]
+        at = stamp(time.time())
+        append(job["cobaltlog"], "".join(f"\n{at}{w[1:]}\n" if w[:1] == "\n" else f"{at} {w}\n" for w in lines))
+        path = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
+        env = {"PATH": path, **env, "PWD": job["cwd"]}
+        env |= self.state.setting("env")
+        cwd = job["cwd"] if Path(job["cwd"]).is_dir() else None
+        files["stdin"] = Path(stdin).open("rb")  # noqa: SIM115  closed below, with the others
+        try:
+            if cwd is None:
+                raise FileNotFoundError(2, "No such file or directory")
+            import subprocess
+
+            child = subprocess.Popen(
+                [job["command"], *job["args"]],
+                env=env,
+                cwd=cwd,
+                stdin=files["stdin"],
+                stdout=files["stdout"],
+                stderr=files["stderr"],
+                start_new_session=True,
+                umask=job["umask"],
+            )
+        except OSError as error:
+            files["stderr"].write(f"[Errno {error.errno}] {error.strerror}\n".encode())
+            job["exit"] = {2: 127, 13: 126}.get(error.errno or 0, 1)
+        else:
+            self.children[child.pid] = child
+            job["pid"] = child.pid
+        for file in files.values():
+            file.close()
+
+    def _open(self, path: Path, stream: str, name: str, umask: int) -> tuple[BufferedWriter, list[str]]:
+        try:
+            return append_to(path, umask), []
+        except OSError as error:
+            scratch = self.state.root / "scratch"
+            scratch.mkdir(exist_ok=True)
+            instead = scratch / name
+            why = f"ERROR: error opening {stream} file {path}: [Errno {error.errno}] {error.strerror}: '{path}'"
+            return append_to(instead, umask), [f"\n {why}", f"WARNING: sending {stream} to scratch_dir {instead}"]
+
+    def _watch(self, job: Job, cqm: dict[str, Any], now: float) -> None:
+        setting = self.state.setting
+        code = job["exit"] if job["exit"] is not None else self._ended(job["pid"])
+        if code is not None:
+            job.update(state="exiting", exit=code)
+            if not job["killed"]:
+                text = f"task completed normally with an exit code of {code}; initiating job cleanup and removal"
+                log(cqm, job, text, setting("log_s"))
+            return
+        limit = job["walltime"] or cqm["queues"][job["queue"]].get("maxtime", 24 * 60)
+        if not job["killed"] and now - job["started"] >= limit * setting("minute_s"):
+            log(cqm, job, "maximum execution time exceeded; initiating job termination", setting("log_s"))
+            job["killed"] = "time"
+        if job["killed"] and job["state"] == "running":
+            job.update(state="killing", since=now)
+            send(job["pid"], 15)
+        elif job["state"] == "killing" and now - job["since"] >= setting("kill_s"):
+            send(job["pid"], 9)
+
+    def _ended(self, pid: int) -> int | None:
+        child = self.children.get(pid)
+        if child is None:  # started by an earlier server
+            return None if alive(pid) else 1234567
+        code = child.poll()
+        if code is None:
+            return None
+        del self.children[pid]
+        return 128 - code if code < 0 else code
+
+    def _write_late(self, cqm: dict[str, Any], now: float) -> None:
+        waits = []
+        for line in cqm["late"]:
+            if line["due"] > now or line["step"] + self.state.setting("log_steps") > cqm["steps"]:
+                waits.append(line)
+            else:
+                append(line["path"], line["text"])
+        cqm["late"] = waits
+
+    def serve(self) -> None:
+        """Step until the queue has been empty for a while; the only server of this folder."""
+        with (self.state.root / "server").open("w") as file:
+            if not take(file, tries=50):
+                return
+            idle = 0
+            while True:
+                idle = 0 if self.step() else idle + 1
+                if idle >= 20:
+                    with self.state.locked():  # a client that comes now finds the lock free
+                        if not load(self.state)["jobs"]:
+                            fcntl.flock(file, fcntl.LOCK_UN)
+                            return
+                time.sleep(self.state.setting("tick_s"))
+
+
+def take(file: TextIOWrapper, tries: int) -> bool:
+    for _ in range(tries):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def append_to(path: Path, umask: int) -> BufferedWriter:
+    old = os.umask(umask)
+    try:
+        return path.open("ab")
+    finally:
+        os.umask(old)
+
+
+def append(path: str, text: str) -> None:
+    """The queue manager writes as the user, only where the user can write."""
+    try:
+        with Path(path).open("a") as file:
+            file.write(text)
+    except OSError:
+        pass
+
+
+def serve_in_background(state: State) -> None:
+    if state.setting("manual"):
+        return
+    with (state.root / "server").open("w") as file:
+        if not take(file, tries=1):
+            return
+    import subprocess
+
+    subprocess.Popen(
+        [sys.executable, "-E", "-s", "-S", __file__],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def crash(state: State) -> None:
+    """The queue manager is killed and started again: what it had not saved is forgotten, ids are given out again.
+
+    Jobs that run go on running; lines that waited to be written are lost.
+    """
+    with state.locked():
+        old = load(state)
+        state.write("cqm", (state.read("saved") or EMPTY) | {"late": [], "queues": old["queues"]})
+
+
+if __name__ == "__main__":
+    Server(state_of_tests()).serve()
