@@ -5,7 +5,9 @@ It is asked at every Tab, in folders of all sizes: what it looks at is bounded, 
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -69,8 +71,9 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 def _is_recipe(file: Path) -> bool:
     try:
-        with file.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
+        # a FIFO would wait for its other end; O_NONBLOCK is nothing to a file
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # noqa: PTH123
+            head = stream.read(_HEAD_BYTES) if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else b""
     except OSError:
         return False
     return bool(_RECIPE.search(head)) and (not _SITES.search(head) or bool(_APP.search(head)))

@@ -99,6 +99,13 @@ def test_nothing_and_no_word_is_said_where_nothing_is_known(bash, home):
         assert bash(line) == [], line
 
 
+def test_what_never_answers_is_not_waited_for(bash, home):
+    (home / "more").mkdir()
+    os.mkfifo(home / "more" / "x.yaml")
+    os.mkfifo(home / "y.yaml")
+    assert bash("nsw plan m") == []
+
+
 def ask(home, shell: str, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     asked = {"_NSW_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, **more}
     return subprocess.run([sys.executable, "-m", "nsw"], capture_output=True, text=True, cwd=home, check=False,
