@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from nsw.readers.nsys_source import DURATION, NULL, TEXT, TableFault, with_duration
+from nsw.readers.sqlite_pages import faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _BATCH = 65536  # rows a batch
 _IDS = 500  # ids a query; SQLite takes 999 variables in its oldest builds
+_LEAST_ROW = 4  # bytes of the file
 _LONGEST_TEXT = 64 << 20  # bytes of a value; more is damage
 _NO_TEXT = b"\0"  # stands for NULL in a text column: a NULL would let the ADBC driver guess the column's type
 
@@ -76,7 +78,11 @@ class SqliteSource:
         if table not in self.columns:
             return
         batches = self._with_adbc if self.use_adbc else self._with_sqlite3
+        left = self.path.stat().st_size // _LEAST_ROW
         for batch in batches(table, select, names):
+            left -= len(next(iter(batch.values())))
+            if left < 0:
+                raise TableFault(table, "holds more rows than the file has room for")
             yield with_duration(table, batch) if timed else batch
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
@@ -118,13 +124,9 @@ class SqliteSource:
             raise TableFault("StringIds", str(fault)) from fault
         return found
 
-    def check(self) -> str | None:
-        """What SQLite finds wrong with the file's structure, or None."""
-        try:
-            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-        except (sqlite3.Error, UnicodeDecodeError) as fault:
-            return str(fault)
-        return None if found is None or found[0] == "ok" else str(found[0])
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file's structure."""
+        return faults(self._connection)
 
     def _with_adbc(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
         import numpy as np

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys_connection import SqliteSource, read_only_uri
 from nsw.readers.nsys_tables import fill
+from nsw.readers.sqlite_pages import may_not_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +29,7 @@ _NSYS_TABLES = frozenset(
     )
 )
 _SUFFIXES = (".sqlite", ".sqlite3", ".db")
+_AGAIN = "export the report again, or copy the file again"
 _CHECKED = 64 << 20  # bytes; larger files are not checked for structure before they are read: 5 s a GB
 
 
@@ -56,10 +58,12 @@ def read(path: Path, options: Options) -> Report:
     try:
         with SqliteSource(path) as source, SqliteSource(path, use_adbc=False) as again:
             if before.st_size <= _CHECKED and (found := source.check()):
-                report.error(f"the database is damaged: {found}", fix="export the report again, or copy the file again")
+                report.error(f"the database is damaged: {found[0]}", fix=_AGAIN)
+                if may_not_end(found):
+                    return report
             fill(report, source, options, again=again)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
-        report.error(f"the database is damaged: {fault}", fix="export the report again, or copy the file again")
+        report.error(f"the database is damaged: {fault}", fix=_AGAIN)
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         report.tables.clear()

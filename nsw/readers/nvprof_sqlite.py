@@ -36,6 +36,7 @@ from nsw.readers.nvprof_facts import facts
 from nsw.readers.nvprof_ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof_samples import HITS, functions
 from nsw.readers.nvprof_unread import say_what_is_left_out, say_what_lacks_columns
+from nsw.readers.sqlite_pages import faults, may_not_end
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
@@ -86,6 +87,9 @@ def read(path: Path, options: Options) -> Report:
         return report
     try:
         with closing(_connect(path)) as connection:
+            if may_not_end(found := faults(connection)):
+                report.error(f"damaged database: {found[0]}", fix="copy the file again, or profile again")
+                return report
             _Database(connection, report, options).read()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from nsw.tables import Row
 
 # a line that may be the header; `_Table.is_known` decides
-_HEADER = re.compile(r"\bName\b *(?:\||\s\s).*?\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
+_NAME = re.compile(r"\bName\b(?=\s\s| *\|)")
+_TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
 _LEAD = re.compile(r"^(?:\d{4}-\S+Z|\s*(?:#|//|>|\*)+) ")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
-_DASHES = re.compile(r"-{4,}(?:  +-{4,})+")
-_RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
+_DASHES = re.compile(r"(?<!-)-{4,}+(?: {2,}+-{4,}+)++")
+_RULE = re.compile(r"[|\s:-]+")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
 _SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
 _MOST_SAID = 50
@@ -62,7 +63,7 @@ def sniff(sample: Sample) -> int:
     before = ""
     for raw in sample.text.replace("**", "").split("\n"):
         line = unquoted(as_shown(raw))
-        if _HEADER.search(line) and _Table(line, before).is_known:
+        if _may_be_header(line) and _Table(line, before).is_known:
             return 92
         before = line if line.strip() else before
     return 60 if sample.contains("Self CPU time total:") else 0
@@ -79,7 +80,7 @@ def read(path: Path, options: Options) -> Report:
         before = ""
         for number, raw in lines:
             text = raw.replace("**", "")
-            if _HEADER.search(text) and (found_table := _Table(text, before)).is_known:
+            if _may_be_header(text) and (found_table := _Table(text, before)).is_known:
                 table = found_table
                 block += 1
             elif (found := _FOOTER.search(text)) is not None:
@@ -106,6 +107,12 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
+def _may_be_header(line: str) -> bool:
+    """Whether the titles `Name` and then a time stand in the line."""
+    name = _NAME.search(line)  # the first: what is not behind it is behind no later one
+    return name is not None and _TIMES.search(line, name.end()) is not None
+
+
 def _are_damaged_titles(text: str) -> bool:
     """Whether a line that is no header has titles in every second column at least."""
     if "Self C" not in text and " total" not in text:
@@ -130,7 +137,7 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
         table.after_blank = True
         return table
     spread, table.after_blank = table.after_blank and table.rows > 0, False
-    if _DASHES.search(text) or _RULE.fullmatch(text):
+    if _DASHES.search(text) or ("---" in text and _RULE.fullmatch(text)):
         if not table.ruled:
             table.lay_out(text)
             return table
