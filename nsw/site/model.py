@@ -26,10 +26,9 @@ from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
     ADAPTERS,
     LATER,
-    LATER_TRANSPORTS,
     TRANSPORTS,
     scheduler_names,
-    transport_names,
+    transports,
 )
 
 
@@ -53,8 +52,8 @@ SchedulerName: TypeAlias = Annotated[
 ]
 TransportName: TypeAlias = Annotated[
     str,
-    PlainValidator(_one_of(transport_names)),
-    WithJsonSchema({"type": "string", "enum": [*TRANSPORTS, *LATER_TRANSPORTS]}),
+    PlainValidator(_one_of(transports)),
+    WithJsonSchema({"type": "string", "enum": [*TRANSPORTS]}),
 ]
 ProfilerName: TypeAlias = Literal["nsys", "ncu", "nvprof", "perf", "vtune", "aps"]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]

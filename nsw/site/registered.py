@@ -17,12 +17,12 @@ ADAPTERS: Final = {
 # kind of transport -> the function that gives a nsw.transport.model.Transport
 TRANSPORTS: Final = {
     "local": "nsw.transport.local:connect",
+    "ssh": "nsw.transport.ssh:connect",
     "openssh": "nsw.transport.openssh:connect",
 }
 
 # names that a sites file may hold, and whose plan is refused until their file is here
 LATER: Final = ("cobalt", "lsf")
-LATER_TRANSPORTS: Final = ("ssh",)
 
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
 
@@ -35,11 +35,6 @@ def schedulers() -> tuple[str, ...]:
 def scheduler_names() -> tuple[str, ...]:
     """The names that parse."""
     return tuple(dict.fromkeys((*schedulers(), *LATER)))
-
-
-def transport_names() -> tuple[str, ...]:
-    """The names that parse."""
-    return tuple(dict.fromkeys((*transports(), *LATER_TRANSPORTS)))
 
 
 def transports() -> tuple[str, ...]:

@@ -62,14 +62,6 @@ def test_other_schedulers_are_not_yet_known_and_the_sites_file_says_where(planne
     assert fault.source_line[fault.mark.column - 1 :].startswith(scheduler)
 
 
-@pytest.mark.parametrize("kind", ["ssh"])
-def test_other_transports_are_not_yet_known(planner, kind):
-    site = f"scheduler: slurm, scratch: /s, transport: {{kind: {kind}, host: far}}"
-    (fault,) = planner.faults(HEAD + "passes: [baseline]\n", site)
-    assert fault.message.startswith(f"transport {kind}: not yet")
-    assert fault.mark.line == 3
-
-
 def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
     recipe = """\
         nsw: 1

@@ -110,7 +110,7 @@ def server(tmp_path):
     one.stop(sessions=True)
 
 
-@pytest.fixture(params=["openssh"])
+@pytest.fixture(params=["openssh", "ssh"])
 def site(server, request, tmp_path):
     """A site behind the server, as data."""
     return {

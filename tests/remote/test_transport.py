@@ -2,13 +2,17 @@
 
 import hashlib
 import os
+import subprocess
 import threading
 import time
 
 import pytest
 
 from nsw.errors import CommandError, UnreachableError, UsageError
+from nsw.transport.create import connect
 from nsw.transport.model import Unreadable
+
+from .conftest import Server
 
 
 def test_a_command_says_how_it_ended_and_what_it_printed(far):
@@ -163,14 +167,39 @@ def test_an_unknown_host_key_is_refused_with_what_to_do(far, server):
 
 def test_a_key_that_is_not_taken_is_told_with_what_to_do(far, server):
     (server.folder / "authorized_keys").write_text("")
-    with pytest.raises(UnreachableError, match="Permission denied") as refused:
+    with pytest.raises(UnreachableError, match=r"Permission denied|was not let in") as refused:
         far.read_many(["/x"])
-    assert "open a connection first" in (refused.value.hint or "")
+    assert "open a connection first" in refused.value.hint or "ssh-add -l" in refused.value.hint
+
+
+def test_a_changed_host_key_is_refused(far, server):
+    other = server.folder / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+    kind, key, *_ = other.with_suffix(".pub").read_text().split()
+    (server.folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {kind} {key}\n")
+    with pytest.raises(UnreachableError, match=r"another than before|IDENTIFICATION HAS CHANGED"):
+        far.read_many(["/x"])
+
+
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+def test_a_jump_host_on_the_way_is_passed(server, tmp_path, kind):
+    jump = Server(tmp_path / "jump", more=f"PermitOpen 127.0.0.1:{server.port}\nForceCommand /bin/false")
+    jump.start()
+    try:
+        text = jump.config.read_text().replace("Host far", "Host bastion") + server.config.read_text()
+        server.config.write_text(text + "  ProxyJump bastion\n")
+        site = {"transport": {"kind": kind, "host": "far", "config": str(server.config)}}
+        transport = connect(site, str(tmp_path / "scratch"))
+        assert transport.run(["echo", "through"], timeout=60).stdout == "through\n"
+        transport.stage([(server.config, str(tmp_path / "there" / "config"))])
+        assert (tmp_path / "there" / "config").read_text() == server.config.read_text()
+        transport.close()
+        assert jump.logins() >= 1
+    finally:
+        jump.stop(sessions=True)
 
 
 def test_a_command_of_a_killed_nsw_is_known_by_its_lock(far, site, tmp_path):
-    from nsw.transport.create import connect
-
     assert not far.left_running()
     other = connect(site, str(tmp_path / "scratch of a campaign"))
     assert other.left_running()

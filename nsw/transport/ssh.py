@@ -1,0 +1,195 @@
+"""nsw's own ssh connection (paramiko): one a host and process, made anew when it was lost."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import random
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import UnreachableError
+from nsw.transport.pipe import ConnectionLostError
+from nsw.transport.remote import RemoteTransport, most_bytes
+from nsw.transport.shell import Shell
+from nsw.transport.ssh_config import HostConfig, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import paramiko
+
+_CONNECT_S = 20.0
+_KEEP_ALIVE_S = 30
+_TRIES = 4
+_WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
+_PACKET = 1 << 15
+
+
+class Ssh:
+    """Starts commands over one connection.
+
+    Args:
+        host: The host's alias.
+        config: Another file than ~/.ssh/config.
+        given: What the site says: user, port, identity.
+        sleep: Waits; tests hand in their own.
+    """
+
+    def __init__(self, host: str, config: str | None, given: Mapping[str, object], *, sleep: Any = time.sleep) -> None:
+        self._host = host
+        self._config = config
+        self._given = dict(given)
+        self._sleep = sleep
+        self._hops: list[paramiko.Transport] = []
+
+    def open(self, command: str) -> _Channel:
+        """Start a command there; a connection that was lost is made anew."""
+        import paramiko
+
+        for tried in range(1, _TRIES + 1):
+            try:
+                channel = self._connected().open_session(timeout=_CONNECT_S)
+                channel.exec_command(command)
+            except (paramiko.SSHException, OSError, EOFError) as fault:
+                self.disconnect()
+                if tried == _TRIES:
+                    raise UnreachableError(
+                        f"{self._host} cannot be reached over ssh: {str(fault) or type(fault).__name__}",
+                        hint=f"`ssh {self._host} true` shows whether the host can be reached",
+                    ) from None
+                self._sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
+            else:
+                return _Channel(channel)
+        raise AssertionError
+
+    def close(self) -> None:
+        """Nothing: others of this process may use the connection; it ends with the process."""
+
+    def disconnect(self) -> None:
+        """End the connection."""
+        for hop in reversed(self._hops):
+            hop.close()
+        self._hops = []
+
+    def _connected(self) -> paramiko.Transport:
+        if not self._hops or not all(hop.is_active() for hop in self._hops):
+            self.disconnect()
+            try:
+                self._connect()
+            except BaseException:
+                self.disconnect()
+                raise
+        return self._hops[-1]
+
+    def _connect(self) -> None:
+        target = resolve(self._host, config=self._config, given=self._given)
+        for host in [*(resolve(jump, config=self._config) for jump in target.jumps), target]:
+            self._hops.append(_hop(host, self._hops[-1] if self._hops else None))
+
+
+def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Transport:
+    """A connection that is logged in, over another one or over the network."""
+    import paramiko
+
+    from nsw.transport.ssh_login import known_keys, log_in, verify
+
+    way: Any
+    if through is not None:
+        way = through.open_channel("direct-tcpip", (host.hostname, host.port), ("127.0.0.1", 0), timeout=_CONNECT_S)
+    elif host.proxy_command is not None:
+        way = paramiko.ProxyCommand(host.proxy_command)
+    else:
+        way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
+    transport = paramiko.Transport(way, default_window_size=_WINDOW, default_max_packet_size=_PACKET)
+    try:
+        _prefer(transport, known_keys(host))
+        transport.start_client(timeout=_CONNECT_S)
+        verify(transport, host)
+        log_in(transport, host)
+    except BaseException:
+        transport.close()
+        raise
+    transport.set_keepalive(_KEEP_ALIVE_S)
+    return transport
+
+
+def _prefer(transport: paramiko.Transport, known: list[paramiko.PKey]) -> None:
+    """The kinds of host key that are known come first, and the cipher that processors compute fastest."""
+    options = transport.get_security_options()
+    names = {key.get_name() for key in known}
+    if "ssh-rsa" in names:
+        names |= {"rsa-sha2-512", "rsa-sha2-256"}
+    kinds = list(options.key_types)
+    options.key_types = [k for k in kinds if k in names] + [k for k in kinds if k not in names]
+    ciphers = list(options.ciphers)
+    fast = [c for c in ciphers if "gcm" in c]
+    options.ciphers = [*fast, *(c for c in ciphers if c not in fast)]
+
+
+class _Channel:
+    """One command over the connection."""
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self._channel = channel
+
+    def send(self, data: bytes) -> None:
+        self._channel.settimeout(120)
+        try:
+            self._channel.sendall(data)
+        except (OSError, EOFError) as fault:
+            raise ConnectionLostError(str(fault) or "it takes no more") from None
+
+    def end_input(self) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            self._channel.shutdown_write()
+
+    def receive(self, most: int, timeout: float) -> bytes:
+        self._channel.settimeout(max(0.01, timeout))
+        try:
+            return self._channel.recv(most)
+        except TimeoutError:
+            raise ConnectionLostError("no answer in time") from None
+        except (OSError, EOFError) as fault:
+            raise ConnectionLostError(str(fault)) from None
+
+    def finish(self, timeout: float) -> tuple[int, bytes]:
+        deadline = time.monotonic() + timeout
+        while self.receive(1 << 16, deadline - time.monotonic()):
+            pass
+        said = b""
+        self._channel.settimeout(max(0.01, deadline - time.monotonic()))
+        with contextlib.suppress(OSError, EOFError):
+            while part := self._channel.recv_stderr(1 << 16):
+                said += part
+        if not self._channel.status_event.wait(max(0.01, deadline - time.monotonic())):
+            raise ConnectionLostError("it did not end")
+        code = self._channel.recv_exit_status()
+        self._channel.close()
+        return code, said
+
+    def kill(self) -> None:
+        self._channel.close()
+
+
+_OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, so that a code is asked for once
+
+
+def connect(site: Mapping[str, Any], scratch: str | None, _mark: Path | None) -> RemoteTransport:
+    """The way to a site over nsw's own connection."""
+    how = site.get("transport") or {}
+    given = {key: how[key] for key in ("user", "port", "identity") if how.get(key)}
+    key = (how["host"], how.get("config"), *given.items())
+    if key not in _OPEN:
+        _OPEN[key] = Ssh(how["host"], how.get("config"), given)
+    lock = f"{scratch}/commands" if scratch else None
+    shell = Shell(_OPEN[key], lock, login_shell=bool(how.get("login_shell")))
+    return RemoteTransport(_OPEN[key], shell, most_bytes(site))
+
+
+@atexit.register
+def _end_all() -> None:
+    for one in _OPEN.values():
+        one.disconnect()
