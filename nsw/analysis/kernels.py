@@ -72,6 +72,7 @@ class KernelRow:
         time_ns: Of all launches, by `time_from`.
         share_pct: Of the time of all kernels.
         time_from: timeline, counters, or None where no time is known.
+        device_name: The GPU, where the report tells it.
         shapes: Different grids and blocks of the measured launches, each as (grid, block).
         metrics: Every portable metric that was measured or can be computed, and what has no portable name where that is
             little: a mean over the launches.
@@ -98,6 +99,7 @@ class KernelRow:
     stalls: tuple[Stall, ...]
     roofline: Point | None
     advice: Advice | None
+    device_name: str | None = None
     points: tuple[Point, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
 
@@ -246,6 +248,7 @@ def _row(
         stalls=_stalls(of),
         roofline=binding(found),
         advice=advice,
+        device_name=device_name,
         points=found,
         metrics=of,
     )

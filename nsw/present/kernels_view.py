@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.roofline import off_the_sheet
 from nsw.metrics import find
 from nsw.present.terminal import duration, number, numbered, percent, plural, size, table
 from nsw.present.text_of_others import clean
@@ -80,6 +81,8 @@ def show_kernels(out: Console, kernels: Sequence[KernelRow], title: str = "kerne
     for part, heads in enumerate(_fitted(columns, names, out.width)):
         rows = zip(names, *(columns[head] for head in heads), strict=True)
         out.print(table(title if part == 0 else None, ("kernel", *heads), _dashed(rows), wide="kernel"))
+    for said in dict.fromkeys(said for k in shown for said in off_the_sheet(k.metrics, k.device_name)):
+        out.print(f"warning: {said}: its rooflines may be wrong", style="yellow", soft_wrap=True)
     if rest:
         known = [k.share_pct for k in rest if k.share_pct is not None]
         share = f", {percent(sum(known))} of the time" if known else ""

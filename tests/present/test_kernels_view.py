@@ -59,3 +59,10 @@ def test_flat_rows_have_every_metric_as_a_column():
     assert row["ipc"] == 6.42
     assert (row["stall_1"], row["stall_1_pct"], row["stall_2"]) == ("wait", 88.0, None)
     assert not any(isinstance(value, dict | list | tuple) for value in row.values())
+
+
+def test_a_ceiling_that_is_not_the_data_sheets_is_said(monkeypatch):
+    rows = [{"launch_id": 0, "kernel": "k", "metric": n, "portable": n, "portable_value": v, "portable_unit": "",
+             "device_name": "NVIDIA H200"} for n, v in {"duration": 1.0, "fp32_fma_peak": 8448.0}.items()]  # fmt: skip
+    text = printed(kernel_table({"metrics": rows}), 200, monkeypatch)
+    assert "warning: the report's FP32 ceiling is 16,896 FLOP a cycle, the data sheet of H200-SXM-141GB has" in text
