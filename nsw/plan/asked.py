@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from nsw.errors import Diagnostic, Mark
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
-ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "partition", "account", "qos", "gres",
+ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres",
                 "reservation", "constraint", "extra")  # fmt: skip
 # keys that may stand for the one that a scheduler names
-_ALSO: Final = {"partition": ("queue",), "gres": ("gpus",)}
+_ALSO: Final = {"queue": ("partition",), "partition": ("queue",), "gres": ("gpus",)}
 # what a node must have together: Slurm says only that no node has it
 _TOGETHER: Final = ("gpus", "memory", "cpus_per_task")
 
 
+_Place: TypeAlias = "tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]"
+
+
 def marks(loaded: LoadedRecipe, place: LoadedSite, *, gpus: int) -> dict[str, Mark]:
-    """The place of everything that was asked for, by the key that a refusal names.
+    """The place of everything that was asked for, by the key that a refusal names; of what was not, where it belongs.
 
     Args:
         loaded: The recipe.
         place: The site.
         gpus: The most GPUs that a run asks for.
     """
-    found = ((key, _where(loaded, place, _asked_for(loaded, place, key, gpus))) for key in ASKED)
+    has_resources = loaded.document.node(("resources",)) is not None
+    belongs: _Place | None = (loaded, ("resources",)) if has_resources else None
+    found = ((key, _where(loaded, place, _asked_for(loaded, place, key, gpus)) or belongs) for key in ASKED)
     return {key: mark for key, at in found if at and (mark := at[0].document.mark(at[1]))}
 
 

@@ -85,6 +85,15 @@ class Double:
                 data += part
         return json.loads(data)
 
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Give a command."""
+        env = os.environ | self.env
+        return subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+
+    def live(self) -> list[str]:
+        """Ids of jobs that wait or run."""
+        return self.command("qselect").stdout.split()
+
     def fault(self, command: str, **how: object) -> None:
         """The next call of a command goes wrong: tests/fakes/machinery.py says how."""
         folder = self.root / "faults"

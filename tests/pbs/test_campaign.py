@@ -1,0 +1,202 @@
+"""`nsw run` on the fake PBS, from recipe to answer, with what goes wrong on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .places import Pbs
+
+SITES = """
+nsw: 1
+sites:
+  p: {scheduler: pbs, account: proj, limits: {LIMITS}}
+"""
+RECIPE = """
+nsw: 1
+name: many
+app:
+  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
+matrix:
+  n: {range: [1, COUNT]}
+passes: [baseline: {}]
+resources: {gpus: 0, time: 1m}
+"""
+WORDS = ("run", "recipe.yaml", "--site", "p", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+
+
+def words(
+    pbs: Pbs, count: int, body: str = "true", limits: str = "max_in_flight: 16", extra: str = ""
+) -> tuple[str, ...]:
+    """Write a recipe and a site; the words that carry it out."""
+    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(pbs.work)).replace("BODY", body)
+    (pbs.work / "recipe.yaml").write_text(text.replace("time: 1m}", f"time: 1m{extra}}}"))
+    (pbs.work / "sites.yaml").write_text(SITES.replace("LIMITS", limits))
+    return WORDS
+
+
+def ran(pbs: Pbs) -> list[int]:
+    file = pbs.work / "ran"
+    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
+
+
+def folder(pbs: Pbs) -> Path:
+    (found,) = (pbs.work / "campaigns").iterdir()
+    return found
+
+
+def runs(pbs: Pbs) -> list[tuple[str, str]]:
+    with Ledger(folder(pbs) / "campaign.db", read_only=True) as ledger:
+        return [(str(run.state), run.reason or "") for run in ledger.runs()]
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def until_go(pbs: Pbs, which: str = "true") -> str:
+    return f"[ {{{{ n }}}} != {which} ] || until [ -e {pbs.work}/go ]; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
+def test_runs_are_done_once_in_one_array_with_few_questions(pbs, history):
+    pbs.double.settings(history=history)
+    done = pbs.nsw(*words(pbs, 12, "[ {{ n }} != 5 ] || exit 3"))
+    assert done.returncode == 1, done.stderr
+    assert ran(pbs) == list(range(1, 13))
+    assert [state for state, _ in runs(pbs)] == ["done"] * 4 + ["failed"] + ["done"] * 7
+    calls = json.loads(pbs.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
+    assert calls["qsub"] == 1
+    assert set(calls) == {"qsub", "qstat"}
+
+
+def test_a_version_without_array_throttles_gets_arrays_that_may_run_whole(pbs):
+    pbs.double.settings(throttles=False, version="19.1.3")
+    done = pbs.nsw(*words(pbs, 7, limits="max_in_flight: 3"))
+    assert done.returncode == 0, done.stderr
+    assert ran(pbs) == list(range(1, 8))
+    assert all(tasks <= 3 for _, _, tasks in pbs.double.control("_jobs")["jobs"])
+
+
+def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
+    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    wait_until(lambda: ran(pbs) == [1])
+    pbs.double.control("_rerun", id="1.pbs0")
+    wait_until(lambda: ran(pbs) == [1, 1])
+    (pbs.work / "go").touch()
+    assert process.wait(timeout=60) == 0
+    assert runs(pbs) == [("done", "")]
+    assert len(pbs.double.control("_jobs")["jobs"]) == 1
+
+
+def nsw(pbs: Pbs, *how: object, **more: str) -> tuple[str, ...]:
+    import sys
+
+    return (sys.executable, "-m", "nsw", *words(pbs, *how, **more))  # type: ignore[arg-type]
+
+
+def test_a_server_that_is_away_for_a_while_costs_no_run(pbs):
+    process = pbs.start(*nsw(pbs, 3, until_go(pbs, "2")))
+    wait_until(lambda: ran(pbs) == [1, 2, 3])
+    pbs.double.down()
+    (pbs.work / "go").touch()
+    time.sleep(2)  # as long as nsw asks and gets no answer
+    assert process.poll() is None or process.returncode == 0
+    pbs.double.down(is_down=False)
+    assert process.wait(timeout=90) == 0
+    assert ran(pbs) == [1, 2, 3]
+
+
+def test_a_job_that_uses_too_much_memory_says_so(pbs):
+    pbs.double.settings(memory_kb=1 << 20)
+    done = pbs.nsw(*words(pbs, 1, "sleep 300", extra=", memory: 100M"))
+    assert done.returncode == 1
+    ((state, reason),) = runs(pbs)
+    assert state == "failed"
+    assert "memory" in reason
+
+
+def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
+    process = pbs.start(*nsw(pbs, 2, until_go(pbs, "1"), limits="max_array: 1"))
+    wait_until(lambda: ran(pbs) == [1, 2])
+    jobs = {seq for seq, _, _ in pbs.double.control("_jobs")["jobs"]}
+    first = min(jobs)
+    pbs.double.command("qdel", f"{first}.pbs0")
+    assert process.wait(timeout=90) == 1
+    told = dict(runs(pbs))
+    assert "done" in told
+    assert any("deleted" in reason for state, reason in runs(pbs) if state != "done")
+
+
+def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
+    done = pbs.nsw(*words(pbs, 1, extra=", nodes: 1, cpus_per_task: 99"))
+    assert done.returncode == 1
+    assert "ncpus (R: 99 A: 8 T: 8)" in runs(pbs)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("extra", "settings", "said", "place"),
+    [
+        (", queue: nosuch", {}, "Unknown queue", "resources.queue at recipe.yaml:9:"),
+        (", queue: debug", {"queues": {"workq": {}, "debug": {"walltime": 60}}}, "Job violates queue",
+         "resources.time at recipe.yaml:9:"),
+        ("", {"hooks": [{"needs": "filesystems", "says": "filesystems is required to be set"}]}, "filesystems is required",
+         "resources.extra at recipe.yaml:9:"),
+        ("", {"hooks": [{"needs": "project", "says": "no active allocation"}]}, "no active", "resources.account at sites.yaml:4:"),
+        (", extra: ['#PBS -l nosuch=1']", {}, "Unknown resource", "resources.extra at recipe.yaml:9:"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings, said, place):
+    pbs.double.settings(**settings)
+    done = pbs.nsw(*words(pbs, 1, extra=extra))
+    assert done.returncode == 1
+    ((state, reason),) = runs(pbs)
+    assert state == "failed"
+    assert f"qsub refused the job: {said}" in reason
+    assert place in reason
+    assert ran(pbs) == []
+
+
+def test_a_submission_whose_answer_was_lost_is_found_by_its_name(pbs):
+    pbs.double.fault("qsub", rc=162, stderr="qsub: End of File", after=True)
+    done = pbs.nsw(*words(pbs, 3))
+    assert done.returncode == 0, done.stderr
+    assert ran(pbs) == [1, 2, 3]
+    assert len(pbs.double.control("_jobs")["jobs"]) == 1
+
+
+def test_text_that_a_site_prints_before_an_answer_changes_nothing(pbs):
+    for command in ("qsub", "qstat", "qstat"):
+        pbs.double.fault(command, noise="NOTICE: maintenance on Monday 9.30 am")
+    done = pbs.nsw(*words(pbs, 2))
+    assert done.returncode == 0, done.stderr
+    assert ran(pbs) == [1, 2]
+
+
+def test_a_retry_of_runs_with_gaps_submits_ranges(pbs):
+    first = f"[ -e {pbs.work}/go ] || [ $(( {{{{ n }}}} % 2 )) = 1 ]"
+    assert pbs.nsw(*words(pbs, 5, first)).returncode == 1
+    (pbs.work / "go").touch()
+    assert pbs.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
+    assert ran(pbs) == [1, 2, 2, 3, 4, 4, 5]
+
+
+def test_a_cancelled_campaign_leaves_nothing_behind(pbs):
+    process = pbs.start(*nsw(pbs, 3, until_go(pbs, "2")))
+    wait_until(lambda: ran(pbs) == [1, 2, 3])
+    process.terminate()
+    process.wait(timeout=60)
+    assert pbs.nsw("cancel", "--root", "campaigns").returncode == 0
+    wait_until(lambda: not pbs.double.live())
