@@ -45,16 +45,16 @@ class Asked:
 
 @dataclass(slots=True)
 class _Kernel:
-    """The launches of one kernel, by the name that the tool's filter takes; ordinals count from 1."""
+    """The launches of one kernel, by the name that the tool's filter takes; ordinals count from 1.
+
+    `durations` are those of all launches; `total` (ns) and `shapes` speak of the steady state where it is known.
+    """
 
     key: str
     name: str
     durations: list[int] = field(default_factory=list)
     shapes: dict[tuple[object, ...], list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    @property
-    def total(self) -> int:
-        return sum(self.durations)
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Chosen:
     Attributes:
         arguments: For the tool's command line.
         kernels: Function names, most expensive first.
-        share: Of the GPU time of all kernels of the process.
+        share: Of the GPU time of all kernels of the process, in its steady state where that is known.
         launches: How many launches are measured.
         along: How many of them only came along.
         extrapolated: How many launches of these kernels are not measured; others stand for them.
@@ -138,17 +138,24 @@ def _share(asked: Asked) -> float:
 
 
 def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
-    """The kernels, most expensive first; launches before the warm-up's end count as ordinals and are not chosen."""
+    """The kernels, most expensive first.
+
+    Launches of set-up, of warm-up and before the end of the pass's own warm-up count as ordinals and are not chosen.
+    """
     rows = [row for row in trace if row.get("kind") == "kernel" and row.get("duration_ns") is not None]
     # in the order of the calls that launched them, as the tools count; kernels of one graph share their call
     rows.sort(key=lambda row: (row.get("correlation") or 0, row["start_ns"]))
     by_mangled = all(row.get("mangled_name") for row in rows)
+    split = any(row.get("phase") == "steady" for row in rows)
     found: dict[str, _Kernel] = {}
     for number, row in enumerate(rows):
         name = row.get("short_name") or row["name"]
         key = row["mangled_name"] if by_mangled else name
         kernel = found.setdefault(key, _Kernel(key if by_mangled else "", name))
         kernel.durations.append(int(row["duration_ns"]))
+        if split and row.get("phase") != "steady":
+            continue
+        kernel.total += int(row["duration_ns"])
         if number >= warmup:
             kernel.shapes[_shape(row)].append(len(kernel.durations))
     return sorted((k for k in found.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))

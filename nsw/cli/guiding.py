@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger_stages import Choice
     from nsw.campaign.rows import RunRow
     from nsw.recipe.counters import CountersPass
+    from nsw.recipe.model import Steps
 
 _TRACE = "gpu_trace"
 
@@ -36,13 +37,14 @@ def chooser(
         from nsw.campaign.ledger_stages import Choice
         from nsw.plan.counting import counting
         from nsw.profilers.nvprof import measured
+        from nsw.recipe.load import load_recipe
 
         source = sources[0]
         one = _pass_of(folder, run)
         tool = run.tool or "ncu"
         chip = ledger.site().get("gpus", {}).get("chip")
         try:
-            trace = _kernels(folder.reports / source.id)
+            trace = _kernels(folder.reports / source.id, load_recipe(folder.recipe).recipe.report.steps)
             what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
             found = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as fault:
@@ -76,7 +78,7 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     return found
 
 
-def _kernels(home: Path) -> list[dict[str, Any]]:
+def _kernels(home: Path, steps: Steps | None = None) -> list[dict[str, Any]]:
     """The kernels of the process that is profiled: of rank 0, else of the first GPU, else of the first process.
 
     Raises:
@@ -90,7 +92,10 @@ def _kernels(home: Path) -> list[dict[str, Any]]:
     there = sorted(p for p in home.iterdir() if p.name.startswith("timeline"))
     first = [p for p in there if ".rank0." in p.name] or there
     for file in [home / name for name in parts(p.name for p in first)]:
-        report = read(file, Options(tables=frozenset({_TRACE})))
+        chosen = Options(
+            tables=frozenset({_TRACE}), steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None
+        )
+        report = read(file, chosen)
         trace = [row for row in rows(_TRACE, report.tables.get(_TRACE, [])) if row.get("kind") == "kernel"]
         if trace:
             device = min(row.get("device") or 0 for row in trace)

@@ -17,6 +17,8 @@ _WINDOWS: Final = (1 << 14, 1 << 17)  # kernels looked at for the lag, from the 
 _EQUAL: Final = 0.85  # of the kernels one lag apart
 _NEARLY: Final = 0.02  # of two lags that fit equally well the shorter one counts: the other is its multiple
 _COVERED: Final = 0.5  # of all kernels
+_REGULAR: Final = 0.98  # of the distances between repetitions
+_LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
 
@@ -35,32 +37,40 @@ def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple
     """
     import numpy as np
 
-    lag = _lag(names)
-    if lag is None:
-        return None
-    heads = _by_anchor(names, starts, durations, lag)
-    if heads is None:
-        heads = _by_blocks(names, lag)
-    if len(heads) and len(names) - int(heads[-1]) < _WHOLE * lag:
-        heads = heads[:-1]  # cut short: the end of the one before it
-    if len(heads) < FEWEST:
-        return None
-    behind = min(int(heads[-1]) + lag, len(names))
-    if behind - int(heads[0]) < _COVERED * len(names):
-        return None
-    return np.asarray(heads, np.int64), behind
+    for lag, is_best in _lags(names):
+        heads = _by_anchor(names, starts, durations, lag)
+        if not is_best and (heads is None or not _is_regular(heads, lag)):
+            continue
+        if heads is None:
+            heads = _by_blocks(names, lag)
+        if len(heads) and len(names) - int(heads[-1]) < _WHOLE * lag:
+            heads = heads[:-1]  # cut short: the end of the one before it
+        if len(heads) < FEWEST:
+            continue
+        behind = min(int(heads[-1]) + lag, len(names))
+        if behind - int(heads[0]) >= _COVERED * len(names):
+            return np.asarray(heads, np.int64), behind
+    return None
 
 
-def _lag(names: IntArray) -> int | None:
-    """The length of a repetition: the shortest lag at which nearly as much is equal as at the best one."""
+def _is_regular(heads: IntArray, lag: int) -> bool:
+    """Whether the heads follow each other about one lag apart: those of equal layers leave out the rest of a step."""
+    import numpy as np
+
+    apart = np.diff(heads)
+    return len(apart) > 0 and bool(((apart >= lag / 2) & (apart <= 2 * lag)).mean() >= _REGULAR)
+
+
+def _lags(names: IntArray) -> list[tuple[int, bool]]:
+    """Lengths that a repetition may have, the shortest first; marked is the one at which most is equal."""
     for size in _WINDOWS:
         window = _window(names, size)
-        found = _lag_within(window)
-        if found is not None:
+        found = _lags_within(window)
+        if found:
             return found
         if len(window) == len(names):
             break
-    return None
+    return []
 
 
 def _window(names: IntArray, size: int) -> IntArray:
@@ -69,12 +79,12 @@ def _window(names: IntArray, size: int) -> IntArray:
     return names[max(last - size, 0) : last] if len(names) > size else names
 
 
-def _lag_within(window: IntArray) -> int | None:
+def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     import numpy as np
 
     most = len(window) // 3
     if most < 1:
-        return None
+        return []
     _, codes = np.unique(window, return_inverse=True)
     # a random direction for each name: the autocorrelation then counts, up to noise, the equal pairs at each lag
     chance = np.random.default_rng(0)
@@ -82,14 +92,13 @@ def _lag_within(window: IntArray) -> int | None:
     spectrum = np.fft.fft(signal, 2 * len(window))
     equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: most + 1]
     equal /= len(window) - np.arange(most + 1)
-    likely = np.argsort(-equal[1:], kind="stable")[:32] + 1
-    shares = {int(lag): float((window[:-lag] == window[lag:]).mean()) for lag in likely.tolist()}
-    best = max(shares.values())
-    if best < _EQUAL:
-        return None
-    close = [lag for lag, share in shares.items() if share >= best - _NEARLY]
-    divisors = [d for lag in close for d in _divisors(lag) if (window[:-d] == window[d:]).mean() >= best - _NEARLY]
-    return min(close + divisors)
+    likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
+    tried = sorted({*likely, *(d for lag in likely for d in _divisors(lag))})
+    shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
+    if max(shares.values()) < _EQUAL:
+        return []
+    best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
+    return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
 
 
 def _divisors(lag: int) -> list[int]:

@@ -137,3 +137,18 @@ def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
     found = measured(chosen, sorted(trace, key=lambda row: row["correlation"]))
     assert len(found) == chosen.launches < 0.15 * len(trace)
     assert {name for name, _, _ in found} == set(chosen.kernels)
+
+
+def test_kernels_of_set_up_and_warm_up_are_counted_and_not_chosen():
+    """Autotuning tries a kernel for a long time before the first step; ncu counts its launches all the same."""
+    before = [launch("tune", 90_000) for _ in range(6)] + [launch("gemm", 70_000, 9) for _ in range(3)]
+    steps = [row | {"phase": "steady"} for row in STEP * 10]
+    trace = numbered(
+        [*(row | {"phase": "setup"} for row in before[:5]), *(row | {"phase": "warmup"} for row in before[5:]), *steps]
+    )
+    chosen = choose(trace, Asked(exclude=("nccl",), cover=0.9, sample=4), "ncu")
+    assert chosen.kernels == ("gemm",)
+    assert chosen.share == pytest.approx(8000 / 12380)
+    found = measured(chosen, trace)
+    assert {grid for _, _, grid in found} == {1, 2}
+    assert min(ordinal for _, ordinal, _ in found) > 3
