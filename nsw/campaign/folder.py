@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,6 +60,25 @@ class CampaignFolder:
 def root(given: Path | None = None) -> Path:
     """The folder of campaigns: --root, NSW_ROOT or ./campaigns."""
     return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
+
+
+def root_to_write(given: Path | None = None) -> Path:
+    """The same for a campaign that is to be made there.
+
+    Raises:
+        CampaignError: It was not named, and another user could put other scripts in the place of the campaign's.
+    """
+    path = root(given)
+    if given is None and not os.environ.get("NSW_ROOT") and os.path.lexists(path):
+        found = path.stat()
+        safe = path.lstat().st_uid in {os.geteuid(), 0} and found.st_uid in {os.geteuid(), 0}
+        if not safe or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
+            why = "may be written by everybody" if safe else "belongs to another user"
+            raise CampaignError(
+                f"the folder {path} here {why}, who could replace what nsw runs from it",
+                hint=f"name another with --root or NSW_ROOT; `--root {path}` takes it all the same",
+            )
+    return path
 
 
 @contextmanager
@@ -117,7 +137,8 @@ def _sync(folder: Path) -> None:
 def _clear_half_made(parent: Path) -> None:
     for left in parent.glob(f".*{_HALF_MADE}"):
         with suppress(OSError):  # another nsw may clear it at the same time
-            if time.time() - left.stat().st_mtime > _ABANDONED_S:
+            found = left.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)
 
 

@@ -28,7 +28,7 @@ T = TypeVar("T", bound=sqlite3.Connection)
 
 _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # closes the name of another file at a journal's end
 _LARGEST = 1 << 29  # bytes of another user's ledger: some million runs
-_PATIENCE_S = 30.0  # for who writes it
+_PATIENCE_S = 3.0  # for who writes it: a write takes milliseconds
 _PENDING, _SHARED, _SHARED_SIZE = 0x40000000, 0x40000002, 510  # the bytes that SQLite locks
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,8 +70,17 @@ def hash_of(file: Path) -> str:
 
 
 def git_state(folder: Path, transport: Transport) -> LockedGit | None:
-    """The commit that a folder is at, and whether it was changed since; None outside git."""
-    git = ("git", "-C", str(folder))
+    """The commit that a folder is at, and whether it was changed since; None outside git.
+
+    Git runs programs that a repository's configuration names: that of another user is not asked, as new versions of git
+    have it themselves.
+    """
+    try:
+        if folder.stat().st_uid not in {os.geteuid(), 0}:
+            return None
+    except OSError:
+        return None
+    git = ("git", "-c", "core.fsmonitor=false", "-C", str(folder))
     head = transport.run([*git, "rev-parse", "--verify", "HEAD"], timeout=_GIT_S, without=("GIT_",))
     if head.returncode != 0:
         return None

@@ -57,6 +57,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     from nsw.scripts.secrets import secrets_text
     from nsw.transport.local import LocalTransport
 
+    home = folders.root_to_write(root)
     made, loaded, place, known = places.make_plan(recipe, site, sites)
     before, here = loaded.recipe.lock, LocalTransport()
     lock = taken(made.files, loaded.folder, place.site.name, here, before)
@@ -75,7 +76,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     data.pop("sites", None)
     data["lock"] = lock.model_dump(mode="json", exclude_none=True) | {"tools": before.tools if before else {}}
     folder = begin(
-        folders.root(root),
+        home,
         made,
         Ingredients(
             data,

@@ -1,6 +1,7 @@
 """Looking changes nothing: status, ls, logs and summarize in folders that another user made; only an owner drives."""
 
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -17,7 +18,7 @@ from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
 
-from .conftest import state
+from .conftest import RECIPE, state
 
 LOOKS = (
     ["status", "--runs"],
@@ -274,6 +275,44 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
     subprocess.run(["chmod", "-R", "a+rX", own.parent], check=True)
     assert own.name in victim.nsw("status").stdout
     assert planted.name in victim.nsw("status", planted.name).stdout
+
+
+def test_no_campaign_is_made_in_a_folder_of_another_user_that_was_not_named(victim, neighbour):
+    """Whoever owns the folder can put another one in the place of a campaign, and with it the scripts that are run."""
+    (victim.home / "r.yaml").write_text(RECIPE.replace("[0, 3]", "[0]"))
+    there = neighbour.home / "campaigns"
+    there.mkdir()
+    there.chmod(0o777)
+    neighbour.owns(neighbour.home)
+    (victim.home / "campaigns").symlink_to(there)
+    victim.owns(victim.home)
+    (neighbour.home / "r.yaml").write_text((victim.home / "r.yaml").read_text())
+    for cwd in (victim.home, neighbour.home):
+        done = victim.nsw("run", "r.yaml", cwd=cwd)
+        assert (done.returncode, list(there.iterdir())) == (2, []), done
+        assert "belongs to another user, who could replace what nsw runs from it" in done.stderr
+    assert victim.nsw("run", "r.yaml", "--root", "campaigns", cwd=neighbour.home).returncode == 0
+    assert len(list(there.iterdir())) == 1
+
+
+def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
+    """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
+    code = (
+        "import sys; from pathlib import Path; from nsw.campaign.lock import git_state;"
+        " from nsw.transport.local import LocalTransport; print(git_state(Path(sys.argv[1]), LocalTransport()))"
+    )
+    if not shutil.which("git"):
+        pytest.skip("no git here")
+    for user in (victim, neighbour):
+        user.run("git", "init", "-q")
+        user.run("git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "m")
+        user.run("git", "config", "core.fsmonitor", f"touch {user.temporary}/PWNED; true")
+        (user.home / "file").write_text("")
+    (victim.home / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")  # as git of before 2022
+    own, other = (victim.run(sys.executable, "-P", "-c", code, user.home).stdout for user in (victim, neighbour))
+    assert "commit=" in own
+    assert other == "None\n"
+    assert not list(victim.temporary.iterdir())
 
 
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
