@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
 from nsw.plan import counting
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.plan.containers import Box
+
+
+# chips of GPUs that NVIDIA's profilers do not measure
+_OTHER_MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
 
 
 def profiled(
@@ -152,6 +156,10 @@ def _each_process(profiler: Profiler, one: Any, how: Launch, inside: bool | None
 
 def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None) -> tuple[str, str, str | None]:
     """The pass's tool, its path, and why it cannot be used here (or None)."""
+    maker = _OTHER_MAKERS.get((chip or "").lower())
+    if maker is not None and one.kind in {"timeline", "counters"}:
+        why = f"the site's GPUs are {maker}'s ({chip}), and nsys, ncu and nvprof measure NVIDIA's only"
+        return one.tool, "", f"{why}; baseline and host passes can be run"
     known = BY_KIND.get(one.kind, ())
     candidates = [t for t in known if one.tool in {"auto", t}]
     if one.kind == "counters":

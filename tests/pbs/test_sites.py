@@ -1,0 +1,68 @@
+"""The example sites of PBS machines, and what a recipe becomes there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.site.load import read_sites
+
+ROOT = Path(__file__).parents[2]
+SITES = ROOT / "recipes" / "sites"
+
+
+def nsw(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "nsw", *words], capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize("name", ["polaris.yaml", "aurora.yaml"])
+def test_an_example_site_is_without_faults(name):
+    assert all(found.site.scheduler == "pbs" for found in read_sites(SITES / name))
+
+
+def test_on_polaris_each_process_under_mpiexec_has_a_gpu_of_its_own():
+    recipe = ROOT / "recipes" / "polaris_scaling.yaml"
+    shown = nsw("render", recipe, "--site", "polaris", "--sites", SITES / "polaris.yaml").stdout
+    for line in (
+        "#PBS -l select=2:ncpus=32:ngpus=4:mpiprocs=4",
+        "#PBS -l place=scatter",
+        "#PBS -l walltime=00:11:00",
+        "#PBS -q debug",
+        "#PBS -A MyProject",
+        "#PBS -l filesystems=home:eagle",
+        "mpiexec -n 8 --ppn 4 --depth=8 --cpu-bind depth bash gpu_affinity.sh python train.py -b 128 --steps 20",
+    ):
+        assert line in shown, line
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"PALS_LOCAL_RANKID": "0", "PALS_RANKID": "4", "NSW_PROCESSES": "8"}, "3 4 0 8 nid1 21"),
+        ({"PMI_LOCAL_RANK": "3", "PMI_RANK": "3", "PMI_SIZE": "4"}, "0 3 0 4 nid1 21"),
+        ({"GPUS_PER_NODE": "6", "PALS_LOCAL_RANKID": "7"}, "4 0 0 1 nid1 21"),
+    ],
+)
+def test_the_affinity_script_gives_gpus_and_ranks(tmp_path, variables, said):
+    (tmp_path / "nodes").write_text("nid1\nnid2\n")
+    show = 'echo "$CUDA_VISIBLE_DEVICES $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR ${MASTER_PORT:0:2}"'
+    done = subprocess.run(
+        ["bash", ROOT / "recipes" / "apps" / "gpu_affinity.sh", "bash", "-c", show], capture_output=True, text=True,
+        check=True, env={"PATH": "/usr/bin:/bin", "PBS_NODEFILE": str(tmp_path / "nodes"), "PBS_JOBID": "1234[5].pbs0"} | variables,
+    )  # fmt: skip
+    assert done.stdout.strip() == said
+
+
+def test_on_intel_gpus_only_baseline_and_host_passes_are_planned_and_the_rest_says_why(tmp_path):
+    (tmp_path / "r.yaml").write_text(
+        "nsw: 1\nname: t\napp: {command: python x.py}\n"
+        "passes: [baseline: {}, timeline: {}, counters: {metrics: [ipc], kernels: {regex: x}}, host: {tool: cprofile}]\n"
+        "resources: {gpus: 0}\n"
+    )
+    planned = nsw("plan", tmp_path / "r.yaml", "--site", "aurora", "--sites", SITES / "aurora.yaml")
+    text = " ".join(planned.stdout.split())
+    assert "baseline, host (cprofile)" in text, planned
+    assert text.count("the site's GPUs are Intel's (pvc)") == 2
