@@ -44,7 +44,8 @@ def chooser(
         tool = run.tool or "ncu"
         chip = ledger.site().get("gpus", {}).get("chip")
         try:
-            trace = _kernels(folder.reports / source.id, load_recipe(folder.recipe).recipe.report.steps)
+            nsys = (ledger.site().get("profilers") or {}).get("nsys")
+            trace = _kernels(folder.reports / source.id, load_recipe(folder.recipe).recipe.report.steps, nsys)
             what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
             found = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as fault:
@@ -78,8 +79,13 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     return found
 
 
-def _kernels(home: Path, steps: Steps | None = None) -> list[dict[str, Any]]:
+def _kernels(home: Path, steps: Steps | None = None, nsys: str | None = None) -> list[dict[str, Any]]:
     """The kernels of the process that is profiled: of rank 0, else of the first GPU, else of the first process.
+
+    Args:
+        home: The folder of the timeline's run.
+        steps: What the recipe says of the program's iterations.
+        nsys: The site's nsys, used when it is here too.
 
     Raises:
         NswError: No report there holds a trace.
@@ -93,8 +99,9 @@ def _kernels(home: Path, steps: Steps | None = None) -> list[dict[str, Any]]:
     first = [p for p in there if ".rank0." in p.name] or there
     for file in [home / name for name in parts(p.name for p in first)]:
         chosen = Options(
-            tables=frozenset({_TRACE}), steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None
-        )
+            tables=frozenset({_TRACE}), nsys=nsys, steps=steps.nvtx if steps else None,
+            warmup=steps.warmup if steps else None,
+        )  # fmt: skip
         report = read(file, chosen)
         trace = [row for row in rows(_TRACE, report.tables.get(_TRACE, [])) if row.get("kind") == "kernel"]
         if trace:
