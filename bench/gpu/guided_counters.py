@@ -1,11 +1,12 @@
-"""What guided counters cost against `ncu --set full` on every kernel, and whether they say the same (needs a GPU, PyTorch,
-nsys, ncu): AlexNet, batch 32, 20 steps.
+"""What guided counters cost against `ncu --set full` on every kernel, and whether they say the same.
+
+AlexNet, batch 32, 20 steps; needs a GPU, PyTorch, nsys and ncu.
 
     python bench/gpu/guided_counters.py [--site SITE --sites FILE] [--seconds 480] [--skip 0]
 
-(a) the program alone; (b) `nsw run` of a guided recipe: timeline and counters; (c) ncu --set full on every kernel, ended
-after --seconds and scaled by the share of the launches that it reached. All with --clock-control none. Then, over the
-kernels that both saw, the means of three metrics weighted by the timeline's times.
+(a) the program alone; (b) `nsw run` of a guided recipe: timeline and counters; (c) ncu --set full on every kernel,
+ended after --seconds and scaled by the share of the launches that it reached. All with --clock-control none. Then, over
+the kernels that both saw, the means of three metrics weighted by the timeline's times.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def compare(folder: Path, reached: int, bare: float, guided: float, full: float)
         for name in {row["mangled_name"], row["name"]} - {None}:
             times[name] = times.get(name, 0) + row["duration_ns"]
     scaled = bare + (full - bare) * len(trace) / max(reached, 1)
-    print(f"(c) full: {full:.1f} s for {reached} of {len(trace)} launches; scaled {scaled:.0f} s; (b)/(c) = {guided / scaled:.4f}")
+    print(
+        f"(c) full: {full:.1f} s for {reached} of {len(trace)} launches; scaled {scaled:.0f} s; (b)/(c) = {guided / scaled:.4f}"
+    )
 
     tables = nsw.open(str(campaign)).tables
     mine = means(tables.launches.to_dict("records"), tables.metrics.to_dict("records"))
