@@ -102,7 +102,8 @@ def compare(folder: Path, reached: int, bare: float, guided: float, full: float)
             times[name] = times.get(name, 0) + row["duration_ns"]
     scaled = bare + (full - bare) * len(trace) / max(reached, 1)
     print(
-        f"(c) full: {full:.1f} s for {reached} of {len(trace)} launches; scaled {scaled:.0f} s; (b)/(c) = {guided / scaled:.4f}"
+        f"(c) full: {full:.1f} s for {reached} of {len(trace)} launches;"
+        f" scaled {scaled:.0f} s; (b)/(c) = {guided / scaled:.4f}"
     )
 
     tables = nsw.open(str(campaign)).tables
