@@ -56,12 +56,11 @@ def create(
     """
     limits = site.get("limits") or {}
     adapter = adapter_of(site.get("scheduler", LOCAL))
+    if adapter is None and transport.remote:
+        from nsw.schedulers.host import Host
+
+        adapter = Host()  # `local` means that machine, and never this one
     if adapter is None:
-        if transport.remote:
-            raise NotYetError(
-                "scheduler local behind a remote transport: not yet",
-                hint="it would run on this machine, which the site does not mean",
-            )
         from nsw.schedulers.gpus import detect
         from nsw.schedulers.local import LocalScheduler
 

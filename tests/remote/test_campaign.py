@@ -94,6 +94,18 @@ def test_a_recipe_runs_on_a_site_elsewhere_and_its_answer_is_here(cluster):
     assert cluster.server.logins() <= 12
 
 
+def test_a_machine_without_a_batch_system_is_a_site_too_and_nothing_runs_here(cluster):
+    sites = (cluster.work / "sites.yaml").read_text().replace("scheduler: slurm", "scheduler: local")
+    (cluster.work / "sites.yaml").write_text(sites)
+    done = cluster.nsw(*cluster.run_words())
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert cluster.ran() == ["1", "2", "3"]
+    (folder,) = (cluster.work / "campaigns").iterdir()
+    assert not (folder / "scratch").exists()
+    (there,) = cluster.scratch.glob("*/*/jobs")
+    assert len(list(there.glob("*.host"))) == 3
+
+
 def test_a_killed_nsw_goes_on_and_nothing_is_done_twice(cluster):
     process = cluster.start(*cluster.run_words())
     deadline = time.monotonic() + 120

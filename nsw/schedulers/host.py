@@ -1,0 +1,112 @@
+"""A machine elsewhere without a batch system, such as a GPU workstation: jobs run there under a supervisor in bash.
+
+Each job is a session of its own that goes on when the connection ends; it waits for its GPUs, which it claims as an nsw
+on that machine would. What it left tells its state: LOG.host holds its id (process and start time) and queued, running
+or ended with an exit status.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
+from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.plan.model import Job
+    from nsw.schedulers.adapter import Request, Watched
+    from nsw.schedulers.native import Native
+
+_CANCELLED = "143"
+
+
+class Host(Adapter):
+    """The machine behind a transport."""
+
+    name = "the machine"
+    marker = "#NSW"
+    submit = "bash"
+    queue = "the supervisor"
+    capabilities = Capabilities(unique_names=True, submissions_per_command=50)
+    keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
+
+    def directives(self, job: Job, scratch: str) -> list[str]:  # noqa: ARG002  as every adapter is asked
+        """None: there is nothing that reads them."""
+        return []
+
+    def submit_command(self, request: Request) -> list[str]:
+        """Start the supervisor of one task."""
+        one = request.submission
+        return _words("submit", request.log, one.gpus, request.script, one.attempt, one.tasks[0])
+
+    def parse_submitted(self, result: CommandResult) -> str | None:
+        """Process and start time, `123.456`."""
+        text = result.stdout.strip()
+        return text if text.replace(".", "", 1).isdigit() and "." in text else None
+
+    def refusal(self, result: CommandResult) -> Refusal | None:
+        """Too many GPUs, or no way to claim them."""
+        said = [line[5:] for line in result.stderr.splitlines() if line.startswith("nsw: ")]
+        if result.returncode != 3 or not said:
+            return None
+        return Refusal(said[0], "gpus", "`nvidia-smi -L` there lists what the machine has")
+
+    def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
+        """The states of all of these."""
+        return _words("list", *(one.log for one in watched))
+
+    def parse_queue(self, result: CommandResult) -> list[Line] | None:
+        """A line a job; the last line says that the list is whole."""
+        lines = result.stdout.splitlines()
+        if result.returncode != 0 or result.timed_out or lines[-1:] != ["end"]:
+            return None
+        rows = [line.split("\t") for line in lines[:-1]]
+        return [Line(job, None, name, _answer(state)) for name, job, state in (row for row in rows if len(row) == 3)]
+
+    def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
+        """End every process of these jobs."""
+        return _words("cancel", *(one.log for one in watched)) if watched else None
+
+    def sign_of_life_command(self) -> list[str]:
+        """Any command will do."""
+        return ["true"]
+
+    def job_of(self, native: Native, task: int) -> str:  # noqa: ARG002  a job has one task
+        """Its process and start time."""
+        return native.job
+
+    def parse_job(self, text: str) -> tuple[str, int | None]:
+        """The same."""
+        return text, None
+
+
+def _answer(state: str) -> Answer:
+    word, _, rest = state.partition(" ")
+    if word == "queued":
+        return Answer(Phase.QUEUED, "waits for its GPUs")
+    if word == "running":
+        return Answer(Phase.RUNNING)
+    code, _, said = rest.strip().partition(" ")
+    if word != "ended":
+        return Answer(Phase.UNKNOWN)
+    if code == "0":
+        return Answer(Phase.ENDED, clean=True)
+    if code == "-":
+        return Answer(Phase.ENDED, "its processes were killed, or the machine restarted")
+    if code == _CANCELLED:
+        return Answer(Phase.ENDED, "the job was cancelled", cancelled=True)
+    return Answer(Phase.ENDED, said or f"{BY_ITSELF}: exit status {code}")
+
+
+def _words(*words: object) -> list[str]:
+    return ["bash", "-c", _script(), "nsw", *map(str, words)]
+
+
+@lru_cache(maxsize=1)
+def _script() -> str:
+    return files("nsw.schedulers").joinpath("host_supervisor.sh").read_text(encoding="utf-8")
