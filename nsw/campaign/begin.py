@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,9 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     for source, name in plan.files:
         _copy(Path(source), folder.app / name)
     for job in (*plan.builds, *plan.jobs):
-        folder.script(job.name).write_text(made_of.render(job, called.id, scratch), encoding="utf-8")
+        script = folder.script(job.name)
+        script.write_text(made_of.render(job, called.id, scratch), encoding="utf-8")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable
     if made_of.secrets:
         write_secrets(folder.secrets, made_of.secrets)
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")

@@ -248,7 +248,7 @@ class Adapter(ABC):
         return Facts(history=bool(self.history))
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
-        """Ask about jobs that the queue no longer lists. They have ids."""
+        """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""
         return []
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str] | None:  # noqa: ARG002

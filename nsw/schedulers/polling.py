@@ -133,17 +133,20 @@ class Polling:
         missing = sorted(names - {line.name for line in lines})
         if not missing or not self.facts.history:
             return lines
-        command = adapter.history_by_name_command(missing, minutes)
-        if command is None:
-            return lines
-        result = self._runner.run(command, timeout=120, retry=PATIENT)
-        if adapter.no_history(result):
-            self.facts = replace(self.facts, history=False)
-            return lines
-        ended = adapter.parse_history(result)
-        if ended is None:
-            raise self._unreachable(result, f"asking {adapter.history} for jobs by their names")
-        return [*lines, *(line for line in ended if line.name in names)]
+        if adapter.capabilities.history_in_file:  # a file bears the name of its submission
+            commands = adapter.history_commands([one for one in watched if one.name in missing])
+        else:
+            commands = [command] if (command := adapter.history_by_name_command(missing, minutes)) else []
+        for command in commands:
+            result = self._runner.run(command, timeout=120, retry=PATIENT)
+            if adapter.no_history(result):
+                self.facts = replace(self.facts, history=False)
+                return lines
+            ended = adapter.parse_history(result)
+            if ended is None:
+                raise self._unreachable(result, f"asking {adapter.history} for jobs by their names")
+            lines += (line for line in ended if line.name in names)
+        return lines
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
@@ -215,7 +218,8 @@ class Polling:
             parsed = [self._adapter.parse_history(result) for result in results]
             asked = self._told(results, parsed)
             lines = [line for some_lines in parsed for line in some_lines or ()]
-            history = _sorted_out(lines, some, self._followed)
+            said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
+            history = _sorted_out(said, some, self._followed)
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
         alone = {s.name for s in some if told[s.name] or any(history[s.name].values())}
         since = self._memory.absent

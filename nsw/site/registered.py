@@ -12,6 +12,7 @@ from typing import Final
 ADAPTERS: Final = {
     "slurm": "nsw.schedulers.slurm:Slurm",
     "pbs": "nsw.schedulers.pbs:Pbs",
+    "cobalt": "nsw.schedulers.cobalt:Cobalt",
 }
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport
@@ -22,7 +23,7 @@ TRANSPORTS: Final = {
 }
 
 # names that a sites file may hold, and whose plan is refused until their file is here
-LATER: Final = ("cobalt", "lsf")
+LATER: Final = ("lsf",)
 
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
 

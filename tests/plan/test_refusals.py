@@ -54,7 +54,7 @@ def test_what_this_version_cannot_do_is_refused_at_its_key(planner, what):
     assert fault.source_line[fault.mark.column - 1 :].startswith(word)
 
 
-@pytest.mark.parametrize("scheduler", ["cobalt", "lsf"])
+@pytest.mark.parametrize("scheduler", ["lsf"])
 def test_other_schedulers_are_not_yet_known_and_the_sites_file_says_where(planner, scheduler):
     (fault,) = planner.faults(HEAD + "passes: [baseline]\n", f"scheduler: {scheduler}")
     assert fault.message.startswith(f"scheduler {scheduler}: not yet")
