@@ -127,3 +127,26 @@ def test_a_site_that_cannot_be_reached_costs_nothing_and_is_told(cluster):
     assert "far cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((cluster.work / "campaigns").glob("*")) if (cluster.work / "campaigns").exists() else True
+
+
+def test_secrets_travel_in_one_file_that_only_its_owner_can_read_and_are_removed_in_the_end(cluster):
+    text = RECIPE.replace("  files:", "  env: {HF_TOKEN: sesame-far}\n  files:")
+    (cluster.work / "recipe.yaml").write_text(text)
+    program = 'if [ ! -e "$0.mended" ]; then exit 1; fi; echo speed=${#HF_TOKEN}'.replace("$0", str(cluster.work / "x"))
+    (cluster.work / "prog.sh").write_text(program)
+    assert cluster.nsw(*cluster.run_words()).returncode == 1
+    (there,) = cluster.scratch.glob("*/*")
+    (here,) = (cluster.work / "campaigns").iterdir()
+
+    def holders():
+        files = [p for folder in (there, here) for p in folder.rglob("*") if p.is_file() and not p.is_symlink()]
+        return {p for p in files if b"sesame" in p.read_bytes()}
+
+    assert holders() == {there / "private/secrets.sh", here / "secrets.sh"}
+    assert {p.stat().st_mode & 0o777 for p in holders()} == {0o600}
+    assert {p.stat().st_mode & 0o777 for p in (there, there / "private", here)} == {0o700}
+    (cluster.work / "x.mended").touch()
+    again = cluster.nsw("retry", "--root", "campaigns")
+    assert again.returncode == 0, again.stderr
+    assert (here / "reports/n-1.baseline.r1/stdout").read_text() == "speed=10\n"
+    assert holders() == set()
