@@ -200,3 +200,60 @@ def test_a_cancelled_campaign_leaves_nothing_behind(pbs):
     process.wait(timeout=60)
     assert pbs.nsw("cancel", "--root", "campaigns").returncode == 0
     wait_until(lambda: not pbs.double.live())
+
+
+def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):
+    pbs.double.settings(node_fail_requeue=0.3)
+    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    wait_until(lambda: ran(pbs) == [1])
+    pbs.double.control("_lose_node")
+    wait_until(lambda: "Exit_status = -20" in pbs.double.command("qstat", "-f", "1.pbs0").stdout)
+    (pbs.work / "go").touch()
+    pbs.double.control("_regain_node")
+    pbs.double.control("_cycle")
+    assert process.wait(timeout=90) == 0
+    assert ran(pbs) == [1, 1]
+    assert runs(pbs) == [("done", "")]
+    (scratch,) = (folder(pbs) / "scratch" / "runs").iterdir()
+    assert {path.name for path in scratch.iterdir()} == {"attempt-1", "attempt-1.before-restart-1"}
+
+
+def test_a_held_job_waits_with_its_reason_and_goes_on_when_it_is_released(pbs):
+    pbs.double.hold()
+    process = pbs.start(*nsw(pbs, 1))
+    wait_until(lambda: bool(pbs.double.live()))
+    pbs.double.command("qhold", "1.pbs0")
+    pbs.double.release()
+    wait_until(lambda: runs(pbs)[0][1].startswith("held by the user"))
+    pbs.double.command("qrls", "1.pbs0")
+    assert process.wait(timeout=90) == 0
+
+
+def test_output_that_pbs_cannot_deliver_does_not_spoil_the_run(pbs):
+    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    wait_until(lambda: ran(pbs) == [1])
+    (log,) = (folder(pbs) / "scratch" / "jobs").glob(".start.*")
+    (log.parent / f"{name_of(pbs)}.log").mkdir()  # nothing can be copied there
+    (pbs.work / "go").touch()
+    assert process.wait(timeout=90) == 0
+    assert runs(pbs) == [("done", "")]
+    wait_until(lambda: "Stageout_status = 0" in pbs.double.command("qstat", "-x", "-f", "1.pbs0").stdout)
+
+
+def name_of(pbs: Pbs) -> str:
+    ((_, name, _),) = pbs.double.control("_jobs")["jobs"]
+    return name
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["good build", "bad build"])
+def test_runs_follow_the_job_that_builds_their_program(pbs, good):
+    how = words(pbs, 2)
+    build = f"build: {{command: 'sleep 1; {'true' if good else 'exit 4'}', where: job}}"
+    text = (pbs.work / "recipe.yaml").read_text()
+    (pbs.work / "recipe.yaml").write_text(text.replace("matrix:", f"  {build}\nmatrix:"))
+    done = pbs.nsw(*how)
+    assert done.returncode == (0 if good else 2), done.stderr
+    assert ran(pbs) == ([1, 2] if good else [])
+    assert {state for state, _ in runs(pbs)} == {"done" if good else "failed"}
+    if not good:
+        assert all("build" in reason for _, reason in runs(pbs))
