@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.campaign.test_first_start import killed
+from tests.pbs.double import Double
+from tests.pbs.places import Pbs
 from tests.slurm.crash import Trial, crash
 from tests.slurm.crash_evidence import Outcome
 from tests.slurm.crash_table import show
@@ -58,6 +60,28 @@ def test_nsw_is_killed_while_submitting_and_watching(accounting):
     ROWS.append((f"nsw, {'' if accounting else 'no '}accounting", total))
     assert total.good, total
     assert total.kills == kills
+    assert total.done == total.runs == total.submitted
+
+
+def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_pbs(tmp_path):
+    draw = random.Random(SEED)
+    found = []
+    for at in range(0, KILLS, A_CAMPAIGN):
+        trial = Trial(
+            seed=draw.randrange(1 << 30), runs=draw.choice([40, 60]), per_array=(1, 1000, 5)[at // A_CAMPAIGN % 3],
+            kills=min(A_CAMPAIGN, KILLS - at), before=draw.choice([0, 5]), amid=draw.choice([0, 10]),
+            after=draw.choice([10, 20]), slow=draw.choice([0, 30]),
+        )  # fmt: skip
+        work = tmp_path / f"w{at}"
+        work.mkdir()
+        node = {"ncpus": 64, "ngpus": 4, "mem": "64gb"}
+        with Double(tmp_path / f"pbs{at}", node=node, mom_poll=1.0, kill_delay=0.3) as double:
+            found.append(crash(Pbs(work, double), trial))
+        print(trial, found[-1])
+    total = summed(found)
+    ROWS.append(("nsw, fake PBS", total))
+    assert total.good, total
+    assert total.kills == KILLS
     assert total.done == total.runs == total.submitted
 
 
