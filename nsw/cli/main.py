@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import typer
 
 
+_DRIVES = frozenset({"run", "resume", "retry"})
 _WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "it is no whole number",
@@ -55,8 +56,12 @@ def run(arguments: list[str]) -> int:
         return Exit.BAD_INPUT
     except typer.Abort:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return _nobody_reads(Exit.SOME_FAILED)
+    except (BrokenPipeError, SystemExit) as end:
+        # the parser of command lines, and what prints its help, end the process with 1 where the pipe is closed
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        # who reads on no longer has seen enough; a campaign that stops for it has not come to its end
+        return _nobody_reads(Exit.SOME_FAILED if arguments[:1] and arguments[0] in _DRIVES else Exit.GOOD)
     except NswError as fault:
         show(fault)
         return fault.exit_code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.roofline import off_the_sheet
 from nsw.metrics import find
-from nsw.present.terminal import duration, number, numbered, percent, plural, size, table
+from nsw.present.terminal import duration, number, numbered, percent, plural, rate, size, table
 from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _WITH_UNITS: Final[Mapping[str, Callable[[float | None], str]]] = {
     "%": percent,
     "ns": duration,
     "byte": size,
-    "byte/s": lambda value: size(value) + "/s",
+    "byte/s": rate,
 }
 
 

@@ -30,7 +30,15 @@ def show_iterations(out: Console, cases: Sequence[CaseSummary]) -> None:
          duration(_wall(case, "setup")), _warmup(case, i))
         for case, i in some
     ]  # fmt: skip
-    out.print(table(f"iterations of the steady state ({', '.join(found)})", columns, rows, wide="case"))
+    out.print(
+        table(
+            f"iterations of the steady state ({', '.join(found)})",
+            columns,
+            rows,
+            wide="case",
+            least=("warm-up", "set-up", "shortest"),
+        )
+    )
 
 
 def told_by(iterations: Iterations) -> str:

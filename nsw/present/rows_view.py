@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.terminal import duration, number, numbered, plural, size, table
+from nsw.present.terminal import duration, number, numbered, plural, rate, size, table
 from nsw.present.text_of_others import clean
 from nsw.tables.schema import TABLES
 
@@ -27,6 +27,7 @@ _FIRST = frozenset(
         "value",
         "avg",
         "rule",
+        "type",
         "message",
         "speedup_pct",
         "duration_ns",
@@ -37,6 +38,12 @@ _FIRST = frozenset(
         "cpu_time_s",
     }
 )
+# numbers that name something: 1,884 is no process
+_IDS = frozenset({
+    "block", "rank", "pid", "tid", "device", "context", "stream", "correlation", "graph", "graph_node", "launch_id",
+    "line", "return_value", "iteration", "slowest", "registers", "task", "exit_code",
+})  # fmt: skip
+_OF_UNIT = {"ns": duration, "byte": size, "byte/s": rate}
 _LEAST_NAME = 24
 _GAP = 3
 _UNITS = {c.name: c.unit for t in TABLES.values() for c in t.columns if c.unit in {"ns", "byte", "byte/s"}} | {
@@ -72,7 +79,8 @@ def show_rows(
         out.print("(in each of these rows: " + ", ".join(f"{c} {v}" for c, v in everywhere.items()) + ")", style="dim")
     if left_out:
         out.print(
-            f"({plural(len(left_out), 'column')} more with a wider terminal or --format csv: {', '.join(left_out)})",
+            f"({plural(len(left_out), 'column')} more at {_room(cells)} columns of width, or with --format csv:"
+            f" {', '.join(left_out)})",
             style="dim",
         )
 
@@ -88,7 +96,9 @@ def cell(column: str, value: Any) -> str | None:
     if value is None or isinstance(value, str | bool):
         return value if value is None else clean(value)
     if isinstance(value, int | float) and column in _UNITS:
-        return duration(value) if _UNITS[column] == "ns" else size(value) + ("/s" if _UNITS[column] == "byte/s" else "")
+        return _OF_UNIT[_UNITS[column]](value)
+    if isinstance(value, int) and column in _IDS:
+        return str(value)
     return f"{value:,}" if isinstance(value, int) else number(value) if isinstance(value, float) else clean(value)
 
 
@@ -99,6 +109,11 @@ def _constant(values: Sequence[str | None]) -> str | None:
 
 def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     return all(isinstance(r.get(column), int | float | None) for r in rows)
+
+
+def _room(cells: Mapping[str, list[str | None]]) -> int:
+    """How wide all columns are together."""
+    return 2 + sum(max([len(c), *(len(v) for v in values if v)]) + _GAP for c, values in cells.items())
 
 
 def _fitting(cells: Mapping[str, list[str | None]], wide: str | None, width: int) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.present.kernels_view import show_kernels
 from nsw.present.phase_view import show_iterations, show_phases
-from nsw.present.terminal import duration, number, numbered, percent, plural, size, spread, table
+from nsw.present.terminal import duration, number, numbered, percent, plural, rate, size, spread, table
 from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _show_scaling(out: Console, summary: Summary) -> None:
              "-" if p.speedup is None else f"{p.speedup:.2f}", percent(p.efficiency_pct),
              *((percent(p.communication_pct),) if has_communication else ()), p.missing or p.runs)
         )  # fmt: skip
-    out.print(table(title, columns, rows))
+    out.print(table(title, columns, rows, least=("runs", "NCCL share of GPU time", "range")))
 
 
 def _show_variants(out: Console, summary: Summary) -> None:
@@ -86,7 +86,15 @@ def _show_variants(out: Console, summary: Summary) -> None:
         for v in summary.variants
     ]  # fmt: skip
     title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
-    out.print(table(title + (" (median of the runs)" if repeated else ""), columns, rows, wide="most time in"))
+    out.print(
+        table(
+            title + (" (median of the runs)" if repeated else ""),
+            columns,
+            rows,
+            wide="most time in",
+            least=("GPU time", "range"),
+        )
+    )
 
 
 def _show_model(out: Console, summary: Summary) -> None:
@@ -97,7 +105,7 @@ def _show_model(out: Console, summary: Summary) -> None:
         columns = ("case", "FLOP/byte>", "computing>", *(f"{name}>" for name in links), "modelled>", "measured>")
         rows = [
             (m.case_id, number(m.intensity), _flops(m.flop_per_s),
-             *(size(link.bytes_per_s) + "/s" for link in m.links),
+             *(rate(link.bytes_per_s) for link in m.links),
              _flops(m.modelled_flop_per_s), _flops(m.measured_flop_per_s))
             for m in known
         ]  # fmt: skip
@@ -108,8 +116,8 @@ def _show_model(out: Console, summary: Summary) -> None:
             out.print(f"model of {m.case_id}: {m.missing}", style="yellow", soft_wrap=True)
 
 
-def _flops(rate: float | None) -> str:
-    return "-" if rate is None else f"{size(rate).removesuffix('B')}FLOP/s"
+def _flops(per_second: float | None) -> str:
+    return rate(per_second, "FLOP")
 
 
 def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
@@ -120,7 +128,14 @@ def _show_figures(out: Console, cases: Sequence[CaseSummary]) -> None:
         for case in cases for f in case.figures
     ]  # fmt: skip
     if rows:
-        out.print(table("figures", ("case", "figure", "median>", "unit", "range", "runs>", "pass"), rows))
+        out.print(
+            table(
+                "figures",
+                ("case", "figure", "median>", "unit", "range", "runs>", "pass"),
+                rows,
+                least=("runs", "range"),
+            )
+        )
 
 
 def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
@@ -138,7 +153,15 @@ def _show_top(out: Console, cases: Sequence[CaseSummary]) -> None:
     if rows:
         mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
         where = _where(c for c, _ in chosen) if with_gpu else ""
-        out.print(table(f"most {what}{where}{mean}", ("case", "name", "share>", "time>", "calls>"), rows, wide="name"))
+        out.print(
+            table(
+                f"most {what}{where}{mean}",
+                ("case", "name", "share>", "time>", "calls>"),
+                rows,
+                wide="name",
+                least=("calls", "time"),
+            )
+        )
 
 
 def _where(cases: Iterable[CaseSummary]) -> str:
@@ -187,7 +210,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
                 _calls(c.calls),
                 duration(c.total_ns),
                 size(c.total_bytes),
-                "-" if c.bytes_per_s is None else size(c.bytes_per_s) + "/s",
+                rate(c.bytes_per_s),
             )
             for c in case.copies
         ]
@@ -213,7 +236,15 @@ def _show_shares(out: Console, title: str, shares: Sequence[Share]) -> None:
              duration(s.total_ns / s.calls) if s.calls else "-")
             for name, s in zip(_distinct(shares), shares, strict=True)
         ]  # fmt: skip
-        out.print(table(title, ("name", "share>", "together>", "time>", "calls>", "mean>"), rows, wide="name"))
+        out.print(
+            table(
+                title,
+                ("name", "share>", "together>", "time>", "calls>", "mean>"),
+                rows,
+                wide="name",
+                least=("mean", "together", "calls"),
+            )
+        )
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from nsw.present.fitting import Fitted, numbered
 from nsw.present.text_of_others import clean, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
-_PIPE_WIDTH = 140
+__all__ = [
+    "clean", "console", "duration", "number", "numbered", "percent", "plural", "rate", "seconds", "size", "spread",
+    "table",
+]  # fmt: skip
+
+_PADDING = re.compile(r"[ \t]+(?=\n)")
+_NO_WIDTH = 100_000  # columns of what is no terminal: nothing is cut, wrapped or left out there
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """The console of stdout or another stream; NO_COLOR and COLUMNS are honoured, a pipe gets 140 columns."""
+    """The console of stdout or another stream; NO_COLOR and COLUMNS are honoured, a pipe has room for everything."""
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
-    width = None if out.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    width = None if out.isatty() or "COLUMNS" in os.environ else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False)
 
 
@@ -35,61 +41,47 @@ def _plain_console() -> type[Console]:
     class PlainConsole(Console):
         """Prints texts as they are, less what would steer the terminal."""
 
+        def on_broken_pipe(self) -> None:
+            """Leave it to the caller: that `| head` has enough is no failure."""
+            raise BrokenPipeError
+
         def print(self, *objects: Any, **how: Any) -> None:
             """As rich prints; line breaks and tabs of texts are kept."""
-            super().print(*(harmless(o) if isinstance(o, str) else o for o in objects), **how)
+            texts = (harmless(o) if isinstance(o, str) else o for o in objects)
+            if self.is_terminal or self._buffer_index:
+                super().print(*texts, **how)
+                return
+            with self.capture() as printed:
+                super().print(*texts, **how)
+            # a table pads its lines, and its title's, up to its width
+            self.file.write(_PADDING.sub("", printed.get()))
 
     return PlainConsole
 
 
-_FOLDED = frozenset({"why"})  # columns that are never cut, since the rest of the sentence says it
-_SENTENCES = frozenset({"message", "text", "description", "passes", "runs"})  # columns that are cut at their end
+_SENTENCES = frozenset({
+    "why", "message", "text", "description", "passes", "runs", "reason", "meaning", "chips", "what"
+})  # fmt: skip  # columns that wrap
 
 
 def table(
-    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None
-) -> Table:
-    """A table; a column whose name ends in `>` is right-aligned, `wide` is the one that gives way for space.
+    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
+    least: Sequence[str] = (),
+) -> Fitted:  # fmt: skip
+    """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
 
-    A name gives up its middle, a sentence its end; a reason goes on in the next line.
+    Args:
+        title: Above the table.
+        columns: The headings.
+        rows: The cells.
+        wide: The column that gives way for space first: names give up their middles, sentences wrap.
+        least: Columns that may go where there is no room, the least important first.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    head = None if title is None else Text(clean(title))
-    made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        name = column.removesuffix(">")
-        # rich takes space first from columns that may wrap; the texts themselves never do
-        side: Literal["right", "left"] = "right" if column.endswith(">") else "left"
-        made.add_column(Text(clean(name)), justify=side, no_wrap=name != wide, overflow="ellipsis")
-    for row in rows:
-        texts = ["" if cell is None else clean(cell) for cell in row]
-        made.add_row(*(_cell(text, column, wide) for column, text in zip(columns, texts, strict=True)))
-    return made
-
-
-def _cell(text: str, column: str, wide: str | None) -> Any:
-    from rich.text import Text
-
-    from nsw.present.middle import Middle
-
-    if column == wide and column in _FOLDED:
-        return Text(text, overflow="fold")
-    if column == wide and column not in _SENTENCES:
-        return Middle(text)
-    return Text(text, overflow="ellipsis", no_wrap=True)
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
-    often, seen = Counter(names), Counter[str]()
-    result = []
-    for name in names:
-        seen[name] += 1
-        result.append(f"[{seen[name]}] {name}" if often[name] > 1 else name)
-    return result
+    texts = [["" if cell is None else clean(cell) for cell in row] for row in rows]
+    return Fitted(
+        None if title is None else clean(title), [clean(c) for c in columns], texts,
+        wide=None if wide is None else clean(wide), least=least, sentences=wide in _SENTENCES,
+    )  # fmt: skip
 
 
 def duration(ns: float | None) -> str:
@@ -103,13 +95,23 @@ def duration(ns: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Bytes for people, powers of 1000: 1.234 GB."""
+    """Bytes for people, powers of 1024: 1.234 GiB."""
     if count is None:
         return "-"
-    for unit, step in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if abs(count) >= step:
-            return f"{_four(count / step)} {unit}"
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if abs(count) >= 1 << power:
+            return f"{_four(count / (1 << power))} {unit}"
     return f"{count:.0f} B"
+
+
+def rate(per_second: float | None, of: str = "B") -> str:
+    """Bytes (or other things) a second for people, powers of 1000 as in data sheets: 1.234 GB/s."""
+    if per_second is None:
+        return "-"
+    for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(per_second) >= step:
+            return f"{_four(per_second / step)} {unit}{of}/s"
+    return f"{per_second:.0f} {of}/s"
 
 
 def seconds(value: float | None) -> str:

@@ -119,8 +119,8 @@ def test_on_a_narrow_terminal_what_counts_is_not_cut(nsw, failing, monkeypatch):
     assert f" {name} " in nsw("ls").out
     assert "2 runs: 1 done, 1 failed" in nsw("ls").out
     plan = nsw("plan", "cpu_quickstart", "-s", "here").out
-    for head in ("tasks", "nodes", "GPUs", "limit a task"):
-        assert f" {head} " in plan
+    for head in ("tasks", "nodes", "GPUs", "limit", "a task"):  # a heading may wrap
+        assert f" {head}" in plan
 
 
 def test_a_reason_is_never_cut(nsw, recipe, monkeypatch):

@@ -1,6 +1,8 @@
 """0 good, 1 some failed, 2 bad input, 3 unreachable: for each command; errors are one `error:` on stderr."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +123,14 @@ def test_nothing_is_asked_without_a_terminal_and_a_dear_plan_is_refused(nsw, rec
     name = recipe("{command: 'true'}", "repeats: 100\n")
     refused(nsw("run", name, "-s", "here"), "3.33 node-hours", "--yes")
     assert not (home / "campaigns").exists()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["schema", "recipe"], ["read", "--formats"], ["metrics", "ls"]])
+def test_a_reader_that_has_enough_is_no_failure(words):
+    """`nsw ... | head -1`: the pipe is closed before nsw has printed all."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "nsw", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    program.stdout.close()
+    _, said = program.communicate(timeout=60)
+    assert (program.returncode, said) == (0, "")

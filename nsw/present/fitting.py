@@ -1,0 +1,152 @@
+"""Tables that fit their width: a number, an id or a reason is never cut.
+
+Where a table is too wide its headings wrap first; then the column of names gives up the middle of its names; then
+columns go, the least important first, with a line that tells which and how wide they would need; then texts wrap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.present.middle import elided
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+_GAP: Final = 3
+_EDGES: Final = 2
+_NAME: Final = 24  # characters that names keep while other columns can go
+_LEAST: Final = 12  # that they keep at all
+
+
+class Fitted:
+    """A table of texts; `columns` that end in `>` are right-aligned and hold numbers.
+
+    Args:
+        title: Above the table.
+        columns: The headings.
+        rows: The cells, one text a column, of one line each.
+        wide: The heading of the column of names, which may lose their middles.
+        least: Headings of columns that may go, the least important first.
+        sentences: Whether the wide column holds sentences: those wrap.
+    """
+
+    def __init__(
+        self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
+        least: Sequence[str] = (), sentences: bool = False,
+    ) -> None:  # fmt: skip
+        self._title = title
+        self._heads = [c.removesuffix(">") for c in columns]
+        self._numbers = [c.endswith(">") for c in columns]
+        self._cells = [[row[i] for row in rows] for i in range(len(columns))]
+        self._wide = None if wide is None or sentences else self._heads.index(wide)
+        # a parameter of the recipe may be called like one of them: it stands before them
+        self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The columns that fit, and what did not."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        shown, widths = self._fit(options.max_width)
+        head = None if self._title is None else Text(self._title)
+        made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i in shown:
+            side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
+            made.add_column(Text(self._heads[i]), justify=side, width=widths[i], overflow="fold")
+        columns = [self._texts(i, widths[i]) for i in shown]
+        for cells in zip(*columns, strict=True):
+            made.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        yield made
+        if gone := [self._heads[i] for i in range(len(self._heads)) if i not in shown]:
+            need = _total([self._natural(i) for i in range(len(self._heads))])
+            what = "1 column more" if len(gone) == 1 else f"{len(gone)} columns more"
+            yield Text(f"({what} at {need} columns: {', '.join(gone)})", style="dim")
+
+    def _texts(self, column: int, width: int) -> list[str]:
+        return distinct(self._cells[column], width) if column == self._wide else self._cells[column]
+
+    def _natural(self, column: int) -> int:
+        return max([_len(self._heads[column]), *(_len(c) for c in self._cells[column])])
+
+    def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
+        """Which columns are shown, and how wide each of them is."""
+        shown = list(range(len(self._heads)))
+        widths = {i: self._natural(i) for i in shown}
+
+        def fits() -> bool:
+            return _total([widths[i] for i in shown]) <= room
+
+        def narrow(columns: Sequence[int], least: dict[int, int]) -> None:
+            """Take what is too much from these columns, the widest first, down to the least of each."""
+            over = _total([widths[i] for i in shown]) - room
+            while over > 0:
+                able = [i for i in columns if i in shown and widths[i] > least[i]]
+                if not able:
+                    return
+                widest = max(able, key=lambda i: widths[i])
+                next_ = max([least[widest], *(widths[i] for i in able if widths[i] < widths[widest])])
+                step = max(1, min(over, widths[widest] - next_))
+                widths[widest] -= step
+                over -= step
+
+        cells = {i: max([1, *(_len(c) for c in self._cells[i])]) for i in shown}
+        words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
+        narrow(shown, {i: max(cells[i], words[i]) for i in shown})
+        if self._wide is not None:
+            narrow([self._wide], {self._wide: max(words[self._wide], min(_NAME, cells[self._wide]))})
+        for i in self._least:
+            if fits():
+                break
+            shown.remove(i)
+        texts = [i for i in shown if not self._numbers[i] and i != self._wide]
+        longest = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in texts}
+        narrow(texts, longest)
+        if self._wide is not None:
+            narrow([self._wide], {self._wide: min(_LEAST, cells[self._wide])})
+        while not fits() and len(shown) > 2:
+            shown.remove(max(i for i in shown if i != self._wide))
+        narrow(texts, dict.fromkeys(texts, _LEAST))
+        return shown, widths
+
+
+def distinct(texts: Sequence[str], width: int) -> list[str]:
+    """The texts in this width; those that would look alike though they differ are numbered."""
+    short = [elided(text, width) for text in texts]
+    clashes: dict[str, list[str]] = {}
+    for text, cut in zip(texts, short, strict=True):
+        if text not in clashes.setdefault(cut, []):
+            clashes[cut].append(text)
+    return [
+        cut if len(clashes[cut]) == 1 else _marked(text, clashes[cut].index(text) + 1, width)
+        for text, cut in zip(texts, short, strict=True)
+    ]
+
+
+def _marked(text: str, number: int, width: int) -> str:
+    mark = f"[{number}] "
+    return mark + elided(text, max(width - len(mark), 0))
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
+    often, seen = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        seen[name] += 1
+        result.append(f"[{seen[name]}] {name}" if often[name] > 1 else name)
+    return result
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1) + _EDGES
+
+
+def _len(text: Any) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -1,0 +1,82 @@
+"""Tables at every width: numbers, ids and reasons whole, names told apart, and what went is said."""
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nsw.present.fitting import Fitted, distinct
+from nsw.present.terminal import console
+
+ROWS = [
+    (f"case-{n}", f"void {'gemm' * 9}<float, {n}>(float*)" + "x" * (n % 3), f"{1000 * n:,}.5", f"{n}.25", f"12345{n}",
+     "waits for free nodes (Resources)")
+    for n in range(4)
+]  # fmt: skip
+COLUMNS = ("case", "name", "images/s>", "share of the whole>", "job", "why")
+
+
+def printed(width, rows=ROWS, columns=COLUMNS, **how):
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = width
+    out.print(Fitted("a title", columns, rows, wide="name", least=("share of the whole", "case"), **how))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 140, 300])
+def test_no_number_id_or_reason_is_cut(width):
+    text = printed(width)
+    for _, _, figure, _, job, _ in ROWS:
+        assert figure in text
+        assert job in text
+    assert " ".join(text.split()).count("Resources") == 4
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_with_room_all_is_there_and_nothing_is_said():
+    text = printed(300)
+    assert all(cell in text for row in ROWS for cell in row)
+    assert "columns more" not in text
+    assert "…" not in text
+
+
+def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_true():
+    text = printed(72)
+    assert "share of" not in text.replace("(1 column more", "").split("more at")[0]
+    line = next(line for line in text.splitlines() if "more at" in line)
+    need = int(line.split(" at ")[1].split()[0])
+    assert "more at" not in printed(need)
+    assert all(cell in printed(need) for row in ROWS for cell in row)
+
+
+def test_headings_wrap_before_anything_is_lost():
+    rows = [("a", "b", "1", "2", "3", "4")]
+    text = printed(44, rows)
+    assert "more at" not in text
+    assert {"share", "of", "the", "whole"} <= set(text.split())
+
+
+def test_names_are_told_apart_after_the_cut():
+    names = [f"sm90_xmma_gemm_{'f32' * 20}_tile{n}_{'cublas' * 9}" for n in (64, 128, 256)]
+    cut = distinct([*names, names[0]], 30)
+    assert len(set(cut)) == 3
+    assert cut[0] == cut[3]
+    assert all(len(text) <= 30 for text in cut)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(alphabet="ab(<漢", min_size=1, max_size=60), min_size=1, max_size=8), st.integers(20, 70))
+def test_different_names_look_different(names, width):
+    cut = distinct(names, width)
+    assert len(set(cut)) == len(set(names))
+
+
+def test_a_parameter_called_like_a_column_that_may_go_stays():
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 20
+    out.print(Fitted(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], least=("runs",)))
+    assert stream.getvalue().split()[:2] == ["runs", "figure"]
+    assert "7" in stream.getvalue()
