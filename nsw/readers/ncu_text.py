@@ -26,20 +26,31 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row
 
 _MESSAGE: Final = re.compile(r"^.{0,80}?==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
-_SECTION: Final = re.compile(r"\s*Section: (\S.*?)\s*")
-_TABLE_NAME: Final = re.compile(r"\s*Table Name : (\S.*?)\s*")
-_RULE: Final = re.compile(r"\s{2,}(OPT|WRN|INF|ERR|WARN|INFO)   (.*?)\s*")
+_SECTION: Final = re.compile(r"\s*Section: (\S.*)")
+_TABLE_NAME: Final = re.compile(r"\s*Table Name : (\S.*)")
+_RULE: Final = re.compile(r"\s{2,}(OPT|WRN|INF|ERR|WARN|INFO)   (.*)")
 _GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,]+)\s*%")
 _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
-_FIGURE: Final = re.compile(r"\s{4,}(?:\S.*\s{2,}|%\s+)?-?[\d.,]*\d[\d.,]*\s*\Z")  # and perhaps a name and a unit
+_INDENT: Final = 4
+_NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
 # A name that ends with a number, or two numbers in one cell: the blanks that told the columns are lost.
 _RUN_ON: Final = re.compile(r"(?:^\D.*\s-?[\d.,]*\d|\(!\) \w+)\Z")
 _TWO_NUMBERS: Final = re.compile(r"\d\s+-?\d")
 _ELLIPSIS: Final = re.compile(r"\s*\[?(?:\.{3,}|\u2026)\]?\s*")  # an author's, for rows left out
 _MOST_HEADLESS: Final = 5  # that are said
 _AGAIN: Final = "print the report again: ncu --import REPORT --page details"
+
+
+def _is_figure(line: str) -> bool:
+    """Whether an indented line ends with a number, and perhaps a name or a unit before it."""
+    body = line.rstrip()
+    number = body.rsplit(None, 1)[-1] if body else ""
+    before = body[: len(body) - len(number)]
+    if _NUMBER.match(number) is None or len(before) < _INDENT or not before[:_INDENT].isspace():
+        return False
+    return before.strip() in {"", "%"} or before[-2:].isspace()
 
 
 def sniff(sample: Sample) -> int:
@@ -157,11 +168,11 @@ class _Scan:
             self.owner, self.sections = None, set()
             self.results.lost += 1
         elif (section := _SECTION.fullmatch(line)) is not None:
-            self.enter(section[1], number)
+            self.enter(section[1].rstrip(), number)
         elif (name := _TABLE_NAME.fullmatch(line)) is not None:
-            self.label = name[1]
+            self.label = name[1].rstrip()
         elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
-            self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2]}
+            self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2].rstrip()}
             self.rules.append((self.owner, self.advice))
         else:
             return False
@@ -243,7 +254,7 @@ class _Scan:
 
     def looks_like_a_metric(self, line: str, number: int) -> bool:
         """Whether a line that does not fit the columns is a row that lost or moved a cell; it is told of then."""
-        if self.owner is None or not self.titled or _FIGURE.match(line) is None:
+        if self.owner is None or not self.titled or not _is_figure(line):
             return False
         self.damaged.append(number)
         self.last = None

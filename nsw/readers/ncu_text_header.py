@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row
 
 _SIZE = r"\(\d+, ?\d+, ?\d+\)"
-_PROCESS: Final = re.compile(r"\s{0,4}\[(\d{1,18})\] ?(.*)@(\S+)\s*")
+_PROCESS: Final = re.compile(r"\s{0,4}\[(\d{1,18})\] ?(.*)@([^\s@]+)\s*")
 # `, Context 1, Stream 7, Device 0, CC 8.9`, the later parts only in newer versions
 _PLACE: Final = re.compile(
     r"(?:, )?Context (?P<context>\d{1,18})(?:, Stream (?P<stream>\d{1,18}))?"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_DASHES: Final = re.compile(r"\s*-+(?: +-+)+\s*")
+_DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
 _RUN: Final = re.compile(r"-+")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_stats_columns import are_damaged, is_header, is_row
 from nsw.readers.nsys_stats_delimited import delimited, may_be_delimited
-from nsw.readers.nsys_stats_grid import BORDER, DASHES, Grid, filled
+from nsw.readers.nsys_stats_grid import Grid, border_in, dashes_in, filled
 from nsw.readers.nsys_stats_laid_out import bare_titles, boxed, piped, under_dashes, without_dashes
 from nsw.readers.nsys_stats_markup import html_rows, json_rows
 from nsw.readers.peeked_lines import Lines
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from nsw.readers.ranked_lines import Line
 
 _TITLES = 5  # lines before a table that may say what it is
-_LONGEST_RULE = 16_384  # characters of a line of dashes: to look for one costs the square of its parts
 _PIPE_RULE = re.compile(r".{0,40}?\|?(?:\s*:?-{2,}:?\s*\|){3,}(?:\s*:?-{2,}:?\s*)?")
 # where a table of HTML, or an array of JSON with one of nsys's titles, begins
 _OPENS = re.compile(
@@ -47,7 +46,7 @@ def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
             held = None
             continue
         if held is not None and held[1].strip():
-            if not line[1].strip() and (below := lines.peek()) is not None and DASHES.match(below[1]):
+            if not line[1].strip() and (below := lines.peek()) is not None and dashes_in(below[1]):
                 continue  # every other line is blank
             before.append(held[1].strip())
             yield held
@@ -59,13 +58,12 @@ def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
 def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
     """The parts of the table that begins at this line, if one does."""
     _, text = line
-    is_short = len(text) <= _LONGEST_RULE
     titles = tuple(before)
     nearer = (*titles, held[1].strip()) if held else titles  # with the line right before this one
     is_ruled = "--" in text
-    if is_ruled and held is not None and is_short and (dashes := DASHES.match(text)):
+    if is_ruled and held is not None and (dashes := dashes_in(text)):
         yield from under_dashes(dashes, held, lines, titles)
-    elif is_ruled and is_short and (border := BORDER.match(text)):
+    elif is_ruled and (border := border_in(text)):
         yield from boxed(line, border, lines, nearer)
     elif is_ruled and held is not None and held[1].count("|") > 3 and _PIPE_RULE.fullmatch(text):
         yield from piped(held, lines, titles)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.readers.nsys_stats_columns import are_damaged, are_numbers, is_header, is_known, is_row
-from nsw.readers.nsys_stats_grid import BORDER, Grid, filled, first_cell, is_between
+from nsw.readers.nsys_stats_grid import Grid, Ruler, border_in, filled, first_cell, is_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ _REMARK = re.compile(r"\s*(?:#|//|<-|\u2190)")  # an author's, behind the name
 _COMMENT = re.compile(r"^\W*(?=\w)")
 
 
-def under_dashes(dashes: re.Match[str], header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def under_dashes(dashes: Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose titles, `header`, stand above a line of dashes."""
     layout = _under_dashes(dashes)
     headers = layout.titles(header[1])
@@ -44,12 +44,12 @@ def without_dashes(header: Line, headers: list[str], lines: Lines, titles: tuple
     yield from filled(grid, _printed_rows(lines, grid, _Layout(tuple((0, 0) for _ in headers), "")))
 
 
-def boxed(line: Line, border: re.Match[str], lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
+def boxed(line: Line, border: Ruler, lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose upper border is `line`."""
-    marks = [border.start(2) + m.start() for m in re.finditer(r"\+", border[2])]
+    marks = [border.start + m.start() for m in re.finditer(r"\+", border.dashes)]
     layout = _Layout(tuple((a + 1, b) for a, b in itertools.pairwise(marks)), "|")
     header, below = lines.peek(0), lines.peek(1)
-    if header is None or below is None or not BORDER.match(below[1]):
+    if header is None or below is None or border_in(below[1]) is None:
         return
     headers = layout.cut(header[1])
     if headers is None or not is_header(headers):
@@ -132,10 +132,10 @@ class _Layout:
         return [cell.strip() for cell in cells] if len(cells) == len(self.spans) else None
 
 
-def _under_dashes(dashes: re.Match[str]) -> _Layout:
-    start = dashes.start(2)
-    spans = [(start + m.start(), start + m.end()) for m in re.finditer("-+", dashes[2])]
-    if not dashes[1].strip():  # numbers may begin left of their dashes
+def _under_dashes(dashes: Ruler) -> _Layout:
+    start = dashes.start
+    spans = [(start + m.start(), start + m.end()) for m in re.finditer("-+", dashes.dashes)]
+    if not dashes.before.strip():  # numbers may begin left of their dashes
         spans[0] = (0, spans[0][1])
     return _Layout(tuple(spans), "")
 

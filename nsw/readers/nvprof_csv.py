@@ -51,8 +51,9 @@ def header_of(text: str) -> tuple[str, list[str], str] | None:
     for mark in (",", ";", "\t"):
         if text.count(mark) >= 2:
             titles = [t.strip() for t in cells_of(text.strip(" \ufeff"), mark)]
-            while titles and not titles[-1] and "Total Time" not in titles:
-                titles.pop()
+            if "Total Time" not in titles:
+                while titles and not titles[-1]:
+                    titles.pop()
             for kind, needed in _KINDS:
                 if needed <= set(titles):
                     return kind, titles, mark

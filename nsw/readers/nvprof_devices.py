@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_DEVICE = re.compile(r"(?P<name>.*?)\s*\((?P<ordinal>\d{1,4})\)\Z")
-_CUT_DEVICE = re.compile(r"\s*\(\d{0,3}\Z")  # text traces print 15 characters of it
+_ORDINAL = re.compile(r"\((\d{1,4})\)\Z")
+_CUT_ORDINAL = re.compile(r"\(\d{0,3}\Z")  # text traces print 15 characters of it
 _LONGEST_ORDINAL = 4
 
 
@@ -18,5 +18,7 @@ def split_device(text: str) -> tuple[str | None, int | None]:
         return None, None
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ORDINAL:
         return None, int(text)  # of CUDA 5.0
-    found = _DEVICE.match(text)
-    return (found["name"], int(found["ordinal"])) if found else (_CUT_DEVICE.sub("", text), None)
+    if (found := _ORDINAL.search(text)) is not None:
+        return text[: found.start()].rstrip(), int(found[1])
+    cut = _CUT_ORDINAL.search(text)
+    return (text[: cut.start()].rstrip() if cut else text), None

@@ -25,11 +25,11 @@ _HEADER: Final = re.compile(r"\s*Invocations\s+Avg\s+Min\s+Max\s+Event Name\s*\Z
 _TRACE: Final = re.compile(r"\s*Device\s+Context\s+Stream\s+Event Name\s+Kernel\s+Values\s*\Z")
 _CSV_TRACE: Final = re.compile(r'\s*"Device","Context","Stream","Event Name","Kernel","Values"\s*\Z')
 _DEVICE: Final = re.compile(r"\s*Device (\d{1,4})\s*\Z")
-_KERNEL: Final = re.compile(r"\s*Kernel: (\S.*?)\s*\Z")
+_KERNEL: Final = re.compile(r"\s*Kernel: (\S.*)")
 _VALUE: Final = r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|<OVERFLOW>|<OF>"
 _ROW: Final = re.compile(rf"\s*(\d+)\s+({_VALUE})\s+({_VALUE})\s+({_VALUE})\s+([a-z_]\w*)\s*\Z")
 _TRACE_ROW: Final = re.compile(r"\s*\d+\s+\d+\s+\d+\s+\S+\s+\S")
-_ROWISH: Final = re.compile(rf"\s*(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+.*[a-z_]\w*\s*\Z")
+_ROWISH: Final = re.compile(rf"\s*(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+(?:.*\W)?(?>\w*?[a-z_]\w*)\s*\Z")
 _CSV_CELLS: Final = 6
 _DAMAGED: Final = "a row of events is cut short or damaged"
 _AGAIN: Final = "copy the report again"
@@ -66,7 +66,7 @@ class _EventTable:
             self._kernel = None
             return True
         if (kernel := _KERNEL.match(text)) is not None:
-            self._kernel = kernel[1]
+            self._kernel = kernel[1].rstrip()
             return True
         if text[:1] == "=" or not _ROWISH.match(text):
             return False

@@ -18,7 +18,7 @@ from nsw.readers.nvprof_numbers import OddRowsError
 from nsw.readers.quantities import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.readers.nvprof_metrics import MetricTable
     from nsw.readers.nvprof_state import RowTaker, Sink, Stream
@@ -28,14 +28,24 @@ _NAME: Final = r"(?P<name>[a-z_]\w*) \((?P<units>\d{1,6}) instances\)"
 _VALUE: Final = re.compile(
     r"[A-Z][a-z]+ \(\d+\)|[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)(?:%|[KMGT]?B(?:/s)?)?|<OVERFLOW>|<INVALID>"
 )
-_ROW: Final = re.compile(
-    rf"\s*(?P<calls>\d+)\s+{_NAME}\s+(?:(?P<text>\S.*?)\s+)?-\s+-\s+\[(?P<values>[^\[\]]*)\](?:\s+-)?\s*\Z"
-)
+_ROW_HEAD: Final = re.compile(rf"\s*(?P<calls>\d+)\s+{_NAME}\s+")
+_ROW_TAIL: Final = re.compile(r"\[(?P<values>[^\[\]]*)\](?:\s+-)?\s*\Z")
 _LISTED: Final = re.compile(r"\s*\d.*\s\[ +\S")  # one that lost a word
 _CSV_TAIL: Final = re.compile(rf'"{_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
 _BETWEEN: Final = re.compile(r'[\s,"]*')
 _DAMAGED: Final = "a row of metrics is cut short or damaged"
 _AGAIN: Final = "copy the report again"
+
+
+def _row(text: str) -> Mapping[str, str] | None:
+    """The parts of `1 name (4 instances)  What it is  -  -  [ 1 2 3 4 ]`."""
+    head, tail = _ROW_HEAD.match(text), _ROW_TAIL.match(text, max(text.rfind("["), 0))
+    if head is None or tail is None or not text[: tail.start()][-1:].isspace():
+        return None
+    parts = text[head.end() : tail.start()].rsplit(None, 2)  # a description, and no least and no most
+    if parts[-2:] != ["-", "-"]:
+        return None
+    return {**head.groupdict(), **tail.groupdict(), "text": "".join(parts[:-2])}
 
 
 class _Instances:
@@ -59,14 +69,14 @@ class _Instances:
             raise OddRowsError
         self._table.take_all(lines)
 
-    def _add(self, number: int, kernel: str | None, calls: int | None, found: re.Match[str]) -> bool:
+    def _add(self, number: int, kernel: str | None, calls: int | None, found: Mapping[str, str]) -> bool:
         values = _VALUE.findall(found["values"])
         between = _VALUE.sub("", found["values"])
         if kernel is None or calls is None or len(values) != int(found["units"]) or not _BETWEEN.fullmatch(between):
             return self._fault(number)
         for unit, value in enumerate(values):
             name = f"{found['name']} ({unit})"
-            add_metric(self._sink, self._stream, kernel, name, found["text"], calls, ["-", "-", value])
+            add_metric(self._sink, self._stream, kernel, name, found["text"] or None, calls, ["-", "-", value])
         self._own += 1
         return True
 
@@ -86,7 +96,7 @@ class TextInstances(_Instances):
         """Read a row of all units, or leave it to the table."""
         if _SIGN not in text and not ("[ " in text and _LISTED.match(text)):
             return self._table.take(number, text)
-        found = _ROW.match(text)
+        found = _row(text)
         if found is None:
             return self._fault(number)
         return self._add(number, self._metrics.kernel, whole(found["calls"]), found)
@@ -110,7 +120,7 @@ class CsvInstances(_Instances):
             return self._fault(number)
         device, kernel, calls = (cells[at].strip() for at in self._at)
         self._stream.set_device(device)
-        return self._add(number, kernel or None, whole(calls), found)
+        return self._add(number, kernel or None, whole(calls), found.groupdict())
 
 
 def with_instances(
