@@ -351,10 +351,23 @@ def schema(document: Annotated[_Document, typer.Argument(help="Which document.")
 
 
 @app.command()
-def sites(sites: Sites = None, format: Format = None, json: Json = False, output: Output = None) -> None:
-    """List the sites and the files that they come from."""
-    from nsw.cli import looking
+def sites(
+    action: Annotated[
+        str | None, typer.Argument(metavar="[check", help="check: see what of a site works.", show_default=False)
+    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME]", help="The site to check.", show_default=False)] = None,
+    sites: Sites = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """List the sites and the files that they come from, or check one: `nsw sites check NAME`."""
+    from nsw.cli import checking, looking
 
+    if action is not None:
+        if action != "check" or name is None:
+            raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
+        raise typer.Exit(checking.check(name, sites, _chosen(format, json, output)))
     raise typer.Exit(looking.list_sites(sites, _chosen(format, json, output), output))
 
 

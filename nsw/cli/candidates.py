@@ -172,4 +172,6 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "summarize table": _all_tables,
     "names": _metric_names,
     "chip": _chips,
+    "action": lambda _given, _begun: ["check"],
+    "name": _sites,
 }

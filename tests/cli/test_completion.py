@@ -11,6 +11,7 @@ import pytest
 from nsw.cli import candidates, completion
 from nsw.cli.app import app
 from nsw.cli.words import SHIPPED, shipped, text_of
+from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
 NOT_KNOWN = {"sites", "root", "output", "into", "files", "lines", "running", "max_unpacked", "steps"}
@@ -65,9 +66,7 @@ def test_bash_offers_what_there_is(bash, campaigns):
         "nsw plan ": [
             "r.yaml",
             "more/deep.yaml",
-            "alexnet_scaling.yaml",
-            "cpu_quickstart.yaml",
-            "kernel_optimisation.yaml",
+            *sorted(file.name for file in recipes_folder().glob("*.yaml")),
         ],
         "nsw plan more/": ["more/deep.yaml"],
         "nsw plan r.yaml --site ": ["here", "batch", "local", "demo"],

@@ -1,0 +1,176 @@
+"""Whether a site can carry out campaigns: questions to it, and what their answers mean, each with what to do."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import CommandError, NswError, UnreachableError
+from nsw.scripts.quoting import quote_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nsw.errors import CommandResult
+    from nsw.schedulers.adapter import Adapter
+    from nsw.transport.model import Transport
+
+_SECONDS = 60.0
+_SKEW_S = 5.0
+_LEAST_FREE = 1 << 30
+# who owns qsub: all three of them have one
+_QSUB = (("Cobalt", r"cobalt|BlueGene"), ("OpenPBS or PBS Professional", r"pbs_version"), ("Torque", r"^Version:"))
+
+
+class Verdict(StrEnum):
+    """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what was looked at, how it went, what was found, what to do."""
+
+    what: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+
+
+def check_site(
+    site: Mapping[str, Any], transport: Transport, adapter: Adapter | None, now: Callable[[], float] = time.time
+) -> Iterator[Check]:
+    """Each check as it is made; nothing follows one that the others need.
+
+    Args:
+        site: The site as data.
+        transport: The way to it.
+        adapter: Its batch system; None for a machine without one.
+        now: Unix seconds here.
+    """
+    before = now()
+    alive = transport.run(["bash", "-c", 'echo "$BASH_VERSION"; date +%s.%N; hostname'], timeout=_SECONDS)
+    lines = alive.stdout.splitlines()
+    if alive.returncode != 0 or len(lines) != 3:
+        how = (site.get("transport") or {}).get("kind", "local")
+        yield Check("connection", Verdict.BAD, _said(alive), f"see docs/remote.md: transport {how}")
+        return
+    yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
+    yield _clock(lines[1], before, now())
+    yield from _scheduler(site, transport, adapter)
+    yield from _scratch(site, transport)
+    yield from _profilers(site, transport)
+    yield from _gpus(transport)
+
+
+def _said(result: CommandResult) -> str:
+    text = (result.stderr.strip() or result.stdout.strip() or f"exit status {result.returncode}").splitlines()
+    return text[0] if text else "no answer"
+
+
+def _clock(theirs: str, before: float, after: float) -> Check:
+    try:
+        skew = float(theirs) - (before + after) / 2
+    except ValueError:
+        return Check("clock", Verdict.SKIPPED, "it did not tell the time")
+    slack = (after - before) / 2
+    if abs(skew) > _SKEW_S + slack:
+        fix = "times of runs are the site's own; ask its administrators about NTP"
+        return Check("clock", Verdict.WARNING, f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}", fix)
+    return Check("clock", Verdict.GOOD, f"within {_SKEW_S + slack:.0f} s of this machine's")
+
+
+def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter | None) -> Iterator[Check]:
+    if adapter is None:
+        yield Check("scheduler", Verdict.GOOD, "none: runs are started on the machine itself")
+        return
+    command = adapter.sign_of_life_command()
+    alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    owner = ""
+    if adapter.submit == "qsub":
+        told = transport.run(["qsub", "--version"], timeout=_SECONDS)
+        text = told.stdout + told.stderr
+        owner = next((who for who, sign in _QSUB if re.search(sign, text, re.IGNORECASE | re.MULTILINE)), "")
+    if alive.returncode != 0 or alive.timed_out:
+        fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
+        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(alive)}", fix)
+        return
+    version = ""
+    if (facts := adapter.facts_command()) is not None:
+        answer = transport.run(facts, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+        version = adapter.parse_facts(answer).version if answer.returncode == 0 else ""
+    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (owner or adapter.name, version))))
+    if adapter.submit == "qsub" and owner and adapter.name.split()[0].lower() not in owner.lower():
+        fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
+        yield Check("qsub", Verdict.BAD, f"its qsub is {owner}'s", fix)
+
+
+def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
+    given = site.get("scratch")
+    if given is None:
+        yield Check("scratch", Verdict.SKIPPED, "runs work in the campaign's own folder")
+        return
+    try:
+        path = transport.expand(given)
+        transport.make_folders([path])
+    except CommandError as fault:
+        yield Check("scratch", Verdict.BAD, _said(fault.result), "name a folder of yours that compute nodes see too")
+        return
+    except UnreachableError as fault:
+        yield Check("scratch", Verdict.BAD, fault.message)
+        return
+    except NswError as fault:
+        yield Check("scratch", Verdict.BAD, fault.message, "an absolute path, whose variables are set over there")
+        return
+    script = 'file=$1/.nsw-check-$$; : >"$file" && rm -f "$file" && df -P -k "$1" | tail -n 1'
+    told = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
+    fields = (told.stdout.splitlines() or [""])[0].split()
+    if len(fields) < 4 or not fields[3].isdigit():
+        yield Check("scratch", Verdict.BAD, f"{path}: {_said(told)}", "it must be a folder that you may write")
+        return
+    free = int(fields[3]) << 10
+    verdict = Verdict.GOOD if free >= _LEAST_FREE else Verdict.WARNING
+    fix = "" if verdict is Verdict.GOOD else "profiles of GPUs take gigabytes: make room, or name another folder"
+    yield Check("scratch", verdict, f"{path}, {free / (1 << 30):,.1f} GiB free", fix)
+
+
+def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
+    named = site.get("profilers") or {}
+    load = f"module load {quote_all(site['modules'])} 2>/dev/null; " if site.get("modules") else ""
+    script = f'{load}"$1" --version 2>&1 | tail -n 1; exit "${{PIPESTATUS[0]}}"'
+    shell = ["bash", "-lc"] if site.get("login_shell") else ["bash", "-c"]
+    tools = ("nsys", "ncu", "nvprof")
+    commands = [[*shell, script, "nsw", str(named.get(tool) or tool)] for tool in tools]
+    for tool, done in zip(tools, transport.run_many(commands, timeout=_SECONDS), strict=True):
+        if done.returncode == 0:
+            yield Check(tool, Verdict.GOOD, done.stdout.strip())
+        elif tool in named:
+            fix = f"correct profilers.{tool}, or name the module that brings it"
+            yield Check(tool, Verdict.BAD, f"{named[tool]}: {_said(done)}", fix)
+        else:
+            fix = f"name its path: profilers: {{{tool}: ...}}, or its module; compute nodes may have it all the same"
+            yield Check(tool, Verdict.SKIPPED, "not on PATH here", fix)
+
+
+def _gpus(transport: Transport) -> Iterator[Check]:
+    done = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
+    names = re.findall(r"^GPU \d+: (.*?) \(UUID", done.stdout, re.MULTILINE)
+    if not names:
+        yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes")
+        return
+    kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+    yield Check("GPUs", Verdict.GOOD, kinds)
+    told = transport.run(["cat", "/proc/driver/nvidia/params"], timeout=_SECONDS).stdout
+    only_root = re.search(r"^RmProfilingAdminOnly: (\d)", told, re.MULTILINE)
+    if only_root and only_root[1] == "1":
+        fix = "counters passes fail with ERR_NVGPUCTRPERM: sites lift it with NVreg_RestrictProfilingToAdminUsers=0"
+        yield Check("counters", Verdict.WARNING, "for administrators only", fix)
+    elif only_root:
+        yield Check("counters", Verdict.GOOD, "allowed for everybody")
