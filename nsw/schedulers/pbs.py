@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from nsw.errors import UsageError
 from nsw.recipe.units import clock
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Refusal
 from nsw.schedulers.fitting import own_lines
@@ -34,6 +35,7 @@ _NO_HISTORY: Final = "not configured to maintain job history"
 _USAGE: Final = re.compile(r"^(usage:|\t|       qsub --version|qsub: $)")
 _LONGEST_LIST: Final = 200  # ids on one command line
 _LONGEST_ARRAY: Final = 10000  # unless the server says otherwise
+_TORQUE_BEFORE: Final = 8
 _THROTTLES_SINCE: Final = (20, 0)  # `-J X-Y%N`
 # by names: qstat without ids would list everybody's jobs; `[]` of ids is no pattern of files (set -f)
 _BY_NAME: Final = (
@@ -134,9 +136,18 @@ class Pbs(Adapter):
         return ["qstat", "-B", "-f"]
 
     def parse_facts(self, result: CommandResult) -> Facts:
-        """The settings that matter here. That there is no history qstat says itself, whatever the settings show."""
+        """The settings that matter here. That there is no history qstat says itself, whatever the settings show.
+
+        Raises:
+            UsageError: It is Torque.
+        """
         said = dict(re.findall(r"^ +(\w+) = (.*)$", result.stdout, re.MULTILINE))
         version = said.get("pbs_version", "").strip()
+        if is_torque(f"Version: {version}"):
+            raise UsageError(
+                f"the server is Torque {version}, whose commands have PBS's names and other meanings",
+                hint="docs/schedulers.md lists the differences; nsw knows PBS Professional and OpenPBS",
+            )
         size = re.match(r"\d+", said.get("max_array_size", ""))
         return Facts(
             version=version,
@@ -216,10 +227,12 @@ class Pbs(Adapter):
 
 
 def is_torque(version: str) -> bool:
-    """Whether what `qstat --version` printed is Torque's: `Version: 6.1.2` and a commit; PBS says `pbs_version = `."""
-    return (
-        "pbs_version" not in version and re.search(r"^version: +\d", version, re.MULTILINE | re.IGNORECASE) is not None
-    )
+    """Whether what `qstat --version` printed is Torque's: `Version: 6.1.2` and a commit; PBS says `pbs_version = `.
+
+    Torque stopped at 6, and PBS Professional went on from 9.
+    """
+    match = re.search(r"^version: +(\d+)", version, re.MULTILINE | re.IGNORECASE)
+    return "pbs_version" not in version and match is not None and int(match[1]) < _TORQUE_BEFORE
 
 
 def version_of(text: str) -> tuple[int, ...]:

@@ -90,6 +90,15 @@ def test_a_version_without_array_throttles_gets_arrays_that_may_run_whole(pbs):
     assert all(tasks <= 3 for _, _, tasks in pbs.double.control("_jobs")["jobs"])
 
 
+def test_a_torque_server_is_named_as_such_before_anything_is_submitted(pbs):
+    pbs.double.settings(version="6.1.2")
+    done = pbs.nsw(*words(pbs, 2))
+    assert done.returncode == 2
+    assert "the server is Torque 6.1.2" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert pbs.double.control("_jobs")["jobs"] == []
+
+
 def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
     process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
     wait_until(lambda: ran(pbs) == [1])
