@@ -87,6 +87,8 @@ def _unusable(fault: OSError, path: Path) -> CampaignError:
 
 def _refuse_other_than_plain(path: Path) -> None:
     os.close(open_plain(path, owner=owner(path.parent)))
+    with suppress(FileNotFoundError):  # SQLite would wait for a FIFO
+        os.close(open_plain(_journal(path), owner=owner(path.parent)))
     log = path.with_name(f"{path.name}-wal")
     if os.path.lexists(log):
         raise CampaignError(

@@ -134,6 +134,7 @@ def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[s
     if before != tools:
         lock["tools"] = tools
         part = folder.recipe.with_suffix(".part")
+        part.unlink(missing_ok=True)  # whatever it is: a link would be written through
         part.write_text(head + as_yaml(recipe), encoding="utf-8")
         part.replace(folder.recipe)
     return told

@@ -15,6 +15,7 @@ from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.beside import parts
+from nsw.safe_files import open_plain
 from nsw.tables import rows as table_rows
 from nsw.tables.stored import StoredTableError, stored_rows, stored_table
 from nsw.tables.unpacking import TooMuchError
@@ -175,13 +176,21 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
     from nsw.tables import as_arrow
 
     new = as_arrow(table, rows)
-    if path.exists():
-        old = pq.read_table(path)
-        old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
-        new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
+    if os.path.lexists(path):
+        try:
+            with os.fdopen(open_plain(path), "rb") as file:
+                old = pq.read_table(file)
+            old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
+            new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
+        except (pa.ArrowException, KeyError, OSError) as fault:
+            raise CampaignError(
+                f"{path} is damaged, and nothing can be added to it: {str(fault).splitlines()[0]}",
+                hint="move it away: the reports that it was made of are in reports/",
+            ) from None
     if note:
         new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
     part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
     pq.write_table(new, part, compression="zstd")
     part.replace(path)
 

@@ -67,6 +67,27 @@ def test_a_table_that_is_damaged_is_told(nsw, good):
     refused(nsw("summarize"), "figures.parquet")
 
 
+@pytest.mark.parametrize("what", ["damaged", "empty", "link", "fifo", "folder"])
+def test_a_table_to_which_nothing_can_be_added_is_told_and_left(nsw, failing, home, what):
+    table, dear = failing / "tables" / "figures.parquet", home / "dear"
+    dear.write_text("dear")
+    table.unlink(missing_ok=True)
+    {"damaged": lambda: table.write_bytes(b"PAR1 and no more"), "empty": lambda: table.write_bytes(b""), "folder": table.mkdir,
+     "link": lambda: table.symlink_to(dear), "fifo": lambda: os.mkfifo(table)}[what]()  # fmt: skip
+    said = nsw("retry")
+    assert (said.code, "figures.parquet is damaged, and nothing can be added to it" in said.err) == (2, True), said
+    assert dear.read_text() == "dear"
+
+
+def test_a_link_in_the_place_of_what_is_being_written_is_not_written_through(nsw, failing, home):
+    dear = home / "dear"
+    dear.write_text("dear")
+    for name in ("tables/figures.part", "recipe.lock.part"):
+        (failing / name).symlink_to(dear)
+    assert nsw("retry").code == 1
+    assert dear.read_text() == "dear"
+
+
 def test_a_root_that_is_a_file_is_told(nsw, home, recipe):
     (home / "file").write_text("")
     name = recipe("{command: 'true'}")

@@ -104,11 +104,13 @@ def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path
     assert state(tmp_path) == before
 
 
-@pytest.mark.parametrize("what", ["link", "fifo", "folder", "log"])
+@pytest.mark.parametrize("what", ["link", "fifo", "folder", "log", "journal"])
 def test_what_is_no_plain_ledger_is_refused(ledger, tmp_path, what):
     real = ledger.rename(tmp_path / "real.db")
+    journal = ledger.with_name("campaign.db-journal")
     {"link": lambda: ledger.symlink_to(real), "fifo": lambda: os.mkfifo(ledger), "folder": ledger.mkdir,
-     "log": lambda: (real.rename(ledger), ledger.with_name("campaign.db-wal").write_bytes(b"x"))}[what]()  # fmt: skip
+     "log": lambda: (real.rename(ledger), ledger.with_name("campaign.db-wal").write_bytes(b"x")),
+     "journal": lambda: (real.rename(ledger), os.mkfifo(journal))}[what]()  # fmt: skip
     for read_only in (True, False):
         with pytest.raises(CampaignError):
             Ledger(ledger, read_only=read_only)
