@@ -9,7 +9,7 @@ from nsw.errors import did_you_mean, nearest
 from nsw.metrics import ncu_names
 from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups
 from nsw.metrics.data_files import rows
-from nsw.metrics.requests import EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, SECTION, SET
+from nsw.metrics.requests import ALL, ANALYSIS, EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, SECTION, SET
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -52,6 +52,9 @@ _Fault = tuple[str, str | None]
 
 
 def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+    if name in {ALL, f"{SET}{ANALYSIS}"}:
+        by_ncu = tool == "ncu" or (tool is None and chip is not None and chip.names is not None)
+        return (f"{name} is a word of nvprof", "ncu's set:full measures most") if by_ncu else None
     for prefix, what, there in ((SET, "set", _sets()), (SECTION, "section", _sections())):
         if name.startswith(prefix):
             return _of_list(name.removeprefix(prefix), prefix, what, there, tool)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from nsw.metrics.chips import Chip
 
 SET, SECTION, EVENT = "set:", "section:", "event:"
+ALL: Final = "all"  # nvprof's word for all its metrics
+ANALYSIS: Final = "analysis"  # nvprof's set of what the Visual Profiler's guided analysis needs
 NO_EQUIVALENT: Final = "Nsight Compute has no equivalent"
 NOT_IN_NVPROF: Final = "nvprof has no such metric"
 
@@ -25,7 +27,7 @@ class Request:
     Attributes:
         metrics: The tool's own metric names, each once, in the order that they were asked for.
         events: nvprof's events (`--events`).
-        sets: ncu's sets (`--set`).
+        sets: ncu's sets (`--set`), or nvprof's `analysis` (`--analysis-metrics`).
         sections: ncu's sections (`--section`).
         absent: Portable names that this tool or chip does not measure, each with why; those that only a group asked
             for are among them.
@@ -68,9 +70,10 @@ def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> Request:  # no
             asked.setdefault(name)
         else:
             asked.update(dict.fromkeys(expressions.names(metric.nvprof)))
-    absent |= {f"{SET}{name}": "nvprof has no sets" for name in _behind(SET, names)}
+    sets = _behind(SET, names)
+    absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
     absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _behind(SECTION, names)}
-    return Request(tuple(asked), _behind(EVENT, names), (), (), absent)
+    return Request(tuple(asked), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
 
 
 def portable_names(names: Sequence[str]) -> tuple[str, ...]:
