@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Line, Request, Watched
     from nsw.schedulers.native import Native
 
-_ID: Final = re.compile(r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9.-]*")
+_ID: Final = re.compile(r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*")
 # of one id: it is not in the queue (any more)
 _ABSENT: Final = re.compile(
     r"^qstat: (?:Unknown Job Id (?P<unknown>\S+)|(?P<finished>\S+) Job has finished)", re.MULTILINE
@@ -56,9 +56,8 @@ class Pbs(Adapter):
         arrays=True, contiguous=True, longest_name=15, restarts="counted", dependencies=True, throttle=True,
         slow_cancel_s=15, submissions_per_command=50, arguments=False,
     )  # fmt: skip
-    # those that say which server and which installation stay
-    cleared = ("PBS_",)
-    kept = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC", "PBS_HOME", "PBS_BATCH_SERVICE_PORT")
+    # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
+    cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")
     keys = frozenset({"queue", "account", "exclusive"})
 
     # --- submitting ---------------------------------------------------------------------------------------
@@ -69,11 +68,15 @@ class Pbs(Adapter):
         return directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
 
     def submit_command(self, request: Request) -> list[str]:
-        """The qsub of a submission: an array when it holds several tasks. A script of PBS has no arguments."""
+        """The qsub of a submission: an array when it holds several tasks. A script of PBS has no arguments.
+
+        Without -f a qsub leaves a process behind that serves the next ones for a minute, and a killed nsw waits for it.
+        """
         submission = request.submission
         tasks = submission.tasks
         words = [
             "qsub",
+            "-f",
             "-N",
             submission.name,
             "-j",

@@ -90,12 +90,13 @@ FULL: Final = re.compile(r"would exceed .*limit|maximum number of jobs already i
 TRANSIENT: Final = re.compile(
     r"cannot connect to server|connection refused|couldn't connect to cluster|connection reset|connection timed out"
     r"|no route to host|communication failure|end of file|expected reply not received|pbs_iff|premature end of message"
-    r"|server (is )?(busy|shutting down)|resource temporarily unavailable|fork: retry|munge|internal server error",
+    r"|server (is )?(busy|shutting down)|resource temporarily unavailable|fork: retry|munge|internal server error"
+    r"|time-?out|no (free )?connections",
     re.IGNORECASE,
 )
 
 # exit statuses of qsub that are its verdict: of its own, of a hook (32), of the server (an error number modulo 256)
-VERDICT: Final = frozenset({1, 2, 3, 5, 32, 38, *range(148, 160), *range(164, 202)}) - {183}
+VERDICT: Final = frozenset({1, 2, 3, 5, 32, 38, *range(148, 160), *range(164, 202)}) - {181, 183, 185}
 
 
 def held_too_often(comment: str) -> bool:

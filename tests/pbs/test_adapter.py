@@ -50,7 +50,7 @@ def told(**attributes: str) -> object:
 
 def test_a_script_of_pbs_has_no_arguments():
     assert submitted(submission(7)) == [
-        "qsub", "-N", "nsw-abc", "-j", "oe", "-v", "NSW_ATTEMPT=2,NSW_TASK=7", "-o", "/c/jobs/nsw-abc.log", SCRIPT,
+        "qsub", "-f", "-N", "nsw-abc", "-j", "oe", "-v", "NSW_ATTEMPT=2,NSW_TASK=7", "-o", "/c/jobs/nsw-abc.log", SCRIPT,
     ]  # fmt: skip
 
 
@@ -134,6 +134,7 @@ def test_refusals_of_sites_are_known_by_their_words(said, key):
     [
         ("Connection refused\nqsub: cannot connect to server pbs0 (errno=15010)\n", 162),
         ("qsub: End of File\n", 159),
+        ("qsub: No free connections\n", 185),
         ("", 137),
         ("Killed\n", 137),
         ("bash: qsub: command not found\n", 127),

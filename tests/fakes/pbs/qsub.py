@@ -122,7 +122,7 @@ def check(letter: str, value: str) -> None:
         name = value.partition("=")[0]
         if name not in {"block", "umask", "group_list", "depend"}:
             unknown("qsub", f"-W {value}")
-    elif letter in "cCIXmMpRf":
+    elif letter in "cCIXmMpR":
         unknown("qsub", f"-{letter}")
     elif letter == "j":
         bad = value not in {"oe", "eo", "n"}
