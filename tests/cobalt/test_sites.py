@@ -102,7 +102,7 @@ def test_the_courses_submission_is_in_the_scripts_head(script):
 def test_tensor_core_kernels_are_measured_with_the_tool_of_the_time(tmp_path):
     (tmp_path / "r.yaml").write_text(
         "nsw: 1\nname: t\napp: {command: python train.py}\npasses:\n"
-        '  - counters: {tool: ncu, launches: {skip: 0}, options: [--kernel-id, "::s884:1"], metrics: ["set:full"]}\n'
+        '  - counters: {tool: ncu, launches: {skip: 0}, kernels: {exclude: []}, options: [--kernel-id, "::s884:1"], metrics: ["set:full"]}\n'
         "resources: {gpus: 1}\n"
     )
     (tmp_path / "s.yaml").write_text(
