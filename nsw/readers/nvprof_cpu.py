@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof_state import Sink, Stream
 
 HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
-_ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*?)\s*\Z")
+_ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")
 _SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
 _TORN = re.compile(r"\s*\d+\.\d+%(?:\s+(?:\d[\d.]*[num]?s?)?\s*)?\Z")  # a row that ends too early
 _CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
@@ -80,7 +80,8 @@ class CpuTable:
         """Read a row, the line of titles, or what stands below the table."""
         if text[:1] == "=":
             return self._hear(number, text)
-        found = _ROW.match(text) if self._is_open else None
+        # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
+        found = _ROW.match(text.rstrip()) if self._is_open else None
         if found is not None:
             self._may_begin = False
             return self._take_row(number, found)

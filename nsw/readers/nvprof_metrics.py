@@ -27,11 +27,12 @@ _ROW = r"\s*(?P<calls>\d+)\s+(?P<name>[A-Za-z_]\w*)\s+(?:(?P<text>\S.*?)\s+)??(?
 _ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (2, 3, 4)}
 _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
+_WIDE_GAP = re.compile(r"\s{3,}")  # each blank of a gap would be tried as the end of the description
 _APART = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
-_DEVICE = re.compile(r'(?:==\d+==\s*|={8}\s*)?\s*Device "([^"]*)"\s*\Z')
+_DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
 _TITLE = "Kernel: "
 _MOST_CONTINUATIONS = 8
@@ -133,7 +134,7 @@ class MetricTable:
             values = cells[first:]
             if all(map(_is_value, values)):
                 return cells[0], cells[1], cells[2] if self._described else None, values
-        found = _ROWS[self._values].match(text)
+        found = _ROWS[self._values].match(_WIDE_GAP.sub("  ", text))
         if found is None or not _NAME.match(found["name"]):
             return None
         description = (found["text"] or "").strip() or None
@@ -154,7 +155,8 @@ class MetricTable:
         return self._take_rest(number, text)
 
     def _looks_like_a_row(self, text: str) -> bool:
-        if _ROWISH.match(text) or any(row.match(text) for row in _ROWS.values()):
+        narrow = _WIDE_GAP.sub("  ", text)
+        if _ROWISH.match(text) or any(row.match(narrow) for row in _ROWS.values()):
             return True
         cells = _APART.split(text.strip())  # one that lost its invocations, or its name
         return len(cells) > self._values and all(map(_VALUES.fullmatch, cells[-self._values :]))
