@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.messages import explain, known_message
@@ -19,6 +20,10 @@ _NVPROF: Final = re.compile(r"(?:={8}|==\d+==)" + _SEVERITY)
 _NCU: Final = re.compile(r"==(?P<severity>ERROR|WARNING|PROF)==\s*(?P<text>.*)")
 # nsys puts no mark before its messages: of its lines only known ones are its own
 _NSYS: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
+# a rank that waits for one under a profiler says so itself, without any mark
+_WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
+_AVAILABLE: Final = re.compile(r"^Available Kernels:\s*$((?:\s*^\d+\. .+$)+)", re.MULTILINE)
+_SHOWN: Final = 10  # kernels that a filter could have matched
 _LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, "nsys": _NSYS}
 
 
@@ -56,12 +61,24 @@ def only_said(sample: Sample) -> tuple[str, list[Problem]] | None:
     return None
 
 
+def _available(text: str) -> str | None:
+    """What ncu lists where its filter matched nothing, for people."""
+    listed = _AVAILABLE.search(text)
+    if listed is None:
+        return None
+    names = [line.strip().partition(". ")[2] for line in listed[1].splitlines() if line.strip()]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_SHOWN])}{more}"
+
+
 def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     pattern = _LINES.get(tool)
     found: dict[str, Problem] = {}
     empty: set[str] = set()
     for line in text.splitlines() if pattern else ():
         match = pattern.match(line.strip()) if pattern else None
+        if match is None and tool in {"ncu", "nvprof"}:
+            match = _WATCHDOG.match(line)
         if match is None:
             continue
         severity = (match["severity"] or "").lower()
@@ -69,6 +86,8 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
         problem = known_message(tool, match["text"], severity=severity if severity in {"error", "warning"} else None)
         if problem is None or (known is None and known_only) or len(found) >= _MOST:
             continue
+        if tool == "ncu" and "were profiled" in problem.message and (there := _available(text)):
+            problem = replace(problem, fix=there)
         found.setdefault(problem.message, problem)
         if known is not None and known.is_outcome:
             empty.add(problem.message)
