@@ -166,19 +166,21 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
 
 def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
-    from nsw.present.problems import show_problems
+    from nsw.cli.naming import as_named
+    from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line, headline
-    from nsw.present.summary_view import show_summary
+    from nsw.present.summary_view import show_findings, show_summary
     from nsw.present.terminal import console
 
     out = console()
     summary = summary_of(folder, ledger)
-    show_summary(out, summary, brief=True)
-    show_problems(out, ledger.problems())
+    show_summary(out, summary, brief=True, verdict=False)
+    show_short(out, ledger.problems(), f"nsw problems {as_named(folder)}")
     for name in lost_figures(folder, ledger):
         out.print(f"error: figure {name} has no value in any run", style="red")
         hint = f"unless a warning above says why, compare its regex in {folder.recipe} with what `nsw logs RUN` shows"
         out.print(f"  hint: {hint}", soft_wrap=True)
+    show_findings(out, summary)
     err = console(sys.stderr)
     err.print(headline(ledger.counts()))
     if calls := calls_line(ledger.calls()):
@@ -190,12 +192,17 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
 
 def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
+    from nsw.cli.naming import as_named
+
     bad = [run for run in ledger.runs() if run.state in {State.FAILED, State.LOST}]
-    steps = []
+    steps, named = [], as_named(folder)
+    which = "" if named == folder.id else f" -c {named}"  # the newest is meant where none is named
     if bad:
-        steps.append(f"`nsw logs {bad[0].id}` shows what it said; `nsw retry` does again what did not succeed")
+        steps.append(
+            f"`nsw logs {bad[0].id}{which}` shows what it said; `nsw retry{which}` does again what did not succeed"
+        )
     if ledger.counts().get(State.DONE):
-        steps.append(f"`nsw summarize {folder.id}` has each case in full; tables are in {folder.tables}")
+        steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
     return steps
 
 

@@ -240,6 +240,21 @@ def logs(
     raise typer.Exit(looking.logs(run, campaign, root, lines))
 
 
+@app.command()
+def problems(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Print everything that is wrong with a campaign's reports, and what to do."""
+    from nsw.cli import looking
+
+    raise typer.Exit(looking.problems(_either(campaign, named), root, _chosen(format, json, output), output))
+
+
 @app.command(name="ls")
 def list_campaigns(root: Root = None, format: Format = None, json: Json = False, output: Output = None) -> None:
     """List the campaigns."""

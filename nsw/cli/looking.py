@@ -13,7 +13,7 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.cli import writing
-from nsw.cli.naming import one_of, the_one
+from nsw.cli.naming import as_named, one_of, the_one
 from nsw.cli.places import warn
 from nsw.errors import Exit
 from nsw.present import emit
@@ -55,6 +55,28 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
     return Exit.GOOD
 
 
+def problems(campaign: str | None, root: Path | None, format: str, output: Path | None) -> int:
+    """Everything that is wrong with a campaign's reports, with what to do."""
+    from nsw.present.problems import show_problems
+    from nsw.present.terminal import console
+
+    folder = folders.find(folders.root(root), campaign)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        found, note = ledger.problems(), ledger.meta("note")
+    rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, rows, _PROBLEM, output, note)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            emit.as_json({"campaign": folder.id, "problems": rows})
+        elif found:
+            show_problems(console(), found)
+        else:
+            console().print(f"{folder.id}: no problem")
+    return Exit.GOOD
+
+
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:
     from nsw.present.status_view import build_data
     from nsw.present.terminal import plural
@@ -70,10 +92,10 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     if (left or unread) and not driven and not other:
         waiting = counts.get("planned", 0)
         what = f", and {plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
-        steps.append(f"`nsw resume {folder.id}` goes on{what}")
+        steps.append(f"`nsw resume {as_named(folder)}` goes on{what}")
     if bad and not driven and not other:
         steps.append(
-            f"`nsw logs RUN` shows what a run said; `nsw retry -c {folder.id}` does again what did not succeed"
+            f"`nsw logs RUN` shows what a run said; `nsw retry -c {as_named(folder)}` does again what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta("site"), "note": ledger.meta("note"), "driven": driven,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nsw.campaign.ledger import BuildRow, RunRow, State
@@ -9,6 +10,8 @@ from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nsw.campaign.folder import CampaignFolder
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _CHOICES = 8
@@ -51,3 +54,16 @@ def choices(found: Sequence[RunRow | BuildRow]) -> str:
     lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
     more = len(found) - _CHOICES
     return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
+
+
+def as_named(folder: CampaignFolder) -> str:
+    """How a hint names a campaign: by its id where the next command looks for it there, else by its path."""
+    import shlex
+
+    from nsw.campaign.folder import root
+
+    if folder.path.parent.resolve() == root(None).resolve():
+        return folder.id
+    path = folder.path
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
 from nsw.cli import answering, places
+from nsw.cli.naming import as_named
 from nsw.cli.planning import renderer, unset_secrets
 from nsw.cli.retrying import AGAIN, choose
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
@@ -231,7 +232,7 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
         return Exit.GOOD
     say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(left, 'run')} not over")
     if not folders.is_driven(folder):
-        say(f"`nsw resume {folder.id}` goes on with it", file=sys.stderr)
+        say(f"`nsw resume {as_named(folder)}` goes on with it", file=sys.stderr)
     return Exit.GOOD
 
 
@@ -388,7 +389,7 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
             going = plural(sum(it.ledger.counts().get(s, 0) for s in ("submitted", "queued", "running")), "run")
             say(
                 f"\nended, with {going} in flight that nsw leaves alone:"
-                f" `nsw resume {folder.id}` goes on, `nsw cancel {folder.id}` ends them."
+                f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them."
                 + (f"\n{waiting}" if (waiting := _waiting(it.ledger, folder.id)) else ""),
                 file=sys.stderr,
             )
@@ -396,5 +397,5 @@ def _carry_out(folder: folders.CampaignFolder, *, only: Sequence[str] | None = N
         code = answering.answer(folder, it.ledger, only)
         if left := it.ledger.counts().get(State.PLANNED, 0):
             waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}"
-            say(f"{waits}: `nsw resume {folder.id}` goes on with the rest", file=sys.stderr)
+            say(f"{waits}: `nsw resume {as_named(folder)}` goes on with the rest", file=sys.stderr)
         return code

@@ -68,6 +68,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
         builds=tuple(builder.builds.values()),
         marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
+        replay=facts.replay is not None,
         share=site.share,
     )
 

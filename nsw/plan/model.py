@@ -126,6 +126,7 @@ class Plan:
     builds: tuple[Job, ...] = ()  # each before the jobs whose runs use its folder
     marks: dict[str, Mark] = field(default_factory=dict)
     secrets: tuple[Mapping[str, Secret], ...] = ()  # each distinct set of secret environment variables
+    replay: bool = False  # recordings stand in for the machine: it costs nothing of it
     share: str = "nobody"  # who else may look at the campaign: nobody or group
 
     @cached_property

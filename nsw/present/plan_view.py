@@ -34,8 +34,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(f"(limit a task: the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
     out.print(
-        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')};"
-        f" at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours"
+        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')}"
+        + ("" if plan.replay else f"; at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours")
     )
     for said, names in _together(starts or {}).items():
         more = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # a reader counts equal messages of one report; across reports that count is noise
 _COUNTED: Final = re.compile(r" \(and \d+ like it\)")
+_FEW: Final = 3  # warnings that are printed beside an answer
+_SHORT: Final = 160  # characters of one of them
 STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
@@ -73,6 +75,36 @@ def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, s
     for run, report, severity, message, fix in problems:
         merged.add(report or run, severity, message, fix, run=run)
     show_merged(out, merged)
+
+
+def show_short(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], whole: str) -> None:
+    """Errors with their hints; of warnings a line each of the first few, and where all of them are.
+
+    Args:
+        out: Where to.
+        problems: (run, report, severity, message, fix).
+        whole: The command that prints them whole.
+    """
+    merged = Merged()
+    for run, report, severity, message, fix in problems:
+        merged.add(report or run, severity, message, fix, run=run)
+    lines = list(merged.lines())
+    warnings = [text for severity, text in lines if severity == "warning"]
+    for severity, text in lines:
+        if severity != "warning":
+            out.print(text, style=STYLES.get(severity), soft_wrap=True)
+    for text in warnings[:_FEW]:
+        out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"], soft_wrap=True)
+    if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
+        count = "1 warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
+        out.print(f"({count}: `{whole}` has them whole)", style="dim", soft_wrap=True)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long line, up to the end of a word."""
+    if len(text) <= _SHORT:
+        return text
+    return text[: text.rfind(" ", 0, _SHORT - 3)].rstrip(" ,;:(") + " ..."
 
 
 def show_merged(out: Console, merged: Merged, **which: Any) -> None:

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 _BRIEF = 3  # kernels a case in the brief form
 
 
-def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
-    """Print it; `brief` has the top kernels of each case in one table instead of a block a case."""
+def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool = True) -> None:
+    """Print it, the verdict last.
+
+    Args:
+        out: Where to.
+        summary: What.
+        brief: The top kernels of each case in one table instead of a block a case.
+        verdict: Whether the findings are printed; else `show_findings` does, after what comes between.
+    """
     if summary.note:
         out.print(summary.note, style="yellow")
     # a table of dashes says less than why nothing was measured, which follows
@@ -38,13 +45,19 @@ def show_summary(out: Console, summary: Summary, *, brief: bool) -> None:
         _show_top(out, summary.cases)
     if brief:
         _show_kernels(out, summary.cases)
-    for finding in summary.findings:
-        out.print(f"* {finding.text}")
     if not brief:
         for case in summary.cases:
             _show_case(out, case, summary.cover)
     for missing in summary.missing:
         out.print(missing, style="yellow")
+    if verdict:
+        show_findings(out, summary)
+
+
+def show_findings(out: Console, summary: Summary) -> None:
+    """What the numbers say, a sentence each."""
+    for finding in summary.findings:
+        out.print(f"* {finding.text}")
 
 
 def _show_scaling(out: Console, summary: Summary) -> None:

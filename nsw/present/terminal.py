@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.present.fitting import Fitted, numbered
 from nsw.present.text_of_others import clean, harmless
+from nsw.present.typed import as_typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +48,7 @@ def _plain_console() -> type[Console]:
 
         def print(self, *objects: Any, **how: Any) -> None:
             """As rich prints; line breaks and tabs of texts are kept."""
-            texts = (harmless(o) if isinstance(o, str) else o for o in objects)
+            texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
             if self.is_terminal or self._buffer_index:
                 super().print(*texts, **how)
                 return

@@ -1,0 +1,71 @@
+"""What remains on the screen: the verdict last, warnings short, and commands that work as they are printed."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nsw.present import typed
+from nsw.present.problems import shortened
+
+PROGRAM = Path(sys.executable).with_name("nsw")
+
+
+@pytest.fixture
+def as_if_typed(monkeypatch):
+    def call(word, on_path=None):
+        typed.program.cache_clear()
+        monkeypatch.setattr(sys, "argv", [word])
+        monkeypatch.setattr(typed.shutil, "which", lambda _: on_path)
+        return typed.as_typed("see `nsw logs RUN`")
+
+    yield call
+    typed.program.cache_clear()
+
+
+def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
+    mine = tmp_path / "bin" / "nsw"
+    mine.parent.mkdir()
+    mine.touch()
+    assert as_if_typed(str(mine), on_path=str(mine)) == "see `nsw logs RUN`"
+    assert as_if_typed(".venv/bin/nsw") == "see `.venv/bin/nsw logs RUN`"
+    assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{mine} logs RUN`"
+    assert as_if_typed("/x/nsw/__main__.py") == f"see `{Path(sys.executable).name} -m nsw logs RUN`"
+    assert as_if_typed("/x/pytest/__main__.py") == "see `nsw logs RUN`"
+    assert as_if_typed("pytest") == "see `nsw logs RUN`"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="nsw is not installed beside this Python")
+def test_the_closing_hint_works_as_it_is_printed(tmp_path):
+    done = subprocess.run(
+        [PROGRAM, "run", "alexnet_scaling", "--site", "demo", "--root", tmp_path / "a root"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has each case in full", done.stderr)
+    (whole,) = re.findall(r"`([^`]* problems [^`]*)` has them whole", done.stdout)
+    for command in (hint, whole):
+        again = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
+    assert done.stdout.rpartition("has them whole)\n")[2].startswith("* At gpus=4")
+    assert "GPU-hours" not in done.stderr
+    assert (
+        "profile with an nsys as new as the CUDA driver"
+        in subprocess.run(shlex.split(whole), capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    )
+
+
+def test_a_long_warning_ends_with_a_word():
+    text = "warning: " + "word " * 60
+    short = shortened(text)
+    assert len(short) <= 160
+    assert short.endswith("word ...")
+    assert shortened("warning: short") == "warning: short"
+
+
+def test_problems_of_a_campaign_without_any(nsw, good):
+    assert nsw("problems").out == f"{good.name}: no problem\n"
+    assert '"problems": []' in nsw("problems", "--json").out
