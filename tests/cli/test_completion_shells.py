@@ -33,8 +33,8 @@ def shell(request, home, tmp_path):
     """`shell("nsw plan x")`: the words that nsw gets when Tab and Enter follow, in an empty folder."""
     name = request.param
     program = shutil.which(name)
-    if not program:
-        pytest.skip(f"no {name} here")
+    if not program or not shutil.which("setsid"):
+        pytest.skip(f"no {name} here, or no setsid")
     (tmp_path / "bin").mkdir()
     nsw = tmp_path / "bin" / "nsw"
     nsw.write_text(PROGRAM.format(python=sys.executable))
@@ -51,10 +51,12 @@ def shell(request, home, tmp_path):
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path), "TERM": "dumb", "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8", "HISTFILE": "/dev/null", "fish_history": "",
     }  # fmt: skip
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(home)
-        os.execve(program, [name, *options], env)
+    terminal, inside = pty.openpty()
+    # setsid makes it the shell's own terminal
+    child = subprocess.Popen(
+        ["setsid", "-c", program, *options], stdin=inside, stdout=inside, stderr=inside, cwd=home, env=env
+    )
+    os.close(inside)
     seen = bytearray()
 
     def until(what) -> None:
@@ -76,8 +78,8 @@ def shell(request, home, tmp_path):
         return words.read_text().split("\0")[:-1]
 
     yield tab
-    os.kill(child, 9)
-    os.waitpid(child, 0)
+    child.kill()
+    child.wait()
     os.close(terminal)
 
 
