@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsw import __version__
 from nsw.errors import UsageError
+
+if TYPE_CHECKING:
+    from nsw.recipe.overrides import Overrides
 
 app = typer.Typer(
     name="nsw",
@@ -46,7 +49,10 @@ class _Document(StrEnum):
 
 
 Recipe = Annotated[str, typer.Argument(help="Recipe file, or the name of a shipped one.", show_default=False)]
-Site = Annotated[str, typer.Option("--site", "-s", help="Where it runs; `nsw sites` lists them.")]
+Site = Annotated[
+    str,
+    typer.Option("--site", "-s", envvar="NSW_SITE", help="Where it runs; `nsw sites` lists them.", show_envvar=True),
+]
 Sites = Annotated[
     list[Path] | None, typer.Option("--sites", help="Sites file(s) to look in first.", show_default=False)
 ]
@@ -105,11 +111,52 @@ def _root(
     pass
 
 
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a parameter (gpus=1,2) or a key (resources.time=30m) of the recipe; may be repeated.",
+        show_default=False,
+    ),
+]
+Cases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        help="Only cases with these parameters (gpus=2,batch=16) or names; may be repeated.",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", help="No cases with these parameters or names.", show_default=False)
+]
+Passes = Annotated[
+    list[str] | None, typer.Option("--pass", help="Only this pass; may be repeated.", show_default=False)
+]
+Fit = Annotated[
+    bool, typer.Option("--fit", help="Skip cases that the site cannot hold, with the reason.", show_default=False)
+]
+
+
+def _options(
+    settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
+) -> Overrides:
+    from nsw.recipe.overrides import Overrides
+
+    return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
+
+
 @app.command()
 def plan(
     recipe: Recipe,
     site: Site = "local",
     sites: Sites = None,
+    settings: Set = None,
+    cases: Cases = None,
+    exclude: Exclude = None,
+    passes: Passes = None,
+    fit: Fit = False,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -117,7 +164,8 @@ def plan(
     """Show what a recipe would run on a site, what it costs at most, and what cannot be done there."""
     from nsw.cli import planning
 
-    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json, output), output))
+    options = _options(settings, cases, exclude, passes, fit)
+    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json, output), output, options))
 
 
 @app.command()
@@ -125,6 +173,11 @@ def render(
     recipe: Recipe,
     site: Site = "local",
     sites: Sites = None,
+    settings: Set = None,
+    cases: Cases = None,
+    exclude: Exclude = None,
+    passes: Passes = None,
+    fit: Fit = False,
     into: Annotated[
         Path | None,
         typer.Option("--into", help="Write the scripts into this folder instead.", show_default=False),
@@ -133,15 +186,32 @@ def render(
     """Print the job scripts of a recipe, to be read."""
     from nsw.cli import planning
 
-    raise typer.Exit(planning.render(recipe, site, sites, into))
+    raise typer.Exit(planning.render(recipe, site, sites, into, _options(settings, cases, exclude, passes, fit)))
 
 
 @app.command()
-def run(recipe: Recipe, site: Site = "local", sites: Sites = None, root: Root = None, yes: Yes = False) -> None:
+def run(
+    recipe: Recipe,
+    site: Site = "local",
+    sites: Sites = None,
+    root: Root = None,
+    yes: Yes = False,
+    settings: Set = None,
+    cases: Cases = None,
+    exclude: Exclude = None,
+    passes: Passes = None,
+    fit: Fit = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan and stop, as `nsw plan` does.", show_default=False)
+    ] = False,
+) -> None:
     """Carry a recipe out: plan, run, collect, read, answer."""
-    from nsw.cli import running
+    from nsw.cli import planning, running
 
-    raise typer.Exit(running.run(recipe, site, sites, root, yes))
+    options = _options(settings, cases, exclude, passes, fit)
+    if dry_run:
+        raise typer.Exit(planning.plan(recipe, site, sites, "table", None, options))
+    raise typer.Exit(running.run(recipe, site, sites, root, yes, options))
 
 
 @app.command()

@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Plan
     from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
 
 _COMMON_NSYS = "/opt/nvidia/nsight-systems/*/bin/nsys"
 
 
-def load(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[LoadedRecipe, LoadedSite, SiteFacts]:
+def load(
+    recipe: str, site: str, sites: Sequence[Path] | None, options: Overrides | None = None
+) -> tuple[LoadedRecipe, LoadedSite, SiteFacts]:
     """The recipe as it stands on the site, the site, and what it has."""
     from nsw.recipe.load import load_recipe
     from nsw.site.load import load_site
 
     place = load_site(site, list(sites) if sites else None, warn)
-    return load_recipe(recipe_path(recipe), place.site.name), place, facts(place)
+    return load_recipe(recipe_path(recipe), place.site.name, options), place, facts(place)
 
 
 def warn(text: str) -> None:
@@ -39,15 +42,17 @@ def warn(text: str) -> None:
     console(sys.stderr).print(f"warning: {text}", style="yellow", soft_wrap=True)
 
 
-def make_plan(recipe: str, site: str, sites: Sequence[Path] | None) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:
+def make_plan(
+    recipe: str, site: str, sites: Sequence[Path] | None, options: Overrides | None = None
+) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:
     """Load and plan."""
     from nsw.errors import InputError
     from nsw.plan.build import build_plan
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.fitting import foreign_lines, refused_keys
 
-    loaded, place, known = load(recipe, site, sites)
-    made = build_plan(loaded, place, known)
+    loaded, place, known = load(recipe, site, sites, options)
+    made = build_plan(loaded, place, known, fit=options is not None and options.fit)
     adapter = adapter_of(place.site.scheduler)
     if adapter is not None:
         if refused := refused_keys(adapter, loaded, place):

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from nsw.plan.facts import SiteFacts
     from nsw.plan.model import Job, Plan
     from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
 
 
 _VERSIONED = ("nsys", "ncu", "nvprof")  # profilers that are programs; a name is looked for where the job runs
 
 
-def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
+def plan(
+    recipe: str,
+    site: str,
+    sites: Sequence[Path] | None,
+    format: str,
+    output: Path | None,
+    options: Overrides | None = None,
+) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
     Raises:
@@ -34,7 +42,7 @@ def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, outp
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
 
-    made, loaded, place, known = places.make_plan(recipe, site, sites)
+    made, loaded, place, known = places.make_plan(recipe, site, sites, options)
     prospects = ask(made, loaded, place, renderer(made, place, known))
     warnings = [w.render() for w in (*loaded.warnings, *unset_secrets(made, loaded, place))]
     warnings += [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
@@ -53,9 +61,11 @@ def plan(recipe: str, site: str, sites: Sequence[Path] | None, format: str, outp
     return Exit.GOOD
 
 
-def render(recipe: str, site: str, sites: Sequence[Path] | None, into: Path | None) -> int:
+def render(
+    recipe: str, site: str, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
+) -> int:
     """Print or write the scripts."""
-    made, _, place, known = places.make_plan(recipe, site, sites)
+    made, _, place, known = places.make_plan(recipe, site, sites, options)
     script = renderer(made, place, known)
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
     from nsw.present.live import Watch
     from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
@@ -49,7 +50,9 @@ class _Open:
     share: str
 
 
-def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool) -> int:
+def run(
+    recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool, options: Overrides | None = None
+) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign.begin import Ingredients, begin
     from nsw.campaign.lock import differences, taken
@@ -59,7 +62,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     from nsw.transport.local import LocalTransport
 
     home = folders.root_to_write(root)
-    made, loaded, place, known = places.make_plan(recipe, site, sites)
+    made, loaded, place, known = places.make_plan(recipe, site, sites, options)
     before, here = loaded.recipe.lock, LocalTransport()
     lock = taken(made.files, loaded.folder, place.site.name, here, before)
     warnings = [w.render() for w in loaded.warnings] + (differences(before, lock, here) if before else [])
@@ -73,6 +76,7 @@ def run(recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None,
     # with every default written out: another version of nsw may have others
     data = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     data["matrix"] = loaded.recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written
+    data["matrix"]["exclude"] = [*(data["matrix"].get("exclude") or []), *(case.params for case in loaded.left_out)]
     data["app"]["files"] = [f"app/{name}" for _, name in made.files]
     data.pop("sites", None)
     data["lock"] = lock.model_dump(mode="json", exclude_none=True) | {"tools": before.tools if before else {}}

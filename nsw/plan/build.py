@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
 
 
-def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Plan:
+def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False) -> Plan:
     """Plan a recipe on a site.
 
     Raises:
@@ -42,7 +42,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
     cases = loaded.cases
     faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
     faults += guided.unknown_sources(loaded)
-    builder = _Builder(loaded, place, facts)
+    builder = _Builder(loaded, place, facts, fit=fit)
     runs = [run for case in cases for run in builder.runs_of(case)]
     faults += [*builder.faults, *builder.gpu_faults()]
     if not faults and not runs:
@@ -76,7 +76,8 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> Pla
 class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
-    def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> None:
+    def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False) -> None:
+        self._fit = fit
         self.faults: list[Diagnostic] = []
         self.absent: dict[tuple[str, str], list[str]] = {}
         self.builds: dict[str, Job] = {}
@@ -114,6 +115,10 @@ class _Builder:
             return []
         if how.kind in STARTS_TASKS and recipe.resources.tasks_per_node is None:
             limits = [replace(limit, tasks=how.processes) for limit in limits]
+        if self._fit and (too_many := self._too_many_for(needs)):
+            names = [f"{case.id}.{one.name}" for one in recipe.passes]
+            self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
+            return []
         self._check_gpus(needs)
         made: list[Run] = []
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
@@ -251,6 +256,13 @@ class _Builder:
             )
         )
 
+    def _too_many_for(self, needs: Resources) -> str | None:
+        """Why the site cannot hold a case; None when it can."""
+        has = self._facts.gpus_per_node
+        if has is None or needs.gpus <= has * needs.nodes:
+            return None
+        return f"{needs.gpus} GPUs asked, but site {self._place.site.name} has {has or 'none'}"
+
     def _check_gpus(self, needs: Resources) -> None:
         """Remember the run that asks for most beyond what the site has; one error tells of all."""
         has = self._facts.gpus_per_node
@@ -273,6 +285,8 @@ class _Builder:
             where += ", and a recipe that does not say how many asks for 1"
             own = "write `resources: {gpus: 0}` if the program needs none"
             hint = f"{own}; {hint}" if hint else own
+        elif has:
+            hint = "`--fit` skips the cases that the site cannot hold, `--set gpus=...` asks for others"
         return [document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ class Document:
     file: str
     text: str
     root: Node
+    lines_of: dict[str, list[str]] = field(default_factory=dict)  # of what was laid over it: by the file of its marks
 
     @cached_property
     def data(self) -> Any:
@@ -106,7 +107,8 @@ class Document:
 
     def at(self, mark: Mark | None, message: str, *, hint: str | None = None) -> Diagnostic:
         """A diagnostic at a place of this file, with its line."""
-        return Diagnostic(message, mark, _line_at(self.lines, mark), hint)
+        lines = self.lines_of.get(mark.file, self.lines) if mark is not None else self.lines
+        return Diagnostic(message, mark, _line_at(lines, mark), hint)
 
     def diagnostic(self, path: Path, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
         """A diagnostic at a value, or at its key."""

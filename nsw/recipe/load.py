@@ -14,6 +14,7 @@ from nsw.recipe.expressions import begin_recipe
 from nsw.recipe.faults import shown
 from nsw.recipe.left_behind import left_behind
 from nsw.recipe.model import Recipe
+from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.validate import validate
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.matrix import Case
 
+_NONE = Overrides()
 _NOT_PER_SITE = frozenset({"nsw", "name", "lock", "sites"})
 
 
@@ -36,6 +38,7 @@ class LoadedRecipe:
         site: The site whose section was laid over it, if any.
         cases: The matrix, expanded.
         warnings: What is no fault and yet probably not meant.
+        left_out: Cases of the matrix that the command line left out.
     """
 
     recipe: Recipe
@@ -45,19 +48,22 @@ class LoadedRecipe:
     site: str | None
     cases: list[Case]
     warnings: list[Diagnostic] = field(default_factory=list)
+    left_out: list[Case] = field(default_factory=list)
 
 
-def load_recipe(path: Path, site: str | None = None) -> LoadedRecipe:
+def load_recipe(path: Path, site: str | None = None, options: Overrides | None = None) -> LoadedRecipe:
     """Load a recipe.
 
     Args:
         path: The file.
         site: Name of the site it is to run on; the section `sites: NAME:` is laid over the recipe.
+        options: What a command line changes of it.
 
     Raises:
         InputError: With every fault found, in the order of the file.
+        UsageError: An option names what the recipe has not.
     """
-    return _loaded(read_document(path, "recipe"), path, site, path.parent)
+    return _loaded(read_document(path, "recipe"), path, site, path.parent, options or _NONE)
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
@@ -96,9 +102,11 @@ def _refuse(other: mistaken.Other | None, path: Path, wanted: mistaken.Wanted) -
         raise InputError([Diagnostic(f"{path}: {message}", hint=hint)])
 
 
-def _loaded(document: Document, path: Path, site: str | None, folder: Path | None) -> LoadedRecipe:
+def _loaded(
+    document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides = _NONE
+) -> LoadedRecipe:
     begin_recipe()
-    chosen = document.overlaid(("sites", site)) if site is not None else document
+    chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
     recipe, faults, read_as = validate(Recipe, chosen)
     faults += check(read_as, folder)
     faults += _faults_of_sites(document, site, folder)
@@ -110,7 +118,9 @@ def _loaded(document: Document, path: Path, site: str | None, folder: Path | Non
             warnings += left_behind(chosen, recipe.app, folder)
     if recipe is None or faults:
         raise InputError(in_order(faults))
-    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, cases, in_order(warnings))
+    kept = choose_cases(cases, options)
+    left_out = [case for case in cases if case not in kept]
+    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, in_order(warnings), left_out)
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:

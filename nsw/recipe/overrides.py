@@ -1,0 +1,161 @@
+"""What a command line changes of a recipe: values (`--set`), passes (`--pass`) and cases (`--case`, `--exclude`).
+
+Values are laid over the document before it is validated, so that a fault points at the option that holds it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nsw.errors import UsageError, did_you_mean
+from nsw.recipe.document import parse
+from nsw.recipe.model import Recipe
+from nsw.recipe.nodes import Node, merged, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.recipe.document import Document
+    from nsw.recipe.matrix import Case
+
+_NOT_PARAMETERS = frozenset({"include", "exclude", "zip"})
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Options of a command line, each as often as it was given.
+
+    Attributes:
+        settings: `NAME=VALUE`, where NAME is a parameter of the matrix or the path of a key (`resources.time`).
+        passes: Names of the passes to do.
+        cases: `gpus=2,batch=16` or a pattern of case names: only the cases that fit one of them.
+        excluded: The same: none of these.
+        fit: Whether cases that the site cannot hold are skipped instead of refused.
+    """
+
+    settings: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    fit: bool = False
+
+
+def overridden(document: Document, options: Overrides) -> Document:
+    """The document with the settings laid over it, and only the passes that are wanted.
+
+    Raises:
+        UsageError: An option names what there is not.
+        InputError: A value is no YAML.
+    """
+    for text in options.settings:
+        document = _with(document, text)
+    return _with_passes(document, options.passes) if options.passes else document
+
+
+def _with(document: Document, text: str) -> Document:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--set {text}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
+    matrix = document.data.get("matrix")
+    parameters = set(matrix) - _NOT_PARAMETERS if isinstance(matrix, dict) else set()
+    keys = {field.alias or key for key, field in Recipe.model_fields.items()}
+    if name in parameters and name in keys:
+        raise UsageError(
+            f"--set {text}: {name} is a parameter and a key: write matrix.{name} or, for the key, its path"
+        )
+    path = ["matrix", name] if name in parameters else name.split(".")
+    if path[0] not in keys:
+        known = [*sorted(parameters), *sorted(keys)]
+        raise UsageError(f"--set {text}: the recipe has no {name}", hint=did_you_mean(name, known))
+    if path[0] == "matrix" and len(path) == 2 and not value.lstrip().startswith(("[", "{")):
+        value = f"[{value}]"
+    file = f"--set {text}"
+    own = parse(f"{json.dumps(name)}: {value}", file)
+    node = own.root.child(name)
+    assert node is not None
+    return replace(document, root=_laid(document.root, path, node), lines_of={**document.lines_of, file: own.lines})
+
+
+def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
+    """`node` at a path of the tree; keys on the way are made, items of lists must be there."""
+    at: list[str | int] = []
+    here: Node | None = root
+    for part in path:
+        is_item = here is not None and isinstance(here.value, list) and part.isdigit()
+        at.append(int(part) if is_item else part)
+        here = None if here is None else here.child(at[-1])
+    if any(isinstance(part, int) for part in at):
+        if here is None:
+            raise UsageError(f"--set {'.'.join(path)}: there is no such item")
+        return replaced(root, tuple(at), lambda _old: node)
+    for part in reversed(path):
+        node = Node({part: node}, node.span, {part: node.span})
+    return merged(root, node)
+
+
+def _with_passes(document: Document, wanted: Sequence[str]) -> Document:
+    passes = document.node(("passes",))
+    items = passes.value if passes is not None and isinstance(passes.value, list) else []
+    names = [_name_of(item) for item in items]
+    for one in wanted:
+        if one not in names:
+            have = ", ".join(filter(None, names)) or "the default ones"
+            raise UsageError(
+                f"--pass {one}: the recipe's passes are {have}", hint=did_you_mean(one, filter(None, names))
+            )
+    assert passes is not None
+    kept = [item for item, name in zip(items, names, strict=True) if name in wanted]
+    return replace(document, root=merged(document.root, Node({"passes": Node(kept, passes.span)}, passes.span)))
+
+
+def _name_of(item: Node) -> str | None:
+    """A pass's name: `- timeline: {name: x}`, `- baseline`."""
+    if isinstance(item.value, str):
+        return item.value
+    if not isinstance(item.value, dict) or not item.value:
+        return None
+    kind, own = next(iter(item.value.items()))
+    named = own.child("name") if isinstance(own.value, dict) else None
+    return str(named.value) if named is not None else kind
+
+
+def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
+    """The cases that a command line wants.
+
+    Raises:
+        UsageError: An option fits no case, or nothing is left.
+    """
+    for option, texts in (("--case", options.cases), ("--exclude", options.excluded)):
+        for text in texts:
+            if not any(fits(case, text) for case in cases):
+                hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {_example(cases)}"
+                raise UsageError(f"{option} {text}: no case fits", hint=hint)
+    kept = [
+        case for case in cases
+        if (not options.cases or any(fits(case, text) for text in options.cases))
+        and not any(fits(case, text) for text in options.excluded)
+    ]  # fmt: skip
+    if not kept:
+        raise UsageError("--case and --exclude leave no case")
+    return kept
+
+
+def fits(case: Case, text: str) -> bool:
+    """Whether a case has these parameters (`gpus=2,batch=1*`), or a name of this pattern."""
+    return fits_parameters(case.id, case.params, text)
+
+
+def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
+    """As `fits`, for a case's name and parameters."""
+    if "=" not in text:
+        return fnmatch.fnmatchcase(id_, text)
+    pairs = [part.partition("=") for part in text.split(",")]
+    return all(name in params and fnmatch.fnmatchcase(str(params[name]), value) for name, _, value in pairs)
+
+
+def _example(cases: Sequence[Case]) -> str:
+    first = cases[0]
+    return ",".join(f"{name}={value}" for name, value in first.params.items()) or first.id

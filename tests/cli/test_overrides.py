@@ -1,0 +1,111 @@
+"""What a command line changes of a recipe: values, passes, cases."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+RECIPE = """\
+nsw: 1
+name: t
+app: {command: './prog {{ gpus }} {{ batch }}'}
+matrix: {gpus: [1, 2, 4], batch: [8, 16]}
+passes:
+  - baseline: {}
+  - timeline: {name: look, tool: nsys}
+resources: {gpus: "{{ gpus }}", time: 10m}
+"""
+SITES = "nsw: 1\nsites: {two: {scheduler: slurm, transport: local, gpus: {per_node: 2}, profilers: {nsys: /x/nsys}}}\n"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (tmp_path / "r.yaml").write_text(RECIPE)
+    (tmp_path / "sites.yaml").write_text(SITES)
+
+    def do(*words, json_=True, command="render"):
+        argv = [sys.executable, "-m", "nsw", command, "r.yaml", "--sites", "sites.yaml", "--site", "two", *words]
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+    return do
+
+
+def runs(done):
+    assert done.returncode == 0, done.stderr
+    return sorted(
+        line.split("nsw_run ")[1].split()[0] for line in done.stdout.splitlines() if line.strip().startswith("nsw_run ")
+    )
+
+
+def test_a_parameter_gets_other_values(plan):
+    found = runs(plan("--set", "gpus=1,2", "--pass", "baseline"))
+    assert found == [f"gpus-{g}_batch-{b}.baseline.r1" for g in (1, 2) for b in (16, 8)]
+
+
+def test_a_key_is_set_by_its_path(plan):
+    done = plan("--set", "resources.time=30m", "--set", "gpus=1", "--set", "repeats=2", "--pass", "look")
+    assert len(runs(done)) == 4
+    assert " 1800 " in done.stdout
+
+
+def test_cases_are_chosen_by_parameters_and_by_patterns(plan):
+    assert runs(plan("--case", "gpus=2,batch=8", "--pass", "baseline")) == ["gpus-2_batch-8.baseline.r1"]
+    assert runs(plan("--case", "gpus-[12]_*", "--exclude", "batch=16", "--pass", "baseline")) == [
+        "gpus-1_batch-8.baseline.r1", "gpus-2_batch-8.baseline.r1",
+    ]  # fmt: skip
+
+
+def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_without(plan):
+    refused = plan("--pass", "baseline")
+    assert refused.returncode == 2
+    assert "4 GPUs asked, but site two has 2" in refused.stderr
+    assert "--fit" in refused.stderr
+    assert len(runs(plan("--fit", "--pass", "baseline"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--set", "gpsu=1"), "the recipe has no gpsu"),
+        (("--set", "gpsu=1"), "did you mean 'gpus'?"),
+        (("--set", "gpus"), "expected NAME=VALUE"),
+        (("--set", "resources.time=soon"), "--set resources.time=soon:1:"),
+        (("--set", "resources.tiem=1h"), "did you mean 'time'?"),
+        (("--case", "gpus=3"), "--case gpus=3: no case fits"),
+        (("--pass", "loook"), "did you mean 'look'?"),
+        (("--set", "gpus=[1"), "--set gpus=[1"),
+    ],
+)
+def test_what_is_wrong_is_told_where_it_was_written(plan, words, told):
+    done = plan(*words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_is_a_parameter_and_a_key_must_be_a_path(plan, tmp_path):
+    (tmp_path / "r.yaml").write_text(RECIPE.replace("batch: [8, 16]", "repeats: [8, 16]").replace("batch", "repeats"))
+    assert "write matrix.repeats" in plan("--set", "repeats=2").stderr
+    assert len(runs(plan("--set", "matrix.repeats=2", "--set", "gpus=1", "--pass", "baseline"))) == 1
+
+
+def test_the_lockfile_repeats_what_was_chosen(tmp_path):
+    text = RECIPE.replace("./prog", "echo").replace('"{{ gpus }}"', "0")
+    (tmp_path / "r.yaml").write_text(text)
+    words = ["--case", "gpus=2", "--set", "batch=8,32", "--pass", "baseline"]
+    argv = [sys.executable, "-m", "nsw", "run", "r.yaml", "--site", "local", "--root", "c", *words]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    (lock,) = tmp_path.glob("c/*/recipe.lock.yaml")
+    again = subprocess.run(
+        [sys.executable, "-m", "nsw", "plan", lock, "--site", "local", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(again.stdout)["cases"] == ["gpus-2_batch-8", "gpus-2_batch-32"]
+
+
+def test_a_dry_run_is_the_plan_and_makes_nothing(plan, tmp_path):
+    done = plan("--dry-run", "--fit", command="run")
+    assert "GPU-hours" in done.stdout or done.returncode in {0, 3}
+    assert not (tmp_path / "campaigns").exists()
