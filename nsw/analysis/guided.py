@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.errors import nearest
 from nsw.profilers.ncu_filter import any_name, chosen_filter
 from nsw.profilers.number_regex import one_of
+from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-COVER: Final = 0.9  # of the GPU time of kernels, where the recipe names no share
-AT_MOST: Final = 20  # kernels, likewise
-SAMPLE: Final = 5  # launches of each kernel, likewise
 _CANDIDATES: Final = 400  # launches of a shape, those of most usual duration, that ordinals are taken from
 _LONGEST: Final = 100_000  # characters of one argument; Linux takes 131,072
 

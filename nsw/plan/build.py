@@ -16,9 +16,11 @@ from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
+from nsw.plan.price import notes
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
+from nsw.recipe.counters import CountersPass
 from nsw.recipe.secrets import Secret
 from nsw.recipe.units import clock
 from nsw.recipe.written import as_text
@@ -62,6 +64,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         jobs=pack(recipe.name, runs, runs_per_task=site.limits.runs_per_job, max_array=site.limits.max_array),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
+        notes=tuple(builder.notes),
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
@@ -82,6 +85,7 @@ class _Builder:
         self.absent: dict[tuple[str, str], list[str]] = {}
         self.builds: dict[str, Job] = {}
         self.secrets: list[dict[str, Secret]] = []
+        self.notes: dict[str, None] = {}
         self._too_many = (0, 1)
         self._loaded = loaded
         self._place = place
@@ -132,6 +136,8 @@ class _Builder:
             if why is not None:
                 self.absent.setdefault((f"pass {one.name}", why), []).extend(ids)
                 continue
+            if isinstance(one, CountersPass):
+                self.notes |= dict.fromkeys(notes(one, tool, self._chip))
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
                     done.reports, done.after, app, self._run_secrets(secret, tool),

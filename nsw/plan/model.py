@@ -120,6 +120,7 @@ class Plan:
     jobs: tuple[Job, ...]
     absent: tuple[Absent, ...] = ()
     note: str | None = None
+    notes: tuple[str, ...] = ()  # what a pass costs, what it leaves out
     files: tuple[tuple[str, str], ...] = ()  # (source on this machine, name beside the program)
     setup: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()

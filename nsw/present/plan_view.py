@@ -42,6 +42,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"{names[0]}{more} would start at {said}, says the scheduler")
     if secret := sorted({name for one in plan.secrets for name in one}):
         out.print(f"secret, in no script and no log: {', '.join(secret)}", style="dim")
+    for note in plan.notes:
+        out.print(note, style="dim")
     for absent in plan.absent:
         out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
     for warning in warnings:
@@ -73,6 +75,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "site": plan.site,
         "note": plan.note,
+        "notes": list(plan.notes),
         "cases": list(plan.cases),
         "gpu_hours_at_most": plan.gpu_hours,
         "node_hours_at_most": plan.node_hours,

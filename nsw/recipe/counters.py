@@ -9,6 +9,9 @@ from nsw.recipe.fields import Count, Filled, KernelRegex, Name, Number, Percent,
 from nsw.recipe.pass_base import RANKS, Kind, Model, ProfiledPass
 
 Replay: TypeAlias = Literal["kernel", "application", "range", "app-range"]
+COVER = 0.9  # of the GPU time of kernels that a guided pass measures, where the recipe names no share
+AT_MOST = 20  # kernels, likewise
+SAMPLE = 5  # launches of each kernel, likewise
 NCCL = "nccl"  # kernels of NCCL wait for those of other GPUs, and one that is run again waits forever
 
 
