@@ -82,7 +82,7 @@ def select(needs: Resources) -> str:
 
 def place(needs: Resources) -> str | None:
     """How the chunks are placed: each on a node of its own. None for the queue's default."""
-    words = [*(["scatter"] if needs.nodes > 1 else []), *(["excl"] if needs.exclusive else [])]
+    words = [*(["scatter"] if needs.nodes > 1 else []), *(["exclhost"] if needs.exclusive else [])]
     return ":".join(words) or None
 
 

@@ -14,7 +14,21 @@ from nsw.cli.words import SHIPPED, shipped, text_of
 from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
-NOT_KNOWN = {"settings", "cases", "exclude", "passes", "sites", "root", "output", "into", "files", "lines", "running", "max_unpacked", "steps"}
+NOT_KNOWN = {
+    "settings",
+    "cases",
+    "exclude",
+    "passes",
+    "sites",
+    "root",
+    "output",
+    "into",
+    "files",
+    "lines",
+    "running",
+    "max_unpacked",
+    "steps",
+}
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def test_a_select_or_place_of_the_users_own_replaces_that_of_nsw():
     [
         ({}, None),
         ({"nodes": 2}, "scatter"),
-        ({"exclusive": True}, "excl"),
-        ({"nodes": 2, "exclusive": True}, "scatter:excl"),
+        ({"exclusive": True}, "exclhost"),
+        ({"nodes": 2, "exclusive": True}, "scatter:exclhost"),
     ],
 )
 def test_where_chunks_are_placed(needs, words):
