@@ -11,7 +11,8 @@ def test_more_gpus_than_the_site_has_is_told_at_the_line_that_asks(planner):
     assert fault.message == "8 GPUs asked, but site here has 4"
     assert fault.mark.line == 5
     assert fault.source_line[fault.mark.column - 1 : fault.mark.end_column - 1] == "8"
-    assert fault.render().splitlines()[-1].endswith(" " * 19 + "^")
+    assert fault.render().splitlines()[-2].endswith(" " * 19 + "^")
+    assert "--fit" in fault.hint
 
 
 def test_gpus_by_expression_are_checked_case_by_case_and_the_most_is_told_once(planner):
