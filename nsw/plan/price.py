@@ -8,6 +8,8 @@ from nsw.metrics import find_chip, for_ncu, for_nvprof
 from nsw.metrics.passes import passes
 from nsw.recipe.counters import AT_MOST, SAMPLE
 
+_SHOWN = 6  # metrics that are left out for the same reason
+
 if TYPE_CHECKING:
     from nsw.recipe.counters import CountersPass
 
@@ -15,7 +17,14 @@ if TYPE_CHECKING:
 def notes(one: CountersPass, tool: str | None, chip: str | None) -> list[str]:
     """What is worth knowing of a counters pass before it runs: its price, and metrics that this chip does not have."""
     asked = (for_nvprof if tool == "nvprof" else for_ncu)(one.metrics, find_chip(chip))
-    found = [f"{one.name}: {name} is left out: {why}" for name, why in asked.absent.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, why in asked.absent.items():
+        reasons.setdefault(why, []).append(name)
+    found = [
+        f"{one.name}: left out ({why}): {', '.join(names[:_SHOWN])}"
+        + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        for why, names in reasons.items()
+    ]
     told = price(one, tool, chip)
     return [told, *found] if told else found
 
