@@ -35,7 +35,8 @@ def price(one: CountersPass, tool: str | None, chip: str | None) -> str | None:
         return None
     found = passes(one.metrics, find_chip(chip))
     where = "measured on gh100" if found.measured else "as on gh100: an estimate"
-    each = f"{one.name}: at most {found.at_most} pass{'es' if found.at_most != 1 else ''} a launch ({where}), about {found.seconds_a_launch:.1g} s each"
+    most = f"at most {found.at_most} pass{'es' if found.at_most != 1 else ''} a launch ({where})"
+    each = f"{one.name}: {most}, about {found.seconds_a_launch:.1g} s each"
     launches = _launches(one)
     if launches is None:
         return f"{each}, of every launch that its filter matches"
