@@ -16,6 +16,7 @@ from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.beside import parts
 from nsw.safe_files import open_plain
+from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
 from nsw.tables.stored import StoredTableError, stored_rows, stored_table
 from nsw.tables.unpacking import TooMuchError
@@ -155,7 +156,8 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
     replaced = [run.id for run, _ in batch]
     note = ledger.meta("note")
     for file in folder.tables.glob("*.parquet"):
-        merged.setdefault(file.stem, [])
+        if file.stem in TABLES:  # else of another version of nsw, or a user's own
+            merged.setdefault(file.stem, [])
     for table, rows in merged.items():
         path = folder.tables / f"{table}.parquet"
         if rows or path.exists():

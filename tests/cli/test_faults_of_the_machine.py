@@ -84,6 +84,7 @@ def test_a_link_in_the_place_of_what_is_being_written_is_not_written_through(nsw
     dear.write_text("dear")
     for name in ("tables/figures.part", "recipe.lock.part"):
         (failing / name).symlink_to(dear)
+    (failing / "tables" / "my own.parquet").write_bytes(b"of a person")
     assert nsw("retry").code == 1
     assert dear.read_text() == "dear"
 
