@@ -42,7 +42,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    faults = [*refuse.not_yet(loaded, place, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
+    faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
     faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit)
     runs = [run for case in cases for run in builder.runs_of(case)]

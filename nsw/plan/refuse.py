@@ -5,36 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.profilers import BY_KIND, LATER
-from nsw.site.registered import schedulers, transports
 
 if TYPE_CHECKING:
     from nsw.errors import Diagnostic
     from nsw.plan.facts import SiteFacts
     from nsw.recipe.load import LoadedRecipe
-    from nsw.site.load import LoadedSite
 
 
-def not_yet(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[Diagnostic]:
+def not_yet(loaded: LoadedRecipe, facts: SiteFacts) -> list[Diagnostic]:
     """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""
     found: list[Diagnostic] = []
-    site, recipe = place.site, loaded.recipe
-    if site.scheduler not in schedulers():
-        found.append(
-            place.document.diagnostic(
-                ("sites", site.name, "scheduler"),
-                f"scheduler {site.scheduler}: not yet; this version knows {' and '.join(schedulers())}",
-            )
-        )
-    if site.transport.kind not in transports():
-        found.append(
-            place.document.diagnostic(
-                ("sites", site.name, "transport"),
-                f"transport {site.transport.kind}: not yet; this version runs on this machine",
-            )
-        )
     if facts.replay is not None:
         return found
-    for number, one in enumerate(recipe.passes):
+    for number, one in enumerate(loaded.recipe.passes):
         if one.kind == "baseline":
             continue
         tool = getattr(one, "tool", None) or "auto"

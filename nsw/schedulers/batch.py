@@ -150,7 +150,7 @@ class BatchScheduler:
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
-        results = self._runner.run_many(commands, timeout=_SUBMIT_S)
+        results = self._runner.run_many(commands, timeout=_SUBMIT_S, counted=self._adapter.submit)
         return [
             self._outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)

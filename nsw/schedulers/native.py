@@ -50,3 +50,14 @@ class Native:
         if self.offset is None or indices is None:
             return tasks[:1] if self.offset is None and indices is None else ()
         return [index + self.offset for index in indices]
+
+
+def spans(numbers: Iterable[int]) -> list[str]:
+    """`0-3` and `7` of rising numbers."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return [str(a) if a == b else f"{a}-{b}" for a, b in parts]

@@ -13,6 +13,7 @@ from nsw.errors import UsageError
 from nsw.recipe.units import clock
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Refusal
 from nsw.schedulers.fitting import own_lines
+from nsw.schedulers.native import spans
 from nsw.schedulers.pbs_answers import array_of, listed_lines, subjob
 from nsw.schedulers.pbs_words import FULL, REFUSALS, TRANSIENT, VERDICT
 from nsw.scripts.pbs import directives
@@ -242,17 +243,6 @@ def version_of(text: str) -> tuple[int, ...]:
     """`23.06.06` in numbers; of what is none the newest, whose options are then tried."""
     found = tuple(int(number) for number in re.findall(r"\d+", text)[:3])
     return found or (99,)
-
-
-def spans(numbers: Iterable[int]) -> list[str]:
-    """`0-3` and `7` of rising numbers."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return [str(a) if a == b else f"{a}-{b}" for a, b in parts]
 
 
 def _ids(watched: Iterable[Watched]) -> list[str]:

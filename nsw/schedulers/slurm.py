@@ -11,6 +11,7 @@ from nsw.recipe.units import clock, format_duration
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.native import spans
 from nsw.schedulers.slurm_words import (
     FULL,
     HELD,
@@ -230,13 +231,7 @@ def not_sent(result: CommandResult) -> bool:
 
 def ranges(numbers: Iterable[int]) -> str:
     """`0-3,7` of rising numbers."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+    return ",".join(spans(numbers))
 
 
 def parse_ranges(text: str) -> list[int]:

@@ -25,9 +25,8 @@ from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
     ADAPTERS,
-    LATER,
     TRANSPORTS,
-    scheduler_names,
+    schedulers,
     transports,
 )
 
@@ -47,8 +46,8 @@ def _one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
 
 SchedulerName: TypeAlias = Annotated[
     str,
-    PlainValidator(_one_of(scheduler_names)),
-    WithJsonSchema({"type": "string", "enum": ["local", *ADAPTERS, *LATER]}),
+    PlainValidator(_one_of(schedulers)),
+    WithJsonSchema({"type": "string", "enum": ["local", *ADAPTERS]}),
 ]
 TransportName: TypeAlias = Annotated[
     str,

@@ -13,6 +13,7 @@ ADAPTERS: Final = {
     "slurm": "nsw.schedulers.slurm:Slurm",
     "pbs": "nsw.schedulers.pbs:Pbs",
     "cobalt": "nsw.schedulers.cobalt:Cobalt",
+    "lsf": "nsw.schedulers.lsf:Lsf",
 }
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport
@@ -22,20 +23,12 @@ TRANSPORTS: Final = {
     "openssh": "nsw.transport.openssh:connect",
 }
 
-# names that a sites file may hold, and whose plan is refused until their file is here
-LATER: Final = ("lsf",)
-
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
 
 
 def schedulers() -> tuple[str, ...]:
     """The names that `scheduler` may have."""
     return (LOCAL, *ADAPTERS, *_others("nsw.schedulers"))
-
-
-def scheduler_names() -> tuple[str, ...]:
-    """The names that parse."""
-    return tuple(dict.fromkeys((*schedulers(), *LATER)))
 
 
 def transports() -> tuple[str, ...]:

@@ -79,9 +79,9 @@ class Runner:
                 return result
             self._sleep(retry.pause(tried, self._draw()))
 
-    def run_many(self, commands: Sequence[Sequence[str]], *, timeout: float) -> list[CommandResult]:
-        """Run commands once each, in one round trip."""
-        self.calls.update(argv[0] for argv in commands)
+    def run_many(self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str) -> list[CommandResult]:
+        """Run commands once each, in one round trip; they count as calls of `counted`."""
+        self.calls[counted] += len(commands)
         if len(commands) == 1:
             return [self._transport.run(commands[0], timeout=timeout, without=self._without, keep=self._keep)]
         return self._transport.run_many(commands, timeout=timeout, without=self._without, keep=self._keep)

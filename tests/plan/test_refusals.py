@@ -55,14 +55,6 @@ def test_what_this_version_cannot_do_is_refused_at_its_key(planner, what):
     assert fault.source_line[fault.mark.column - 1 :].startswith(word)
 
 
-@pytest.mark.parametrize("scheduler", ["lsf"])
-def test_other_schedulers_are_not_yet_known_and_the_sites_file_says_where(planner, scheduler):
-    (fault,) = planner.faults(HEAD + "passes: [baseline]\n", f"scheduler: {scheduler}")
-    assert fault.message.startswith(f"scheduler {scheduler}: not yet")
-    assert fault.mark.file.endswith("sites.yaml")
-    assert fault.source_line[fault.mark.column - 1 :].startswith(scheduler)
-
-
 def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
     recipe = """\
         nsw: 1
@@ -71,9 +63,9 @@ def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
         passes: [baseline, counters: {}, host: {tool: vtune}]
         resources: {gpus: 3, time: 2h}
         """
-    faults = planner.faults(recipe, "scheduler: lsf, limits: {max_walltime: 1h}", gpus_per_node=1)
+    faults = planner.faults(recipe, "scheduler: local, limits: {max_walltime: 1h}", gpus_per_node=1)
     told = "\n".join(f.message for f in faults)
-    for part in ("scheduler lsf", "tool vtune", "3 GPUs asked", "a job would need"):
+    for part in ("tool vtune", "3 GPUs asked", "a job would need"):
         assert part in told
     assert all(f.mark is not None for f in faults)
 

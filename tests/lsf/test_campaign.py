@@ -1,0 +1,137 @@
+"""`nsw run` on the fake LSF, from recipe to answer, with what goes wrong on the way."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from nsw.campaign.ledger import Ledger
+
+from .conftest import wait_until
+
+if TYPE_CHECKING:
+    from .conftest import Place
+
+RECIPE = """
+nsw: 1
+name: many
+app:
+  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
+matrix:
+  n: {range: [1, COUNT]}
+passes: [baseline: {}]
+resources: {gpus: 0, time: 1mMORE}
+"""
+WORDS = ("run", "recipe.yaml", "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+
+
+def words(
+    lsf: Place, count: int, body: str = "true", limits: str = "max_in_flight: 16", more: str = ""
+) -> tuple[str, ...]:
+    """Write a recipe and a site; the words that carry it out."""
+    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(lsf.work)).replace("BODY", body)
+    (lsf.work / "recipe.yaml").write_text(text.replace("MORE", more))
+    (lsf.work / "sites.yaml").write_text(
+        f"nsw: 1\nsites:\n  s: {{scheduler: lsf, account: proj, limits: {{{limits}}}}}\n"
+    )
+    return WORDS
+
+
+def ran(lsf: Place) -> list[int]:
+    file = lsf.work / "ran"
+    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
+
+
+def runs(lsf: Place) -> list[tuple[str, str]]:
+    (folder,) = (lsf.work / "campaigns").iterdir()
+    with Ledger(folder / "campaign.db", read_only=True) as ledger:
+        return [(str(run.state), run.reason or "") for run in ledger.runs()]
+
+
+def until_go(lsf: Place, which: str = "true") -> str:
+    return f"[ {{{{ n }}}} != {which} ] || until [ -e {lsf.work}/go ]; do sleep 0.05; done"
+
+
+def test_runs_are_done_once_in_one_array_from_index_1_with_few_questions(lsf):
+    done = lsf.nsw(*words(lsf, 6, "[ {{ n }} != 5 ] || exit 3", limits="max_in_flight: 4"))
+    assert done.returncode == 1, done.stderr
+    assert ran(lsf) == list(range(1, 7))
+    assert [state for state, _ in runs(lsf)] == ["done"] * 4 + ["failed", "done"]
+    assert "exit status 3" in runs(lsf)[4][1]
+    calls = json.loads(lsf.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
+    assert calls["bsub"] == 1
+    assert set(calls) <= {"bsub", "bjobs", "bparams", "bhist"}
+    (job,) = lsf.jobs()
+    assert job["limit"] == "4"
+    assert str(job["about"]).startswith("nsw:many")
+
+
+def test_a_retry_of_runs_with_gaps_is_one_array_with_gaps(lsf):
+    first = f"[ -e {lsf.work}/go ] || [ $(( {{{{ n }}}} % 2 )) = 1 ]"
+    assert lsf.nsw(*words(lsf, 5, first)).returncode == 1
+    (lsf.work / "go").touch()
+    assert lsf.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
+    assert ran(lsf) == [1, 2, 2, 3, 4, 4, 5]
+    assert len(lsf.jobs()) == 2
+
+
+def test_a_submission_whose_answer_was_lost_is_found_by_its_name(lsf):
+    lsf.fault("bsub", rc=255, stderr="Communication time out. Job not submitted.\n", after=True)
+    done = lsf.nsw(*words(lsf, 3))
+    assert done.returncode == 0, done.stderr
+    assert ran(lsf) == [1, 2, 3]
+    assert len(lsf.jobs()) == 1
+
+
+def test_a_refusal_is_shown_with_the_line_that_asks_for_it(lsf):
+    done = lsf.nsw(*words(lsf, 2, more=", queue: nosuch"))
+    assert done.returncode == 1
+    assert {state for state, _ in runs(lsf)} == {"failed"}
+    assert "bsub refused the job: nosuch: No such queue." in runs(lsf)[0][1]
+    assert "resources.queue at recipe.yaml:9:" in runs(lsf)[0][1]
+    assert ran(lsf) == []
+
+
+def test_text_of_a_site_and_a_server_that_is_away_change_nothing(lsf):
+    (lsf.state / "settings.json").write_text(json.dumps({"says": "NOTICE: Job <7> of 2019 is remembered\n"}))
+    for _ in range(2):
+        lsf.fault("bjobs", rc=255, stderr="LSF is down. Please wait ...\n")
+    done = lsf.nsw(*words(lsf, 2))
+    assert done.returncode == 0, done.stderr
+    assert ran(lsf) == [1, 2]
+
+
+def test_a_cancelled_campaign_leaves_nothing_behind(lsf):
+    process = lsf.start(*words(lsf, 1, until_go(lsf, "1")))
+    wait_until(lambda: ran(lsf) == [1])
+    process.terminate()
+    process.wait(timeout=60)
+    assert lsf.nsw("cancel", "--root", "campaigns").returncode == 0
+    (file,) = (lsf.state / "jobs" / "101").glob("0.json")
+    assert json.loads(file.read_text())["reason"].startswith("TERM_OWNER")
+
+
+def test_a_job_that_somebody_killed_is_reported_so_even_when_only_bhist_knows_it(lsf):
+    (lsf.state / "hold").touch()
+    process = lsf.start(*words(lsf, 1))
+    wait_until(lambda: len(lsf.jobs()) == 1)
+    events = ["Submitted from host <login1>", "Signal <KILL> requested by user or administrator <root>", "Exited"]
+    lsf.element(101, 0, stat="EXIT", events=events)
+    lsf.forget(101)
+    assert process.wait(timeout=90) == 1
+    ((state, reason),) = runs(lsf)
+    assert state == "cancelled"
+    assert "killed by root" in reason
+
+
+def test_a_build_in_a_job_goes_first_and_the_runs_wait_for_it_in_the_queue(lsf):
+    text = (lsf.work / "recipe.yaml", words(lsf, 2))[0].read_text()
+    command = f"until [ -e {lsf.state}/jobs/102/job.json ]; do sleep 0.05; done; touch {lsf.work}/built"
+    build = f"  build:\n    command: bash -c '{command}'\n    where: job\nmatrix:"
+    (lsf.work / "recipe.yaml").write_text(
+        text.replace("matrix:", build).replace("; true", f"; [ -e {lsf.work}/built ]")
+    )
+    done = lsf.nsw(*WORDS)
+    assert done.returncode == 0, done.stderr
+    assert [job["after"] for job in lsf.jobs()] == [None, "done(101)"]
+    assert lsf.jobs()[1]["orphan"]
