@@ -1,0 +1,237 @@
+"""`nsw run` on the fake Cobalt, from recipe to answer, with what goes wrong on the way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+from nsw.errors import CommandResult
+from nsw.schedulers.batch import BatchScheduler, Limits
+from nsw.schedulers.cobalt import Cobalt as Adapter
+from nsw.schedulers.model import Phase, Submission
+from nsw.transport.local import LocalTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .places import Cobalt
+
+SITES = """
+nsw: 1
+sites:
+  c: {scheduler: cobalt, account: proj, limits: {LIMITS}}
+"""
+RECIPE = """
+nsw: 1
+name: many
+app:
+  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
+matrix:
+  n: {range: [1, COUNT]}
+passes: [baseline: {}]
+resources: {gpus: 0, time: 4mEXTRA}
+"""
+WORDS = ("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+
+
+def words(
+    place: Cobalt, count: int, body: str = "true", limits: str = "max_in_flight: 16", extra: str = ""
+) -> tuple[str, ...]:
+    """Write a recipe and a site; the words that carry it out."""
+    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
+    (place.work / "recipe.yaml").write_text(text.replace("EXTRA", extra))
+    (place.work / "sites.yaml").write_text(SITES.replace("LIMITS", limits))
+    return WORDS
+
+
+def start(place: Cobalt, *how: object, **more: str):
+    return place.start(sys.executable, "-m", "nsw", *words(place, *how, **more))  # type: ignore[arg-type]
+
+
+def ran(place: Cobalt) -> list[int]:
+    file = place.work / "ran"
+    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
+
+
+def folder(place: Cobalt) -> Path:
+    (found,) = (place.work / "campaigns").iterdir()
+    return found
+
+
+def runs(place: Cobalt) -> list[tuple[str, str]]:
+    with Ledger(folder(place) / "campaign.db", read_only=True) as ledger:
+        return [(str(run.state), run.reason or "") for run in ledger.runs()]
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def until_go(place: Cobalt, which: str = "{{ n }}") -> str:
+    """A body that waits for the file `go`: of all runs, or of one."""
+    return f"[ {{{{ n }}}} != {which} ] || until [ -e {place.work}/go ]; do sleep 0.05; done"
+
+
+def states(place: Cobalt) -> list[str]:
+    return [job["state"] for job in place.cqm()["jobs"].values()]
+
+
+def test_runs_are_done_once_whatever_the_sites_filter_and_the_users_environment_print(cobalt):
+    filtered = cobalt.work / "filter"
+    filtered.write_text('#!/bin/sh\necho "Job 12345 routed to queue \\"debug\\"." >&2\necho queue=debug\n')
+    filtered.chmod(0o755)
+    cobalt.settings(filter=str(filtered))
+    done = cobalt.nsw(*words(cobalt, 6, "[ {{ n }} != 5 ] || exit 3"), QSTAT_HEADER="User:State")
+    assert done.returncode == 1, done.stderr
+    assert ran(cobalt) == [1, 2, 3, 4, 5, 6]
+    assert [state for state, _ in runs(cobalt)] == ["done"] * 4 + ["failed", "done"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "line"),
+    [
+        (", queue: nosuch", "trying to add job to non-existent queue 'nosuch'"),
+        (", nodes: 17", "node count out of realistic range"),
+        (', extra: ["#COBALT --attrs a=b=c"]', "Improperly formatted argument to attrs : a=b=c"),
+    ],
+)
+def test_a_refusal_is_shown_at_the_recipes_line(cobalt, extra, line):
+    done = cobalt.nsw(*words(cobalt, 1, extra=extra))
+    said = done.stderr + done.stdout
+    assert done.returncode in {1, 2}
+    assert line in said
+    assert "recipe.yaml:9:" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.soak  # nsw rests a minute
+def test_a_full_queue_is_waited_for(cobalt):
+    cobalt.cobalt("cqadm", "--setq", "maxqueued=2", "default")
+    process = start(cobalt, 3, until_go(cobalt, "1"))
+    wait_until(lambda: 2 in ran(cobalt))
+    (cobalt.work / "go").touch()
+    assert process.wait(timeout=150) == 0
+    assert ran(cobalt) == [1, 2, 3]
+
+
+def test_an_outage_costs_no_run(cobalt):
+    process = start(cobalt, 3, until_go(cobalt, "2"))
+    wait_until(lambda: ran(cobalt) == [1, 2, 3])
+    cobalt.settings(down="all", kill_s=0.3)
+    (cobalt.work / "go").touch()
+    time.sleep(2)  # as long as nsw asks and gets no answer
+    cobalt.settings(kill_s=0.3)
+    assert process.wait(timeout=90) == 0
+    assert ran(cobalt) == [1, 2, 3]
+
+
+def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(cobalt):
+    process = start(cobalt, 2, until_go(cobalt, "1"))
+    wait_until(lambda: ran(cobalt) == [1, 2])
+    cobalt.cobalt("qdel", "1", "2")
+    assert process.wait(timeout=90) == 1
+    (first, second) = runs(cobalt)
+    assert first[0] in {"failed", "cancelled"}
+    assert "deleted" in first[1]
+    assert second == ("done", "")
+
+
+def test_a_job_over_its_time_limit_says_so(cobalt):
+    cobalt.settings(minute_s=0.1, kill_s=0.3)
+    done = cobalt.nsw(*words(cobalt, 1, "sleep 60"))
+    assert done.returncode == 1
+    ((state, reason),) = runs(cobalt)
+    assert state == "failed"
+    assert "time limit" in reason
+
+
+def test_a_job_that_is_held_for_good_is_reported_with_what_to_do(cobalt):
+    held = cobalt.work / "filter"
+    held.write_text("#!/bin/sh\necho user_hold=True\n")
+    held.chmod(0o755)
+    cobalt.settings(filter=str(held))
+    done = cobalt.nsw(*words(cobalt, 1))
+    assert done.returncode == 1
+    ((state, reason),) = runs(cobalt)
+    assert state != "done"
+    assert "qrls" in reason
+
+
+def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):
+    """Cobalt forgets what it had not saved, and gives its ids to other jobs."""
+    cobalt.cobalt("cqadm", "--stopq", "default")
+    process = start(cobalt, 1, limits="max_in_flight: 16, lost_after: 2s")
+    wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1)
+    cobalt.crash()
+    other = cobalt.work / "other.sh"
+    other.write_text("#!/bin/bash\n")
+    other.chmod(0o755)
+    assert cobalt.cobalt("qsub", "-t", "10", "-n", "1", str(other)).strip() == "1"
+    cobalt.cobalt("cqadm", "--startq", "default")
+    assert process.wait(timeout=120) == 0
+    assert ran(cobalt) == [1]
+
+
+def test_of_a_packed_job_that_was_killed_only_what_did_not_finish_is_done_again(cobalt):
+    process = start(cobalt, 3, until_go(cobalt, "2"), limits="runs_per_job: 3")
+    wait_until(lambda: ran(cobalt) == [1, 2])
+    cobalt.cobalt("qdel", "1")
+    assert process.wait(timeout=90) == 1
+    (cobalt.work / "go").touch()
+    again = cobalt.nsw("retry", "--root", "campaigns")
+    assert again.returncode == 0, again.stderr
+    assert ran(cobalt) == [1, 2, 2, 3]
+
+
+class Counted(LocalTransport):
+    """Counts round trips to a Cobalt that takes everything."""
+
+    trips = 0
+
+    def make_folders(self, folders):
+        del folders
+
+    def run(self, argv, **_more):
+        self.trips += 1
+        rows = "".join(f"{job}  queued  nsw-{job}\n" for job in argv[3:])
+        return CommandResult(tuple(argv), 0, "JobID  State   JobName\n======================\n" + rows, "")
+
+    def run_many(self, commands, **_more):
+        self.trips += 1
+        return [CommandResult(tuple(argv), 0, f"{argv[-1]}\n", "site filter: 5 notes\n") for argv in commands]
+
+
+def test_a_hundred_jobs_are_submitted_and_polled_in_three_remote_commands():
+    way = Counted()
+    it = BatchScheduler(Adapter(), way, "/scratch/c", "c", Limits(in_flight=100))
+    script = Path("j.sh")
+    sent = [Submission(f"nsw-{n}", "j", script, 1, (n,)) for n in range(1, 101)]
+    outcomes = [one for at in range(0, 100, it.together) for one in it.submit(sent[at : at + it.together])]
+    assert [outcome.native for outcome in outcomes] == [str(n) for n in range(1, 101)]
+    assert way.trips == 2
+    told = it.poll([replace(one, native_id=outcome.native) for one, outcome in zip(sent, outcomes, strict=True)])
+    assert way.trips == 3
+    assert {answer.phase for answers in told.values() for answer in answers.values()} == {Phase.QUEUED}
+
+
+def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
+    def seconds(jobs: int) -> float:
+        rows = "".join(f"{job}  running  nsw-{job}\n" for job in range(jobs))
+        answer = CommandResult(("qstat",), 0, "JobID  State   JobName\n======================\n" + rows, "")
+        best = float("inf")
+        for _ in range(3):
+            began = time.process_time()
+            assert len(Adapter().parse_queue(answer) or ()) == jobs
+            best = min(best, time.process_time() - began)
+        return best
+
+    assert seconds(20000) < 5 * seconds(10000)
