@@ -113,16 +113,6 @@ def test_a_refusal_is_shown_at_the_recipes_line(cobalt, extra, line):
     assert "Traceback" not in said
 
 
-@pytest.mark.soak  # nsw rests a minute
-def test_a_full_queue_is_waited_for(cobalt):
-    cobalt.cobalt("cqadm", "--setq", "maxqueued=2", "default")
-    process = start(cobalt, 3, until_go(cobalt, "1"))
-    wait_until(lambda: 2 in ran(cobalt))
-    (cobalt.work / "go").touch()
-    assert process.wait(timeout=150) == 0
-    assert ran(cobalt) == [1, 2, 3]
-
-
 def test_an_outage_costs_no_run(cobalt):
     process = start(cobalt, 3, until_go(cobalt, "2"))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.campaign.test_first_start import killed
+from tests.cobalt.places import Cobalt
 from tests.pbs.double import Double
 from tests.pbs.places import Pbs
 from tests.slurm.crash import Trial, crash
@@ -83,6 +84,28 @@ def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_pbs(tmp_path):
     assert total.good, total
     assert total.kills == KILLS
     assert total.done == total.runs == total.submitted
+
+
+def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_cobalt(tmp_path):
+    """Cobalt has no arrays: every run is a submission."""
+    draw = random.Random(SEED)
+    found = []
+    for at in range(0, KILLS, A_CAMPAIGN):
+        trial = Trial(
+            seed=draw.randrange(1 << 30), runs=40, per_array=1, kills=min(A_CAMPAIGN, KILLS - at),
+            before=draw.choice([0, 5]), amid=draw.choice([0, 10]), after=draw.choice([0, 10]),
+        )  # fmt: skip
+        place = Cobalt(tmp_path / f"w{at}", tmp_path / f"cobalt{at}")
+        place.work.mkdir()
+        place.state.mkdir()
+        place.settings(nodes=32, kill_s=0.3)
+        found.append(crash(place, trial))
+        print(trial, found[-1])
+    total = summed(found)
+    ROWS.append(("nsw, fake Cobalt", total))
+    assert total.good, total
+    assert total.kills == KILLS
+    assert total.done == total.runs
 
 
 def test_the_controller_is_stopped_and_killed_while_nsw_submits_and_watches():
