@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys_stats_grid import Grid
 
+# blanks before a title never cross a line: each of many blank lines would be a beginning
 _HEADER = re.compile(
     r'^(?:.{0,60}?[\s>:|"])??"?Time ?\(%\)"?[\s,;|]+"?Total Time'
-    r'|^\W*Total \((?:[KMGT]?i?B)\)"?[\s,;|]+"?(?:Count|Operations)'
-    r"|^\W*Start \(\w+\)[\s,;|]+Duration \(\w+\)[\s,;|]+(?:CorrId|Name)|^PID[,\t]TID[,\t]DevId"
-    r'|^\s*(?:\[\s*)?(?:\{\s*)?"(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\))"\s*:'
-    r"|^\s*<th>(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\)|Range)</th>"
-    r"|^API Start \(\w+\)[,\t]|^\W*Range[\s,;|]+Style[\s,;|]+Total Proj",
+    r'|^[^\w\n]*+Total \((?:[KMGT]?i?B)\)"?[\s,;|]+"?(?:Count|Operations)'
+    r"|^[^\w\n]*+Start \(\w+\)[\s,;|]+Duration \(\w+\)[\s,;|]+(?:CorrId|Name)|^PID[,\t]TID[,\t]DevId"
+    r'|^[^\S\n]*+(?:\[\s*+)?(?:\{\s*+)?"(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\))"\s*:'
+    r"|^[^\S\n]*+<th>(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\)|Range)</th>"
+    r"|^API Start \(\w+\)[,\t]|^[^\w\n]*+Range[\s,;|]+Style[\s,;|]+Total Proj",
     re.MULTILINE,
 )
 _UNITLESS = re.compile(
-    r"^\s*Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b",
+    r"^[^\S\n]*+Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b",
     re.MULTILINE,
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")

@@ -28,7 +28,7 @@ _UNREAD: Final = {
     "available events": "a list of what could be counted (--query-events), no result",
     "available metrics": "a list of what could be counted (--query-metrics), no result",
 }
-LISTING: Final = re.compile(r"^\s*Available (?:Events|Metrics):\s*$", re.MULTILINE)
+LISTING: Final = re.compile(r"^[^\S\n]*+Available (?:Events|Metrics):[^\S\n]*+$", re.MULTILINE)
 _PATH: Final = re.compile(
     r'\s*"?(?:Critical path ?\(%\)|Start"?(?:,|\s+)"?Duration)"?(?:,|\s+)"?Critical path"?(?:,|\s+)"?Waiting time"?'
     r'(?:,|\s+)"?Name"?\s*\Z'
