@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign import ledger_file
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
 from nsw.errors import CampaignError
@@ -104,6 +105,33 @@ def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path
     assert state(tmp_path) == before
 
 
+WRITER = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN " + sys.argv[2])
+db.execute("INSERT INTO meta VALUES ('half', 'done')")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+def test_what_is_being_written_is_copied_as_it_was_or_not_at_all(ledger, how, monkeypatch):
+    monkeypatch.setattr(ledger_file, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(ledger_file, "is_own", lambda _: False)  # as another user's
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, ledger, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        writer.stdout.readline()
+        if how == "EXCLUSIVE":
+            with pytest.raises(CampaignError, match="is being written"):
+                Ledger(ledger, read_only=True)
+        else:
+            with Ledger(ledger, read_only=True) as book:
+                assert (book.meta("site"), book.meta("half")) == ("s", None)
+        writer.stdin.close()
+
+
 @pytest.mark.parametrize("what", ["link", "fifo", "folder", "log", "journal"])
 def test_what_is_no_plain_ledger_is_refused(ledger, tmp_path, what):
     real = ledger.rename(tmp_path / "real.db")
@@ -143,6 +171,13 @@ def test_a_look_at_the_lock_leaves_no_trace_and_hinders_nobody(tmp_path):
     with locked(folder):
         assert is_driven(folder)
     assert not is_driven(folder)
+
+
+def test_where_a_file_system_shows_every_file_as_one_users_a_campaign_is_driven(tmp_path, monkeypatch):
+    """As sshfs does: there a file that this user makes has the owner of the campaign."""
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with locked(CampaignFolder(tmp_path)):
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 # --- files that a program of a run leaves ---------------------------------------------------------------------------
