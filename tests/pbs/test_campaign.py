@@ -266,3 +266,17 @@ def test_runs_follow_the_job_that_builds_their_program(pbs, good):
     assert {state for state, _ in runs(pbs)} == {"done" if good else "failed"}
     if not good:
         assert all("build" in reason for _, reason in runs(pbs))
+
+
+def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_not_done(pbs):
+    body = f"[ {{{{ n }}}} != 2 ] || [ -e {pbs.work}/go ] || sleep 300"
+    process = pbs.start(*nsw(pbs, 3, body, limits="runs_per_job: 3"))
+    wait_until(lambda: ran(pbs) == [1, 2])
+    pbs.double.command("qalter", "-l", "walltime=00:00:01", "1.pbs0")
+    assert process.wait(timeout=90) == 1
+    told = runs(pbs)
+    assert [state for state, _ in told] == ["done", "failed", "failed"]
+    assert all("the job was over its time limit" in reason for _, reason in told[1:])
+    (pbs.work / "go").touch()
+    assert pbs.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
+    assert ran(pbs) == [1, 2, 2, 3]
