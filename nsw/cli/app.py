@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsw import __version__
+from nsw.cli.command import Command
+from nsw.cli.output import output_path, unknown_ending
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_command = partial(app.command, cls=Command)
 
 
 class _Format(StrEnum):
@@ -80,7 +86,12 @@ Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", s
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="File to write; of csv and parquet also a folder: a file a table.", show_default=False
+        "--output",
+        "-o",
+        help="File to write; of csv and parquet also a folder: a file a table.",
+        show_default=False,
+        parser=output_path,
+        metavar="PATH",
     ),
 ]
 MaxUnpacked = Annotated[
@@ -147,7 +158,7 @@ def _options(
     return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
 
 
-@app.command()
+@_command()
 def plan(
     recipe: Recipe,
     site: Site = "local",
@@ -168,7 +179,7 @@ def plan(
     raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json, output), output, options))
 
 
-@app.command()
+@_command()
 def render(
     recipe: Recipe,
     site: Site = "local",
@@ -189,7 +200,7 @@ def render(
     raise typer.Exit(planning.render(recipe, site, sites, into, _options(settings, cases, exclude, passes, fit)))
 
 
-@app.command()
+@_command()
 def run(
     recipe: Recipe,
     site: Site = "local",
@@ -214,7 +225,7 @@ def run(
     raise typer.Exit(running.run(recipe, site, sites, root, yes, options))
 
 
-@app.command()
+@_command()
 def resume(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
     """Go on with a campaign that was left; nothing that finished is done again."""
     from nsw.cli import running
@@ -222,7 +233,7 @@ def resume(campaign: Campaign = None, named: CampaignOption = None, root: Root =
     raise typer.Exit(running.resume(_either(campaign, named), root))
 
 
-@app.command()
+@_command()
 def retry(
     runs: Annotated[
         list[str] | None,
@@ -251,7 +262,7 @@ def retry(
     raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again))
 
 
-@app.command()
+@_command()
 def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
     """End a campaign's runs, queued and running; what is done stays."""
     from nsw.cli import running
@@ -259,7 +270,7 @@ def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root =
     raise typer.Exit(running.cancel(_either(campaign, named), root))
 
 
-@app.command()
+@_command()
 def throttle(
     running: Annotated[int, typer.Argument(min=1, metavar="N", help="Jobs and array tasks.", show_default=False)],
     campaign: Campaign = None,
@@ -275,7 +286,7 @@ def throttle(
     raise typer.Exit(commands.throttle(running, _either(campaign, named), root))
 
 
-@app.command()
+@_command()
 def status(
     campaign: Campaign = None,
     named: CampaignOption = None,
@@ -291,7 +302,7 @@ def status(
     raise typer.Exit(looking.status(_either(campaign, named), root, runs, _chosen(format, json, output), output))
 
 
-@app.command()
+@_command()
 def logs(
     run: Annotated[
         str | None,
@@ -310,7 +321,7 @@ def logs(
     raise typer.Exit(looking.logs(run, campaign, root, lines))
 
 
-@app.command()
+@_command()
 def problems(
     campaign: Campaign = None,
     named: CampaignOption = None,
@@ -325,7 +336,7 @@ def problems(
     raise typer.Exit(looking.problems(_either(campaign, named), root, _chosen(format, json, output), output))
 
 
-@app.command(name="ls")
+@_command(name="ls")
 def list_campaigns(root: Root = None, format: Format = None, json: Json = False, output: Output = None) -> None:
     """List the campaigns."""
     from nsw.cli import looking
@@ -333,7 +344,7 @@ def list_campaigns(root: Root = None, format: Format = None, json: Json = False,
     raise typer.Exit(looking.list_campaigns(root, _chosen(format, json, output), output))
 
 
-@app.command()
+@_command()
 def summarize(
     campaign: Campaign = None,
     named: CampaignOption = None,
@@ -363,7 +374,7 @@ def summarize(
     raise typer.Exit(summarizing.summarize(which, root, case or [], table, chosen, output, _size(max_unpacked)))
 
 
-@app.command()
+@_command()
 def read(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Reports of any profiler; - is standard input.", show_default=False)
@@ -394,7 +405,7 @@ def read(
     raise typer.Exit(reading.read(files or [], table or [], formats, chosen, output, _size(max_unpacked), steps))
 
 
-@app.command()
+@_command()
 def metrics(
     action: Annotated[
         _OfMetrics,
@@ -427,7 +438,7 @@ def metrics(
     raise typer.Exit(commands.metrics(action.value, names or [], chip, tool.value if tool else None, chosen, output))
 
 
-@app.command()
+@_command()
 def schema(document: Annotated[_Document, typer.Argument(help="Which document.")]) -> None:
     """Print the JSON Schema of recipes or sites files, for editors."""
     from nsw.cli import looking
@@ -435,7 +446,7 @@ def schema(document: Annotated[_Document, typer.Argument(help="Which document.")
     raise typer.Exit(looking.schema(document.value))
 
 
-@app.command()
+@_command()
 def sites(
     action: Annotated[
         str | None, typer.Argument(metavar="[check", help="check: see what of a site works.", show_default=False)
@@ -475,6 +486,8 @@ def _chosen(format: _Format | None, json: bool, output: Path | None) -> str:
         return "json"
     if format is None:
         ending = output.suffix.lower().removeprefix(".") if output else ""
+        if output is not None and (fault := unknown_ending(output, [*_Format])) is not None:
+            raise fault
         return ending if ending in set(_Format) else "table"
     return format.value
 

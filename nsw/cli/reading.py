@@ -222,7 +222,7 @@ def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
     from nsw.present.problems import Merged
     from nsw.tables import TABLES
 
-    writing.made_folder(folder)
+    folder = writing.made_folder(folder)
     bad = False
     merged = Merged()
     kind = parquet.Files if format == "parquet" else csv_files.Files

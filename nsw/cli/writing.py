@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.cli.output import Folder
 from nsw.errors import NswError, UsageError
 from nsw.present import emit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 OF_ROWS = frozenset({"csv", "parquet"})  # a file of these holds one table
 
@@ -25,6 +26,11 @@ def printed(format: str, output: Path | None) -> Iterator[None]:
     if output is None or format == "parquet":
         yield
         return
+    if isinstance(output, Folder):
+        raise UsageError(
+            f"--output {output}/ is a folder, and {format} is one file",
+            hint="name a file; with --format csv or parquet a folder holds a file a table",
+        )
     try:
         file = output.open("w", encoding="utf-8", newline="")
     except OSError as fault:
@@ -45,8 +51,8 @@ def put_rows(
 
 
 def is_folder(output: Path | None) -> bool:
-    """Whether --output names a folder: one that is there, or a name without an ending."""
-    return output is not None and (output.is_dir() or not output.suffix)
+    """Whether --output names a folder: one that is there, one with a slash at its end, or a name without an ending."""
+    return output is not None and (isinstance(output, Folder) or output.is_dir() or not output.suffix)
 
 
 def made_folder(output: Path) -> Path:
@@ -59,7 +65,7 @@ def made_folder(output: Path) -> Path:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise NswError(f"{output} cannot be made: {fault.strerror or fault}") from None
-    return output
+    return Path(output)  # files in it are no folders
 
 
 def several(format: str, names: Iterable[str]) -> UsageError:

@@ -20,7 +20,10 @@ def program() -> str:
     typed = sys.argv[0]
     name = Path(typed).name
     if name == "__main__.py" and Path(typed).parent.name == "nsw":
-        return f"{shlex.quote(Path(sys.executable).name)} -m nsw"
+        python = Path(sys.executable)
+        on_path = shutil.which(python.name)
+        known = on_path is not None and _same(on_path, str(python)) and Path(on_path).parent == python.parent
+        return f"{shlex.quote(python.name if known else str(python))} -m nsw"
     if name != "nsw":  # another program that uses nsw
         return "nsw"
     found = shutil.which("nsw")

@@ -33,7 +33,11 @@ def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
     assert as_if_typed(str(mine), on_path=str(mine)) == "see `nsw logs RUN`"
     assert as_if_typed(".venv/bin/nsw") == "see `.venv/bin/nsw logs RUN`"
     assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{mine} logs RUN`"
-    assert as_if_typed("/x/nsw/__main__.py") == f"see `{Path(sys.executable).name} -m nsw logs RUN`"
+    assert as_if_typed("/x/nsw/__main__.py") == f"see `{sys.executable} -m nsw logs RUN`"
+    assert (
+        as_if_typed("/x/nsw/__main__.py", on_path=sys.executable)
+        == f"see `{Path(sys.executable).name} -m nsw logs RUN`"
+    )
     assert as_if_typed("/x/pytest/__main__.py") == "see `nsw logs RUN`"
     assert as_if_typed("pytest") == "see `nsw logs RUN`"
 

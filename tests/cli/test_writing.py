@@ -82,3 +82,28 @@ def test_a_file_that_cannot_be_written_is_said(nsw, good):
     for words in (["status", "--json"], ["ls", "-f", "csv"], ["summarize", "-f", "csv"]):
         refused(nsw(*words, "-o", "nowhere/x.txt"), "nowhere/x.txt cannot be written: No such file or directory")
     refused(nsw("read", "y", "-f", "csv", "-o", "r.yaml/x"), "r.yaml/x cannot be made")
+
+
+def test_an_ending_that_is_no_format_is_refused_with_those_there_are(nsw, good, home):
+    said = nsw("summarize", "-o", "out.xlsx")
+    assert said.code == 2
+    assert "--output out.xlsx: there is no format .xlsx" in said.err
+    assert ".json, .csv, .parquet" in said.err
+    assert not (home / "out.xlsx").exists()
+    assert nsw("summarize", "-o", "out.xlsx", "--format", "csv", "--table", "figures").code == 0
+    assert nsw("summarize", "-o", "out.txt").code == 0
+
+
+def test_a_slash_at_the_end_makes_a_folder(nsw, good, home):
+    assert nsw("summarize", "--format", "csv", "-o", "new.d/").code == 0
+    assert (home / "new.d").is_dir()
+    said = nsw("status", "-o", "other.d/")
+    assert (said.code, "is a folder, and table is one file" in said.err) == (2, True)
+    assert not (home / "other.d").exists()
+
+
+@pytest.mark.parametrize("command", ["read", "run", "summarize", "problems"])
+def test_help_has_an_example_and_no_type_for_what_is_on_or_off(nsw, command):
+    text = nsw(command, "--help").out
+    assert f"For example: nsw {command} " in " ".join(text.split())
+    assert "bool" not in text

@@ -1,0 +1,42 @@
+"""What `--help` of a command says beyond its options: examples that can be typed; a switch has no type."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from typer.core import TyperCommand
+
+_EXAMPLES: Final = {
+    "plan": "nsw plan recipe.yaml --site mycluster",
+    "render": "nsw render recipe.yaml --site mycluster --into scripts/",
+    "run": "nsw run recipe.yaml --site mycluster --yes",
+    "resume": "nsw resume alexnet-scaling-20261121",
+    "retry": "nsw retry gpus-2_batch-8.timeline.r1",
+    "cancel": "nsw cancel alexnet-scaling-20261121",
+    "throttle": "nsw throttle 4",
+    "status": "nsw status --json",
+    "logs": "nsw logs gpus-2_batch-8.timeline.r1 --lines 0",
+    "problems": "nsw problems --format csv -o problems.csv",
+    "ls": "nsw ls --root /scratch/me/campaigns",
+    "summarize": "nsw summarize --table hotspots -o hotspots.csv",
+    "read": "nsw read report.sqlite --table gpu_summary -o gpu.csv",
+    "metrics": "nsw metrics show achieved_occupancy --chip H100",
+    "schema": "nsw schema recipe > recipe.schema.json",
+}
+
+
+class Command(TyperCommand):
+    """A command whose help ends with an example."""
+
+    def __init__(self, name: str | None, **how: Any) -> None:
+        if name in _EXAMPLES and not how.get("epilog"):
+            how["epilog"] = f"For example: {_EXAMPLES[name]}"
+        super().__init__(name, **how)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options; what is on or off takes no value, and no type is shown for it."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
