@@ -111,12 +111,14 @@ def _environment(*, sandboxed: bool) -> jinja2.Environment:
 
     from nsw.resources import templates_folder
     from nsw.scripts.sandbox import SiteEnvironment
+    from nsw.site.registered import template_folders
 
+    folders = [str(folder) for folder in (templates_folder(), *template_folders())]
     environment = (
-        SiteEnvironment(templates_folder())
+        SiteEnvironment(folders)
         if sandboxed
         else jinja2.Environment(
-            loader=jinja2.FileSystemLoader(str(templates_folder())),
+            loader=jinja2.FileSystemLoader(folders),
             undefined=jinja2.StrictUndefined,
             autoescape=False,  # noqa: S701  shell, not HTML: every value goes through sh, sh_all or comment
             keep_trailing_newline=True,

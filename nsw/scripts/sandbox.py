@@ -13,6 +13,7 @@ from jinja2.utils import Cycler, Joiner
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 LARGEST: Final = 1 << 20  # bytes of a template
@@ -23,12 +24,12 @@ _OF_JINJA: Final = (BlockReference, LoopContext, Macro, Cycler, Joiner)
 class SiteEnvironment(ImmutableSandboxedEnvironment):
     """Jinja whose templates call nothing but Jinja's own and the methods of plain values, which they cannot change.
 
-    They may extend and include nsw's templates, and no other file.
+    They may extend and include the job templates in these folders, and no other file.
     """
 
-    def __init__(self, templates: Path) -> None:
+    def __init__(self, templates: Sequence[str]) -> None:
         super().__init__(
-            loader=FileSystemLoader(str(templates)),
+            loader=FileSystemLoader(templates),
             undefined=StrictUndefined,
             autoescape=False,  # shell, not HTML: every value goes through sh, sh_all or comment
             keep_trailing_newline=True,

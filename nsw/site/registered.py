@@ -6,6 +6,8 @@ Another package registers with `[project.entry-points."nsw.schedulers"]` or `"ns
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 # batch system -> its nsw.schedulers.adapter.Adapter; its job script is templates/job/NAME.sh.j2
@@ -44,6 +46,19 @@ def adapter_path(scheduler: str) -> str | None:
 def transport_path(kind: str) -> str | None:
     """`module:name` of a transport's `connect`; None for an unknown kind."""
     return TRANSPORTS.get(kind) or _others("nsw.transports").get(kind)
+
+
+def template_folders() -> list[Path]:
+    """Where other packages have job scripts for their schedulers: the folder `templates` beside each adapter's module.
+
+    In it are files such as `job/NAME.sh.j2`.
+    """
+    folders = []
+    for path in _others("nsw.schedulers").values():
+        found = find_spec(path.partition(":")[0])
+        if found is not None and found.origin is not None:
+            folders.append(Path(found.origin).parent / "templates")
+    return folders
 
 
 @lru_cache(maxsize=4)
