@@ -32,6 +32,7 @@ _BRANCH = ("|", "{{!")
 _REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
 # `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
 _PLACE = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_LONGEST_NAME = 16_384  # characters; where a module or a place begins costs the square of them
 _THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
 _END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
 _LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
@@ -219,7 +220,7 @@ class CpuTable:
 def _row(found: re.Match[str]) -> _Row | None:
     time, share = duration(found["time"]), number(found["share"])
     name = _BRANCHES.sub("", found["name"], count=1)
-    placed = _PLACE.match(name)
+    placed = _PLACE.match(name) if len(name) <= _LONGEST_NAME else None
     if time is None or share is None or placed is None or not name:
         return None
     module = placed["module"]

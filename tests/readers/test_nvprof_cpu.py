@@ -299,3 +299,11 @@ def test_the_samples_of_a_database_are_those_that_nvprof_prints(sampled, load, m
     assert there.keys() == own.keys()
     for name, time in there.items():
         assert time == pytest.approx(own[name], rel=2e-5, abs=1.5e-6)
+
+
+def test_a_name_longer_than_any_is_a_damaged_row(tmp_path):
+    path = tmp_path / "cpu.txt"
+    rows = f" 83.33%  3.03999s  a{' /' * 100_000}\n 16.67%  607.98ms  b\n"
+    path.write_text(f"======== CPU profiling result (bottom up):\nTime(%)      Time  Name\n{rows}")
+    report = read(path)
+    assert [p.severity for p in report.problems]
