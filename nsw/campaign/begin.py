@@ -71,6 +71,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     }  # fmt: skip
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
     facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""
+    facts["collect"] = made_of.recipe.get("collect") or "reports"
     facts[ORIGINS] = origins(plan.files, made_of.origin)
     facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
     if plan.note:

@@ -23,7 +23,9 @@ def run_folder(scratch: str, run: str, attempt: int) -> str:
     return f"{scratch}/runs/{run}/attempt-{attempt}"
 
 
-def collect(folder: CampaignFolder, transport: Transport, scratch: str, runs: Sequence[RunRow]) -> None:
+def collect(
+    folder: CampaignFolder, transport: Transport, scratch: str, runs: Sequence[RunRow], *, everything: bool = False
+) -> None:
     """Bring the reports and the output of runs; those of earlier attempts move aside.
 
     Raises:
@@ -31,7 +33,8 @@ def collect(folder: CampaignFolder, transport: Transport, scratch: str, runs: Se
         CommandError: A file cannot be brought.
     """
     sources = {run_folder(scratch, run.id, run.attempt): run for run in runs}
-    listed = transport.list_many({source: (*run.reports, *KEPT_FILES) for source, run in sources.items()})
+    more = ("*",) if everything else ()
+    listed = transport.list_many({source: (*run.reports, *KEPT_FILES, *more) for source, run in sources.items()})
     wanted: list[tuple[str, Path]] = []
     for source, run in sources.items():
         target = folder.reports / run.id

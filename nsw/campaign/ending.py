@@ -115,7 +115,7 @@ class Ending:
         attempts = {end.one.id: end.attempt for end in ends if not end.one.build}
         if attempts:
             runs = [replace(run, attempt=attempts[run.id]) for run in self._it.ledger.runs_named(list(attempts))]
-            collect(self._it.folder, self._it.transport, self._it.scratch, runs)
+            collect(self._it.folder, self._it.transport, self._it.scratch, runs, everything=self._everything)
 
     def write(self, end: End) -> None:
         """Write down an end whose files are here."""
@@ -145,6 +145,11 @@ class Ending:
         if verdict.state is not State.FAILED:
             return verdict
         return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._login_shell))
+
+    @cached_property
+    def _everything(self) -> bool:
+        """Whether the recipe wants all that runs left, and not their reports alone."""
+        return self._it.ledger.meta("collect") == "everything"
 
     @cached_property
     def _login_shell(self) -> bool:

@@ -263,6 +263,30 @@ def retry(
 
 
 @_command()
+def fetch(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs: parts or patterns of their ids; all if none is named.", show_default=False),
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            help="Patterns of file names; by default reports for the GUIs (*.nsys-rep, *.ncu-rep, *.nvvp).",
+            show_default=False,
+        ),
+    ] = None,
+    campaign: CampaignOption = None,
+    root: Root = None,
+    yes: Yes = False,
+) -> None:
+    """Bring files of runs that were left on the site, such as reports for Nsight's GUIs."""
+    from nsw.cli import fetching
+
+    raise typer.Exit(fetching.fetch(runs or [], files or [], campaign, root, yes))
+
+
+@_command()
 def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
     """End a campaign's runs, queued and running; what is done stays."""
     from nsw.cli import running

@@ -89,6 +89,11 @@ def test_a_recipe_runs_on_a_site_elsewhere_and_its_answer_is_here(cluster):
     assert {p.name for p in (folder / "reports").iterdir()} == {f"n-{n}.baseline.r1" for n in (1, 2, 3)}
     assert (folder / "reports/n-2.baseline.r1/stdout").read_text() == "speed=2\n"
     assert not (folder / "scratch").exists()
+    (cluster.scratch / f"root/{folder.name}/runs/n-1.baseline.r1/attempt-1/x.ncu-rep").write_text("for the GUI")
+    fetched = cluster.nsw("fetch", "n-1", "--root", "campaigns", "--yes")
+    assert fetched.returncode == 0, fetched.stderr
+    assert "11 B  n-1.baseline.r1/attempt-1/x.ncu-rep" in fetched.stderr
+    assert (folder / "fetched/n-1.baseline.r1/x.ncu-rep").read_text() == "for the GUI"
     logs = cluster.nsw("logs", "n-3", "--root", "campaigns")
     assert "speed=3" in logs.stdout, logs.stderr
     assert cluster.server.logins() <= 12
