@@ -11,7 +11,7 @@ from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
 from nsw.plan.containers import Box
-from nsw.plan.jobs import pack
+from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
@@ -24,6 +24,7 @@ from nsw.recipe.counters import CountersPass
 from nsw.recipe.secrets import Secret
 from nsw.recipe.units import clock
 from nsw.recipe.written import as_text
+from nsw.site.model import FILL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,11 +58,14 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
     if faults:
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
+    node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
+    per_job = site.limits.runs_per_job
     return Plan(
         name=recipe.name,
         site=site.name,
         cases=tuple(case.id for case in cases),
-        jobs=pack(recipe.name, runs, runs_per_task=site.limits.runs_per_job, max_array=site.limits.max_array),
+        jobs=pack(recipe.name, runs, runs_per_task=None if per_job == FILL else int(per_job),
+                  max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
         notes=tuple(builder.notes),
@@ -73,7 +77,8 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,
         share=site.share,
-    )
+        node_gpus=node_gpus,
+    )  # fmt: skip
 
 
 class _Builder:
@@ -249,10 +254,13 @@ class _Builder:
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits
-        needed = limit.time_s * limits.runs_per_job + AROUND_S
+        runs = 1 if limits.runs_per_job == FILL else int(limits.runs_per_job)
+        if self._place.site.whole_nodes:
+            runs = -(-runs // side_by_side(limit, self._facts.gpus_per_node or 0))
+        needed = limit.time_s * runs + AROUND_S
         if limits.max_walltime is None or needed <= limits.max_walltime:
             return
-        several = f" for {limits.runs_per_job} runs of {clock(limit.time_s)}" if limits.runs_per_job > 1 else ""
+        several = f" for {runs} runs of {clock(limit.time_s)}" if runs > 1 else ""
         name = self._place.site.name
         self.faults.append(
             self._loaded.document.diagnostic(

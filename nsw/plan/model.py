@@ -79,13 +79,15 @@ class Run:
 class Job:
     """What the scheduler sees: one task, or an array of them; each task holds runs, done one after another.
 
-    `build` says of one that builds the application where it does: login or job.
+    `build` says of one that builds the application where it does: login or job. `side_by_side`: so many runs of a task
+    go at a time, each with GPUs of its own: the first takes every so-manieth run, beginning with the first.
     """
 
     name: str
     resources: Resources
     tasks: tuple[tuple[Run, ...], ...]
     build: str | None = None
+    side_by_side: int = 1
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -95,7 +97,12 @@ class Job:
     @property
     def walltime_s(self) -> int:
         """Longest that one task may take: its runs' limits and a minute for what is around them."""
-        return max(sum(run.resources.time_s for run in task) for task in self.tasks) + AROUND_S
+        lanes = (lane for task in self.tasks for lane in self.lanes(task))
+        return max(sum(run.resources.time_s for run in lane) for lane in lanes) + AROUND_S
+
+    def lanes(self, task: tuple[Run, ...]) -> list[tuple[Run, ...]]:
+        """The runs of a task that follow each other, for each of those that go side by side."""
+        return [lane for at in range(self.side_by_side) if (lane := task[at :: self.side_by_side])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,7 @@ class Plan:
     secrets: tuple[Mapping[str, Secret], ...] = ()  # each distinct set of secret environment variables
     replay: bool = False  # recordings stand in for the machine: it costs nothing of it
     share: str = "nobody"  # who else may look at the campaign: nobody or group
+    node_gpus: int = 0  # GPUs of a node where every job takes whole nodes, used or not
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -138,12 +146,16 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * j.resources.gpus * j.walltime_s for j in self._paid) / 3600
+        return sum(len(j.tasks) * self._held(j) * j.walltime_s for j in self._paid) / 3600
 
     @property
     def node_hours(self) -> float:
         """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
         return sum(len(j.tasks) * j.resources.nodes * j.walltime_s for j in self._paid) / 3600
+
+    def _held(self, job: Job) -> int:
+        """GPUs that nobody else gets while a task of a job runs."""
+        return max(job.resources.gpus, self.node_gpus * job.resources.nodes)
 
     @property
     def _paid(self) -> tuple[Job, ...]:

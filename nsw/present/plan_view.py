@@ -37,6 +37,13 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')}"
         + ("" if plan.replay else f"; at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours")
     )
+    if plan.node_gpus:
+        out.print(f"jobs take whole nodes here: all {plan.node_gpus} GPUs of each are paid for", style="dim")
+    for job in plan.jobs:
+        if job.side_by_side > 1:
+            out.print(
+                f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
+            )
     for said, names in _together(starts or {}).items():
         more = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
         out.print(f"{names[0]}{more} would start at {said}, says the scheduler")

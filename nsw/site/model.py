@@ -103,6 +103,20 @@ NumberOrAuto = Annotated[
 ]
 
 
+FILL = "fill"
+
+
+def _count_or_fill(value: object) -> int | str:
+    return FILL if value == FILL else whole(value, least=1)
+
+
+CountOrFill = Annotated[
+    int | str,
+    PlainValidator(_count_or_fill),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": FILL}]}),
+]
+
+
 class Gpus(Model):
     """The GPUs of a node."""
 
@@ -121,7 +135,9 @@ class Limits(Model):
     max_in_flight: Count = Field(default=20, description="Jobs and array tasks that run at a time.")
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
-    runs_per_job: Count = Field(default=1, description="Runs packed into one job.")
+    runs_per_job: CountOrFill = Field(
+        default=1, description="Runs packed into one job; fill: as many as fit into max_walltime."
+    )
     lost_after: Duration = Field(
         default=120,
         description="Time without a trace of a job in queue and history after which it counts as lost, such as 2m.",
@@ -172,6 +188,11 @@ class Site(Model):
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
+    whole_nodes: Flag = Field(
+        default=False,
+        description="Whether a job gets whole nodes however little it asks for: all their GPUs are paid for, and runs"
+        " of one job that fit go side by side on a node, each with GPUs of its own (limits.runs_per_job).",
+    )
     limits: Limits = Field(default=Limits(), description="What a campaign may ask of the site.")
     canary: CanaryRule = Field(
         default=Canary(None),
