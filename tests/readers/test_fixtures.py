@@ -49,11 +49,12 @@ def within(row, column, value):
 
 
 def test_nothing_of_the_machine_they_were_made_on_is_left():
-    for path in H200.iterdir():
+    files = [path for path in H200.rglob("*") if path.is_file()]
+    for path in files:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         if path.suffix not in {".py", ".md"}:
             assert not re.search(rb"/(tmp|work)/|/root\b|LD_LIBRARY_PATH|PATH=|HOSTNAME=", data), path.name
-    assert sum(p.stat().st_size for p in H200.iterdir()) < 700_000
+    assert sum(path.stat().st_size for path in files) < 700_000
 
 
 # Nsight Compute
