@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.profilers.beside import parts
 from nsw.readers.detect import UNKNOWN, detect
 from nsw.readers.model import Sample
 from nsw.readers.notreports import ANNEX, LFS
@@ -83,7 +84,9 @@ def below(folder: Path) -> Iterator[Path]:
         for name in [f for f in folders if is_report(here / f)]:
             folders.remove(name)
             yield here / name
-        found = (here / f for f in sorted(files) if not f.startswith("."))
+        # of a report and the pages exported from it, one; each row is wanted once
+        wanted = (name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None)
+        found = (here / name for name in wanted)
         yield from (f for f in found if f.is_file() or _leads_nowhere(f))
 
 

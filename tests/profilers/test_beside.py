@@ -36,3 +36,11 @@ def test_what_nvprof_printed_stands_for_its_file():
 def test_other_files_are_read_whole_in_order():
     assert list(parts(["b.sqlite", "a.csv"])) == ["a.csv", "b.sqlite"]
     assert parts(["b.sqlite"])["b.sqlite"].takes("gpu_summary")
+
+
+def test_a_folder_is_read_without_reading_a_recording_twice(tmp_path):
+    from nsw.readers.folders import below
+
+    for name in ("counters.ncu-rep", "counters.raw.csv", "counters.details.csv", "counters.session.csv", "other.csv"):
+        (tmp_path / name).touch()
+    assert [path.name for path in below(tmp_path)] == ["counters.raw.csv", "other.csv"]
