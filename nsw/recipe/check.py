@@ -159,8 +159,9 @@ def _unknown_names(document: Document, path: Path, text: Any, known: set[str] | 
     for name in sorted(names - known):
         offset = find_name(document.raw(path), name)
         mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
-        defined = ", ".join(sorted(known - CONTEXT)) or "none"
-        hint = did_you_mean(name, known) or f"the matrix defines: {defined}"
+        defined = f"the matrix defines: {', '.join(sorted(known - CONTEXT)) or 'none'}"
+        near = did_you_mean(name, known)
+        hint = f"{near} {defined}" if near else defined
         yield document.at(mark, f"the expression uses '{name}', which no matrix defines", hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +207,17 @@ def _refuse_statements(tree: nodes.Template) -> None:
             raise Fault("a loop inside a loop is not taken in a recipe")
 
 
+_ONE_BRACE = re.compile(r"\{\{([^{}]*)\}(?!\})")
+
+
 def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
+    source = str(fault.source or "")
+    if (single := _ONE_BRACE.search(source)) is not None:
+        return Fault(
+            "this expression is closed by one '}' and not by two",
+            hint=f"write {{{{ {single[1].strip()} }}}}",
+            offset=single.start(),
+        )
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
     message = message if offset is not None else str(fault.message)

@@ -1,5 +1,6 @@
 """The matrix as types: a parameter's values, and how parameters are combined."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
@@ -30,8 +31,36 @@ class Range:
         return [float(start + step * turn) for turn in range((stop - start) // step + 1)]
 
 
+_LISTED = 9  # values that a hint spells out
+_RANGES = (
+    # what other tools take for several values, and what is one text here: a, b and perhaps a step
+    re.compile(r"([-+]?\d+) ?\.\.\.? ?([-+]?\d+)()"),
+    re.compile(r"x?range\( ?([-+]?\d+) ?, ?([-+]?\d+) ?(?:, ?([-+]?\d+) ?)?\)"),
+    re.compile(r"x?range\( ?()([-+]?\d+)() ?\)"),
+)
+
+
+def _refuse_ranges(text: str) -> None:
+    """Refuse a text that was meant to be several values, and would silently be one."""
+    for at, pattern in enumerate(_RANGES):
+        found = pattern.fullmatch(text.strip())
+        if found is None:
+            continue
+        start, stop, step = int(found[1] or 0), int(found[2]), int(found[3] or 1)
+        last = stop if at == 0 else stop - (1 if step > 0 else -1)  # Python's range ends before its stop
+        steps = f", {step}" if step != 1 else ""
+        values = list(range(start, last + (1 if step > 0 else -1), step or 1))
+        as_list = f" or {values}" if 0 < len(values) <= _LISTED else ""
+        raise Fault(
+            f"{shown(text)} is one text here, and no range",
+            hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}",
+        )
+
+
 def _values(value: object) -> list[Scalar] | Range:
     """A parameter's values: a list, one value, an expression, or {range: [start, stop, step]}."""
+    if isinstance(value, str):
+        _refuse_ranges(value)
     if isinstance(value, dict):
         return _range(value)
     if isinstance(value, list):
@@ -40,8 +69,15 @@ def _values(value: object) -> list[Scalar] | Range:
                 "the list of values is empty",
                 hint="without a value there is no case: give one, or remove the parameter",
             )
-        return each(_scalar, value)
+        return each(_listed, value)
     return [_scalar(value)]
+
+
+def _listed(value: object) -> Scalar:
+    """One value of a list, which may be any text but a range: `[1..9]` is meant to be nine."""
+    if isinstance(value, str):
+        _refuse_ranges(value)
+    return _scalar(value)
 
 
 def _scalar(value: object) -> Scalar:

@@ -13,6 +13,7 @@ from nsw.recipe.faults import plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_DASHED = re.compile(r"-[^\s-]")
 _GLUED = re.compile(r"^(\s*(?:- )?[A-Za-z_][\w.-]*):(?![\s/])\S")
 _TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 _RESERVED = "@`%|>"
@@ -177,5 +178,13 @@ class _Place:
         if "could not find expected ':'" in self.problem:
             row = self.context_mark.line if self.context_mark else self.row
             column = self.context_mark.column if self.context_mark else self.column
+            word = self.lines[row][column:].strip() if 0 <= row < len(self.lines) else ""
+            if _DASHED.match(word):
+                return self._at(
+                    "a space is missing after this dash",
+                    f"write '- {word[1:]}' for an item of a list",
+                    row=row,
+                    column=column,
+                )
             return self._at("this line has no ':' after its key", "write 'key: value'", row=row, column=column)
         return None
