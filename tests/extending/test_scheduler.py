@@ -13,7 +13,8 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 
-PAGE = (Path(__file__).parents[2] / "docs" / "extending" / "scheduler.md").read_text(encoding="utf-8")
+from .packages import block, install
+
 TSP = shutil.which("tsp") or os.environ.get("NSW_TSP")
 RECIPE = """
 nsw: 1
@@ -25,28 +26,18 @@ resources: {gpus: 0, time: 1m}
 """
 
 
-def block(language: str, number: int = 0) -> str:
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return found[number]
-
-
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     """The package of the page, installed in a folder of its own."""
-    package = tmp_path / "site" / "tsp_nsw"
-    (package / "templates" / "job").mkdir(parents=True)
-    (package / "__init__.py").write_text(block("python"))
-    (package / "templates" / "job" / "tsp.sh.j2").write_text(block("jinja"))
-    info = tmp_path / "site" / "tsp_nsw-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tsp-nsw\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        block("toml").replace('[project.entry-points."nsw.schedulers"]', "[nsw.schedulers]").replace('"', "")
-    )
+    site = tmp_path / "site"
+    install("scheduler.md", site, "tsp_nsw/__init__.py")
+    template = site / "tsp_nsw" / "templates" / "job" / "tsp.sh.j2"
+    template.parent.mkdir(parents=True)
+    template.write_text(block("scheduler.md", "jinja"))
     (tmp_path / "recipe.yaml").write_text(RECIPE)
-    (tmp_path / "sites.yaml").write_text(block("yaml"))
+    (tmp_path / "sites.yaml").write_text(block("scheduler.md", "yaml"))
     path = f"{Path(TSP).parent}{os.pathsep}{os.environ['PATH']}" if TSP else os.environ["PATH"]
-    return os.environ | {"PYTHONPATH": str(tmp_path / "site"), "PATH": path, "TS_SOCKET": str(tmp_path / "socket")}
+    return os.environ | {"PYTHONPATH": str(site), "PATH": path, "TS_SOCKET": str(tmp_path / "socket")}
 
 
 def nsw(env: dict[str, str], work: Path, *words: str) -> subprocess.CompletedProcess[str]:
