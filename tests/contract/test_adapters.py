@@ -1,0 +1,192 @@
+"""What every scheduler adapter promises (nsw/schedulers/adapter.py), over all that are registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+from nsw.errors import CommandResult
+from nsw.resources import templates_folder
+from nsw.schedulers.adapter import Adapter, Request, Watched
+from nsw.schedulers.host import Host
+from nsw.schedulers.model import Submission
+from nsw.schedulers.native import Native
+from nsw.site.registered import ADAPTERS
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the system prints on a submission, the id in it, and an array's id where that is another."""
+
+    printed: str
+    job: str
+    array: str | None = None
+
+
+# a new adapter needs a line here
+SAMPLES = {
+    "slurm": Sample("123\n", "123"),
+    "pbs": Sample("12.pbs0\n", "12.pbs0", "12[].pbs0"),
+    "cobalt": Sample("1234\n", "1234"),
+    "lsf": Sample("Job <101> is submitted to queue <normal>.\n", "101"),
+    "host": Sample("123.456\n", "123.456"),
+}
+NAMES = (*ADAPTERS, "host")
+LOG = "/c/my campaign/jobs/nsw-abc"
+
+
+def adapter_of(name: str) -> Adapter:
+    made: Adapter = Host() if name == "host" else resolve_name(ADAPTERS[name])()
+    return made
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def adapter(name: str) -> Adapter:
+    return adapter_of(name)
+
+
+def request(*tasks: int, **more: object) -> Request:
+    sent = Submission("nsw-abc", "j1", Path("/c/j1.sh"), 2, tasks)
+    return Request(sent, "/c/my campaign/j1.sh", LOG, **more)
+
+
+def answered(adapter: Adapter, stdout: str = "", stderr: str = "", code: int = 0, **more: object) -> CommandResult:
+    return CommandResult(tuple(adapter.queue_command([])), code, stdout, stderr, **more)
+
+
+def native(adapter: Adapter, name: str, *tasks: int) -> Native:
+    sample = SAMPLES[name]
+    job = sample.array or sample.job if len(tasks) > 1 else sample.job
+    return Native.of(request(*tasks).submission, job, adapter.capabilities.first_index)
+
+
+def watched(adapter: Adapter, name: str, *tasks: int) -> Watched:
+    return Watched("nsw-abc", native(adapter, name, *tasks), LOG, tasks)
+
+
+def most(adapter: Adapter) -> tuple[int, ...]:
+    return (3, 4, 5) if adapter.capabilities.arrays else (3,)
+
+
+def test_every_registered_adapter_has_its_template_its_docs_and_its_sample_here(name):
+    assert name in SAMPLES
+    if name != "host":
+        assert (templates_folder() / "job" / f"{name}.sh.j2").exists()
+        assert f"`{name}` |" in (ROOT / "docs" / "schedulers.md").read_text()
+
+
+def test_the_words_of_an_adapter_are_set(adapter):
+    for word in ("name", "marker", "submit", "queue"):
+        assert getattr(adapter, word)
+    assert bool(adapter.history) == (type(adapter).history_commands is not Adapter.history_commands)
+    assert not adapter.capabilities.throttle or adapter.capabilities.arrays
+
+
+def test_a_submission_holds_its_name_its_log_and_its_script_as_words_of_their_own(adapter):
+    tasks = most(adapter)
+    argv = adapter.submit_command(request(*tasks))
+    assert argv == adapter.submit_command(request(*tasks))
+    assert all(isinstance(word, str) for word in argv)
+    assert any("nsw-abc" in word for word in argv)
+    assert any(LOG in word for word in argv)
+    assert ("/c/my campaign/j1.sh" in argv) != adapter.capabilities.script_on_stdin
+
+
+def test_attempt_and_first_task_reach_the_script(adapter):
+    argv = adapter.submit_command(request(7))
+    if adapter.capabilities.arguments:
+        assert argv[-2:] == ["2", "7"]
+    else:
+        assert any("NSW_ATTEMPT=2" in word and "NSW_TASK=7" in word for word in argv)
+
+
+def test_only_an_id_is_an_id(adapter, name):
+    assert adapter.parse_submitted(answered(adapter, SAMPLES[name].printed)) == SAMPLES[name].job
+    for printed in ("", "\n", "NOTICE: maintenance on Monday\n"):
+        assert adapter.parse_submitted(answered(adapter, printed)) is None
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"code": -1, "timed_out": True},
+        {"code": 139, "stderr": "Segmentation fault"},
+        {"code": 1},
+        {"code": 1, "stderr": "the site's wrapper could not write its log"},
+    ],
+    ids=["timeout", "crash", "silence", "wrapper"],
+)
+def test_a_failure_that_is_not_understood_is_no_refusal(adapter, how):
+    """Refused means certainly not accepted: else nsw would submit a second time what runs already."""
+    assert adapter.refusal(answered(adapter, **how)) is None
+    assert not adapter.is_full(answered(adapter, **how))
+
+
+def test_a_success_is_neither_transient_nor_full(adapter, name):
+    good = answered(adapter, SAMPLES[name].printed)
+    assert not adapter.transient(good)
+    assert not adapter.is_full(good)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"code": -1, "timed_out": True},
+        {"code": 127, "stderr": "bash: no such command"},
+        {"code": 1, "stderr": "connection refused"},
+    ],
+    ids=["timeout", "missing", "refused"],
+)
+def test_a_listing_that_failed_says_nothing_about_any_job(adapter, name, how):
+    asked = tuple(adapter.queue_command([watched(adapter, name, 3)]))
+    failed = CommandResult(asked, how["code"], "", how.get("stderr", ""), timed_out=how.get("timed_out", False))
+    assert adapter.parse_queue(failed) is None
+
+
+@pytest.mark.parametrize("code", [-1, 127], ids=["timeout", "missing"])
+def test_a_history_that_could_not_be_asked_says_nothing_about_any_job(adapter, name, code):
+    for command in adapter.history_commands([watched(adapter, name, 3)]):
+        failed = CommandResult(tuple(command), code, "", "bash: no such command", timed_out=code < 0)
+        assert adapter.parse_history(failed) is None
+
+
+def test_the_names_of_tasks_are_read_as_they_are_written(adapter, name):
+    single = native(adapter, name, 3)
+    assert adapter.parse_job(adapter.job_of(single, 3)) == (single.job, None)
+    if adapter.capabilities.arrays:
+        array = native(adapter, name, 3, 4, 5)
+        names = [adapter.job_of(array, task) for task in (3, 4, 5)]
+        first = adapter.capabilities.first_index
+        assert [adapter.parse_job(text) for text in names] == [(array.job, first + n) for n in range(3)]
+        assert len({adapter.log_name("nsw-abc", array, task) for task in (3, 4, 5)}) == 3
+
+
+def test_nothing_is_ended_by_no_command_and_tasks_by_one(adapter, name):
+    assert adapter.cancel_command([]) is None
+    tasks = most(adapter)
+    some = Watched("nsw-abc", native(adapter, name, *tasks), LOG, tasks[:1])
+    ended = adapter.cancel_command([some])
+    assert ended is not None
+    if len(tasks) > 1:
+        assert ended != adapter.cancel_command([watched(adapter, name, *tasks)])
+
+
+def test_a_cancel_that_was_cut_off_is_no_success(adapter):
+    assert adapter.cancelled(answered(adapter))
+    assert not adapter.cancelled(answered(adapter, code=-1, timed_out=True))
+
+
+def test_a_script_on_a_site_is_never_asked_about_with_a_question_that_lists_nothing(adapter, name):
+    assert adapter.queue_command([watched(adapter, name, 3)])
+    assert adapter.queue_command([Watched("nsw-abc", None, LOG, (3,))])
+    assert adapter.sign_of_life_command()
