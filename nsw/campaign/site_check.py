@@ -98,6 +98,10 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
         told = transport.run(["qsub", "--version"], timeout=_SECONDS)
         text = told.stdout + told.stderr
         owner = next((who for who, sign in _QSUB if re.search(sign, text, re.IGNORECASE | re.MULTILINE)), "")
+    if owner and adapter.name.split()[0].lower() not in owner.lower():  # whatever its commands answer
+        fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
+        yield Check("scheduler", Verdict.BAD, f"its qsub is {owner}'s", fix)
+        return
     if alive.returncode != 0 or alive.timed_out:
         fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
         yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(alive)}", fix)
@@ -107,9 +111,6 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
         answer = transport.run(facts, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
         version = adapter.parse_facts(answer).version if answer.returncode == 0 else ""
     yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (owner or adapter.name, version))))
-    if adapter.submit == "qsub" and owner and adapter.name.split()[0].lower() not in owner.lower():
-        fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
-        yield Check("qsub", Verdict.BAD, f"its qsub is {owner}'s", fix)
 
 
 def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
