@@ -43,7 +43,6 @@ _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says other
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
 # what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
 _REFUSALS: Final = (
-    (r"queue", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"run ?(?:time)? ?limit|RUNLIMIT", "time", "`bqueues -l QUEUE` lists RUNLIMIT"),
     (r"project", "account", "set account in the recipe's resources or for the site"),
     (r"reservation", "reservation", "`brsvs` lists the reservations"),
@@ -51,6 +50,7 @@ _REFUSALS: Final = (
     (r"memory|MEMLIMIT", "memory", "`bqueues -l QUEUE` lists MEMLIMIT"),
     (r"too many (?:processors|tasks)|PROCLIMIT|TASKLIMIT", "tasks", "`bqueues -l QUEUE` lists TASKLIMIT"),
     (r"array", None, "lower limits.max_array of the site"),
+    (r"queue", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"resource requirement|bad argument|illegal option", "extra", "see the head of the job script: `nsw render`"),
 )
 # options that a line of the recipe's own may not have, each with the reason

@@ -84,7 +84,7 @@ def test_the_id_is_in_the_sentence_of_bsub(printed, job):
     ("stderr", "key"),
     [
         ("x: No such queue. Job not submitted.", "queue"),
-        ("RUNLIMIT: Cannot exceed queue's hard limit(s). Job not submitted.", "queue"),
+        ("RUNLIMIT: Cannot exceed queue's hard limit(s). Job not submitted.", "time"),
         ("Bad resource requirement syntax. Job not submitted.", "extra"),
         ("Request aborted by esub. Job not submitted.", None),
     ],
