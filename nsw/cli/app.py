@@ -416,6 +416,21 @@ def read(
         str | None,
         typer.Option("--steps", help="The NVTX range that is an iteration of the program.", show_default=False),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="TEST",
+            help="Only rows with name~gemm, kind=memcpy, calls>10 (times in ns); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    launch: Annotated[
+        int | None, typer.Option("--launch", help="Only rows of this launch (Nsight Compute).", show_default=False)
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="So many rows of each table.", show_default=False)
+    ] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List what can be read.", show_default=False)] = False,
     format: Format = None,
     json: Json = False,
@@ -426,7 +441,10 @@ def read(
     from nsw.cli import reading
 
     chosen = _chosen(format, json, output)
-    raise typer.Exit(reading.read(files or [], table or [], formats, chosen, output, _size(max_unpacked), steps))
+    limit = _size(max_unpacked)
+    raise typer.Exit(
+        reading.read(files or [], table or [], formats, chosen, output, limit, steps, where or (), launch, top)
+    )
 
 
 @_command()

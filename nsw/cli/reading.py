@@ -31,11 +31,17 @@ def read(
     output: Path | None,
     max_unpacked: int | None = None,
     steps: str | None = None,
+    where: Sequence[str] = (),
+    launch: int | None = None,
+    top: int | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
+    from nsw.cli.choosing_rows import chosen, condition
     from nsw.readers.many import read_many, takes_long
     from nsw.tables import TABLES
 
+    for text in where:
+        condition(text)  # what is wrong with it is said before a large report is read
     if formats:
         return _list_formats(format, output)
     if not files:
@@ -52,14 +58,17 @@ def read(
         paths = list(search.paths(given.files))
         asked = _Asked(tables, several=len(paths) > 1)
         found = given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
-        code = _put_out(asked.noted(search.known(found)), tables, format, output)
+        picked = chosen(asked.noted(search.known(found)), where, launch, top)
+        code = _put_out(picked, tables, format, output, most=_MOST_ROWS if top is None else top)
     return max(code, search.tell(), asked.tell())
 
 
-def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None) -> int:
+def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None, *, most: int) -> int:
     if format not in writing.OF_ROWS:
         with writing.printed(format, output):
-            return _print_json(reports, kernels=not tables) if format == "json" else _show(reports, kernels=not tables)
+            if format == "json":
+                return _print_json(reports, kernels=not tables)
+            return _show(reports, kernels=not tables, most=most)
     if format == "parquet" and output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
     if output is not None and writing.is_folder(output):
@@ -260,7 +269,7 @@ def _gather_problems(merged: Merged, report: Report) -> None:
         merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
 
 
-def _show(reports: Iterable[Report], *, kernels: bool) -> int:
+def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> int:
     from nsw.present.problems import Merged, show_merged
     from nsw.present.report_view import show_report
     from nsw.present.terminal import console
@@ -270,7 +279,7 @@ def _show(reports: Iterable[Report], *, kernels: bool) -> int:
     told = Merged()
     for report in reports:
         bad = bad or _is_bad(report)
-        show_report(out, report, _MOST_ROWS, told, kernels=kernels)
+        show_report(out, report, most, told, kernels=kernels)
     show_merged(out, told, repeated=True)
     return Exit.SOME_FAILED if bad else Exit.GOOD
 

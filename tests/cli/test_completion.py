@@ -28,6 +28,9 @@ NOT_KNOWN = {
     "running",
     "max_unpacked",
     "steps",
+    "where",
+    "launch",
+    "top",
 }
 
 
