@@ -28,7 +28,7 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
         UnreachableError: The site cannot be reached.
     """
     from nsw.present.terminal import plural
-    from nsw.present.text_of_others import clean
+    from nsw.present.text_of_others import say
     from nsw.transport.create import connect
 
     folder = folders.find(folders.root(root), campaign)
@@ -49,15 +49,15 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
         missing = [(there, here) for there, here, size in files if not here.exists() or here.stat().st_size != size]
         total = sum(size for there, here, size in files if (there, here) in missing)
         for there, _, size in files[:_SHOWN]:
-            print(f"{_size(size):>12}  {clean(there.removeprefix(scratch + '/runs/'))}", file=sys.stderr)
+            say(f"{_size(size):>12}  {there.removeprefix(scratch + '/runs/')}", file=sys.stderr)
         if len(files) > _SHOWN:
-            print(f"{'':12}  and {len(files) - _SHOWN} more", file=sys.stderr)
+            say(f"{'':12}  and {len(files) - _SHOWN} more", file=sys.stderr)
         if not missing:
-            print(f"{plural(len(files), 'file')}, all of them here", file=sys.stderr)
+            say(f"{plural(len(files), 'file')}, all of them here", file=sys.stderr)
             return Exit.GOOD
         _confirm(f"{plural(len(missing), 'file')}, {_size(total)}", yes)
         transport.get_many(missing)
-    print(folder.path / "fetched")
+    say(str(folder.path / "fetched"))
     return Exit.GOOD
 
 
