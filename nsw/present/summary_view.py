@@ -213,9 +213,10 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
         )
     show_phases(out, case)
     portion = f"{100 * cover:g} %"
-    _show_shares(out, f"GPU operations that take {portion} of GPU time", case.hotspots)
+    where = _where([case])
+    _show_shares(out, f"GPU operations that take {portion} of GPU time{where}", case.hotspots)
     show_kernels(out, case.kernels)
-    _show_shares(out, f"CUDA API calls that take {portion} of API time", case.api)
+    _show_shares(out, f"CUDA API calls that take {portion} of API time{where}", case.api)
     if case.copies:
         rows = [
             (
@@ -227,7 +228,7 @@ def _show_case(out: Console, case: CaseSummary, cover: float) -> None:
             )
             for c in case.copies
         ]
-        out.print(table("copies and sets", ("kind", "calls>", "time>", "bytes>", "bandwidth>"), rows))
+        out.print(table(f"copies and sets{where}", ("kind", "calls>", "time>", "bytes>", "bandwidth>"), rows))
     if case.import_ns is not None:
         out.print(f"  imports of modules {duration(case.import_ns)}: not in what follows")
     _show_shares(out, f"Python functions that take {portion} of self time", case.functions)
