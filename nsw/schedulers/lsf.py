@@ -43,6 +43,7 @@ _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says other
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
 # what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
 _REFUSALS: Final = (
+    (r"no such queue|use the queue|queue is closed", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"run ?(?:time)? ?limit|RUNLIMIT", "time", "`bqueues -l QUEUE` lists RUNLIMIT"),
     (r"project", "account", "set account in the recipe's resources or for the site"),
     (r"reservation", "reservation", "`brsvs` lists the reservations"),

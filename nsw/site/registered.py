@@ -16,6 +16,7 @@ ADAPTERS: Final = {
     "pbs": "nsw.schedulers.pbs:Pbs",
     "cobalt": "nsw.schedulers.cobalt:Cobalt",
     "lsf": "nsw.schedulers.lsf:Lsf",
+    "sge": "nsw.schedulers.sge:Sge",
 }
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport

@@ -34,6 +34,7 @@ SAMPLES = {
     "pbs": Sample("12.pbs0\n", "12.pbs0", "12[].pbs0"),
     "cobalt": Sample("1234\n", "1234"),
     "lsf": Sample("Job <101> is submitted to queue <normal>.\n", "101"),
+    "sge": Sample("12.1-3:1\n", "12"),
     "host": Sample("123.456\n", "123.456"),
 }
 NAMES = (*ADAPTERS, "host")

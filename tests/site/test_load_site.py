@@ -114,7 +114,12 @@ def test_the_full_file(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong", "place", "message"),
     [
-        ("scheduler: pbs", "scheduler: pbz", (4, 16), "expected one of local, slurm, pbs, cobalt, lsf; found 'pbz'"),
+        (
+            "scheduler: pbs",
+            "scheduler: pbz",
+            (4, 16),
+            "expected one of local, slurm, pbs, cobalt, lsf, sge; found 'pbz'",
+        ),
         ("{{ account }}", "{{ acount }}", (6, 24), "the expression uses 'acount', which this site does not set"),
         ("{{ account }}", "{{ account", (6, 32), "this expression cannot be read: unexpected char '$'"),
         (", host: polaris", "", (5, 16), "the transport openssh needs a host"),
