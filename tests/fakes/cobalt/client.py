@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import cqm
 import table
-from double import fail, run
+from machinery import fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -625,7 +625,7 @@ def qstat(argv: list[str]) -> None:
         if (not words or jobid in words or job["queue"] in words) and options.user in {None, job["user"]}
     ]
     if words and not jobs:
-        fail("")
+        sys.exit(1)
     if options.sort:
         jobs.sort(key=lambda job: (str(job[options.sort]), job["jobid"]))
     jobs = jobs[::-1] if options.reverse else jobs
@@ -644,7 +644,7 @@ def queues(known: dict[str, Any], words: list[str]) -> None:
             rest = [str(queue.get(key.lower())) for key in header[5:10]]
             rows.append([name, "None", "None", *times, *rest, queue["state"]])
     if words and not rows:
-        fail("")
+        sys.exit(1)
     print(table.tabular([header, *rows]), end="")
 
 
@@ -664,6 +664,6 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
 
 if __name__ == "__main__":
     try:
-        run(STATE, sys.argv[1], sys.argv[2:], COMMANDS)
+        STATE.run(sys.argv[1], lambda: COMMANDS[sys.argv[1]](sys.argv[2:]))
     except OptionValueError as error:
         fail(str(error))

@@ -6,7 +6,9 @@ qsub and gone when the queue is empty, lets time pass: `step` is what it does ea
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
 import sys
 import time
@@ -15,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import contextlib
-
-from double import State
+from machinery import Fake, write_json
 
 if TYPE_CHECKING:
     import subprocess
@@ -54,6 +54,19 @@ EMPTY: dict[str, Any] = {
     "queues": {name: {"state": "running"} for name in ("debug", "default")},
     "steps": 0,
 }
+
+
+class State(Fake):
+    """The state folder, with a JSON file each for what the queue manager knows and what it has saved."""
+
+    def read(self, name: str) -> Any:
+        try:
+            return json.loads((self.root / f"{name}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: object) -> None:
+        write_json(self.root / f"{name}.json", data)
 
 
 def state_of_tests() -> State:
