@@ -8,6 +8,7 @@ import pytest
 from nsw.errors import InputError, UsageError
 from nsw.site import files, load
 from nsw.site.load import list_sites, load_site, read_sites
+from nsw.site.registered import schedulers
 
 FULL = Path(__file__).with_name("full.yaml").read_text()
 
@@ -118,7 +119,7 @@ def test_the_full_file(tmp_path):
             "scheduler: pbs",
             "scheduler: pbz",
             (4, 16),
-            "expected one of local, slurm, pbs, cobalt, lsf, sge; found 'pbz'",
+            f"expected one of {', '.join(schedulers())}; found 'pbz'",
         ),
         ("{{ account }}", "{{ acount }}", (6, 24), "the expression uses 'acount', which this site does not set"),
         ("{{ account }}", "{{ account", (6, 32), "this expression cannot be read: unexpected char '$'"),
