@@ -18,7 +18,6 @@ _LATER: Final = {
     "demo": "`nsw run alexnet_scaling.yaml --site demo` answers a question from recorded reports",
     "export": "`nsw summarize --format csv|parquet --output FOLDER` writes a campaign's tables,"
     " `nsw read FILE... --format csv|parquet --output FOLDER` those of any reports",
-    "fetch": "nsw runs where the scheduler does, and reports are in the campaign's folder already",
     "gate": "`nsw summarize --json` gives a script the figures to decide by",
     "init": "copy one of the shipped recipes; `nsw plan cpu_quickstart.yaml` says where they are,"
     " `nsw schema recipe` lets an editor complete keys",
