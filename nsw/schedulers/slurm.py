@@ -45,7 +45,8 @@ _INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]
 # sbatch's own verdict that nothing was submitted; a site's wrapper may fail with other words after it was
 _VERDICT = re.compile(
     r"Batch job submission failed: |allocation failure: |unrecognized option|option requires an argument"
-    r"|Invalid directive found in batch script|This does not look like a batch script|Unable to open file"
+    r"|Failed to validate job spec|Invalid directive found in batch script|This does not look like a batch script"
+    r"|Unable to open file"
 )
 
 
