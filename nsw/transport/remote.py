@@ -23,7 +23,8 @@ _QUICK_S = 120.0
 _READ = r"""
 limit=$1; shift
 for file; do
-  if error=$( { head -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
+  if [ -e "$file" ] && [ ! -f "$file" ]; then echo "unknown it is no plain file"    # a pipe would be waited for
+  elif error=$( { head -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
     printf 'file %s\n' "$(stat -c %s "$nsw_dir/file")"; cat "$nsw_dir/file"
   else case $error in
     *'No such file'*|*'Not a directory'*) echo absent ;;

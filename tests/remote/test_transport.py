@@ -64,8 +64,10 @@ def test_what_is_there_what_is_absent_and_what_cannot_be_told_are_three_answers(
     whole = tmp_path / "file"
     whole.write_bytes(b"\0\xff two\nlines\n")
     (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "pipe")
     names = [str(tmp_path / name) for name in ("file", "empty", "none", "file/below")]
-    found = far.read_many([*names, str(tmp_path)])
+    found = far.read_many([*names, str(tmp_path / "pipe"), str(tmp_path)])
+    assert isinstance(found[str(tmp_path / "pipe")], Unreadable)
     assert list(found.values())[:4] == [whole.read_bytes(), b"", None, None]
     assert isinstance(found[str(tmp_path)], Unreadable)
     assert far.read_many(names[:1], 3) == {names[0]: b"\0\xff "}
