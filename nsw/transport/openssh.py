@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import shlex
@@ -26,7 +27,7 @@ _OPTIONS = (
     "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15",
     "-o", "ServerAliveCountMax=4", "-o", "ClearAllForwardings=yes", "-o", "LogLevel=ERROR",
 )  # fmt: skip
-_CHECK_S = 20.0
+_PIPE = 1 << 20  # bytes that ssh may be ahead
 
 
 class OpenSsh:
@@ -79,6 +80,8 @@ class _Process:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
+        with contextlib.suppress(OSError):  # fewer turns for large files; more than a user may have is refused
+            fcntl.fcntl(self._out.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
 
     def send(self, data: bytes) -> None:
         view = memoryview(data)

@@ -38,9 +38,8 @@ for folder; do
   if [ -d "$folder" ]; then
     [ -r "$folder" ] && [ -x "$folder" ] || { printf 'unknown\0'; continue; }
     printf 'folder\0'
-    for file in "$folder"/*; do
-      [ -f "$file" ] && [ ! -L "$file" ] && printf '%s %s\0' "$(stat -c %s -- "$file")" "${file##*/}"
-    done
+    files=("$folder"/*)
+    [ "${#files[@]}" = 0 ] || printf '%s\0' "${files[@]}" | xargs -0 stat --printf '%F\t%s\t%n\0' --
     printf 'end\0'
   elif [ -e "$folder" ] || [ -e "${folder%/*}" ] || [ -e / ]; then printf 'absent\0'
   fi
