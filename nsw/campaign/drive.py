@@ -63,6 +63,7 @@ class Driver:
         Raises:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
+        self._watching.look_at_lost()
         return self._submitting.recover()
 
     def run(self, wait_s: float = 0.5) -> None:

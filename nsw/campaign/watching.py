@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ending import End
-from nsw.campaign.rows import State
+from nsw.campaign.rows import Flying, State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import CommandError, NswError, UnreachableError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
-    from nsw.campaign.rows import Flying
     from nsw.campaign.witness import Status
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
@@ -109,6 +108,26 @@ class Watching:
             self.save_calls()
         return changed
 
+    def look_at_lost(self) -> None:
+        """Believe what lost runs have written of their end since: a run's own status file always wins."""
+        lost = [
+            Flying(run.id, run.job, run.task, run.attempt, run.state, run.reason)
+            for run in self._it.ledger.runs("state = 'lost'")
+        ]
+        try:
+            self._ending.look(lost)
+            seen = [(one, self._status(one)) for one in lost]
+            over = [(one, status) for one, status in seen if status is not None and status.state in {"done", "failed"}]
+            ends = [self._ending.end_of(one, judge(_UNKNOWN, status), status) for one, status in over]
+            self._ending.bring(ends)
+        except (UnreachableError, CommandError):  # they stay lost until the site can be asked
+            return
+        with self._it.ledger.transaction():
+            for end in ends:
+                self._ending.write(end)
+        if ends:
+            self._it.changed([end.one.id for end in ends])
+
     def fail_dependents(self) -> None:
         """Runs whose build went wrong have failed, whether or not their jobs are submitted."""
         doomed = self._builds.doomed()
@@ -181,7 +200,7 @@ class Watching:
             status = self._status(one)
         except UnreachableError:  # of this one alone: its file could not be read
             return None
-        if self._is_early(one, answer, status) or self._is_elsewhere(name, one, answer, status):
+        if self._is_elsewhere(name, one, answer, status) or self._is_early(one, answer, status):
             return None
         if status is not None and status.state == "withdrawn":
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from textwrap import dedent
 
@@ -207,6 +208,82 @@ def test_a_job_that_a_confused_controller_started_twice_does_nothing_the_second_
     assert sorted(p.name for p in begun.iterdir()) == ["again", "claim"]  # `again` names the job that came too late
     assert it.run(1).state is State.FAILED
     assert "started a second time by a scheduler that had lost its state" in it.run(1).reason
+    assert "job 1_0 started it a second time and left it alone" in it.run(1).reason
+
+
+def second_job(fake, first=1):
+    """A job of the same name and tasks: a submission that arrived after it was looked up and made again."""
+    jobs = fake.state / "jobs"
+    number = max(int(p.name) for p in jobs.iterdir()) + 1
+    shutil.copytree(jobs / str(first), jobs / str(number))
+    file = jobs / str(number) / "job.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"id": number}))
+    return number
+
+
+@pytest.mark.parametrize(("ends", "state"), [("done", State.DONE), (None, State.FAILED)])
+def test_of_two_jobs_the_one_that_claimed_a_run_is_believed(campaign, fake, ends, state):
+    it = campaign()
+    it.rounds()
+    other = second_job(fake)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    fake.set(1, 0, "COMPLETED")  # it found the run claimed, and ended well
+    fake.set(other, 0, "RUNNING")
+    it.rounds(8)
+    assert it.run(1).state is State.RUNNING
+    if ends:
+        (home / "status").write_text(f"state={ends}\njob_id={other}_0\nstart=1.0\nend=2.0\nexit_code=0\n")
+    fake.set(other, 0, "COMPLETED")
+    it.rounds(8)
+    assert it.run(1).state is state
+
+
+def test_a_lost_run_that_ended_after_all_is_believed_by_the_next_nsw(campaign, fake):
+    it = campaign()
+    it.rounds()
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    fake.forget(1, squeue=False, sacct=False)
+    it.rounds(8)
+    assert it.run(1).state is State.LOST
+    (home / "status").write_text("state=done\njob_id=1_0\nstart=1.0\nend=2.0\nexit_code=0\n")
+    (home / "stdout").write_text("said")
+    it.open()
+    assert it.run(1).state is State.DONE
+    assert (it.folder.reports / "n-1.baseline.r1/stdout").read_text() == "said"
+
+
+def test_cancel_ends_the_job_that_claimed_a_run_too(campaign, fake):
+    it = campaign()
+    it.rounds()
+    other = second_job(fake)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    fake.set(1, 0, "COMPLETED")
+    fake.set(other, 0, "RUNNING")
+    it.rounds(3)
+    it.driver.cancel()
+    assert json.loads((fake.state / f"jobs/{other}/0.json").read_text())["state"] == "CANCELLED"
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_an_sbatch_that_fails_with_unknown_words_is_looked_up_and_never_refused_at_once(campaign, fake, accepted):
+    it = campaign()
+    for _ in range(1 if accepted else 3):
+        fake.fault("sbatch", rc=1, stderr="site-log: cannot write /var/log/site.log", after=accepted)
+    it.rounds(8)
+    if accepted:
+        assert len(fake.jobs()) == 1
+        assert it.states == ["queued"] * 3
+    else:
+        assert fake.jobs() == []
+        assert it.states == ["failed"] * 3
+        assert "cannot write /var/log/site.log" in it.run(1).reason
+        assert "the same came 3 times, and no job of that name appeared" in it.run(1).reason
 
 
 def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkeypatch):
