@@ -56,8 +56,15 @@ class _Document(StrEnum):
 
 Recipe = Annotated[str, typer.Argument(help="Recipe file, or the name of a shipped one.", show_default=False)]
 Site = Annotated[
-    str,
-    typer.Option("--site", "-s", envvar="NSW_SITE", help="Where it runs; `nsw sites` lists them.", show_envvar=True),
+    str | None,
+    typer.Option(
+        "--site",
+        "-s",
+        envvar="NSW_SITE",
+        help="Where it runs; else the default of a sites file, else local. `nsw sites` lists them.",
+        show_envvar=True,
+        show_default=False,
+    ),
 ]
 Sites = Annotated[
     list[Path] | None, typer.Option("--sites", help="Sites file(s) to look in first.", show_default=False)
@@ -161,7 +168,7 @@ def _options(
 @_command()
 def plan(
     recipe: Recipe,
-    site: Site = "local",
+    site: Site = None,
     sites: Sites = None,
     settings: Set = None,
     cases: Cases = None,
@@ -182,7 +189,7 @@ def plan(
 @_command()
 def render(
     recipe: Recipe,
-    site: Site = "local",
+    site: Site = None,
     sites: Sites = None,
     settings: Set = None,
     cases: Cases = None,
@@ -203,7 +210,7 @@ def render(
 @_command()
 def run(
     recipe: Recipe,
-    site: Site = "local",
+    site: Site = None,
     sites: Sites = None,
     root: Root = None,
     yes: Yes = False,

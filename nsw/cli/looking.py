@@ -251,16 +251,17 @@ def list_sites(sites: Sequence[Path] | None, format: str, output: Path | None) -
         warn(text)
     rows = [
         {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
-         "description": p.site.description, "from": str(p.origin)}
+         "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
         for p in found.sites
     ]  # fmt: skip
     columns = ("site", "scheduler", "transport", "description", "from")
     if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, columns, output)
+        writing.put_rows(format, rows, ("default", *columns), output)
         return Exit.GOOD
     with writing.printed(format, output):
         if format == "json":
             emit.as_json({"sites": rows, "warnings": warnings})
         else:
-            console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="description"))
+            shown = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
+            console().print(table(None, columns, ([r[c] for c in columns] for r in shown), wide="description"))
     return Exit.GOOD

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import UsageError, did_you_mean
 from nsw.plan.facts import SiteFacts
 from nsw.present.text_of_others import say
+from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,14 +26,29 @@ _COMMON_NSYS = "/opt/nvidia/nsight-systems/*/bin/nsys"
 
 
 def load(
-    recipe: str, site: str, sites: Sequence[Path] | None, options: Overrides | None = None
+    recipe: str, site: str | None, sites: Sequence[Path] | None, options: Overrides | None = None
 ) -> tuple[LoadedRecipe, LoadedSite, SiteFacts]:
-    """The recipe as it stands on the site, the site, and what it has."""
+    """The recipe as it stands on the site (None: the default one), the site, and what it has."""
     from nsw.recipe.load import load_recipe
     from nsw.site.load import load_site
 
     place = load_site(site, list(sites) if sites else None, warn)
+    if site is None:
+        _warn_of_batch_system(place)
     return load_recipe(recipe_path(recipe), place.site.name, options), place, facts(place)
+
+
+def _warn_of_batch_system(place: LoadedSite) -> None:
+    """Warn where a batch system is at hand and nothing says that runs are for this very machine."""
+    from nsw.schedulers.create import batch_commands_here
+
+    if place.site.default or place.site.name != LOCAL:
+        return
+    if found := batch_commands_here():
+        warn(
+            f"no site is named, so all runs here and now, beside {found[0]}: name one with --site or NSW_SITE, or write"
+            " `default: true` at a site"
+        )
 
 
 def warn(text: str) -> None:
@@ -43,7 +59,7 @@ def warn(text: str) -> None:
 
 
 def make_plan(
-    recipe: str, site: str, sites: Sequence[Path] | None, options: Overrides | None = None
+    recipe: str, site: str | None, sites: Sequence[Path] | None, options: Overrides | None = None
 ) -> tuple[Plan, LoadedRecipe, LoadedSite, SiteFacts]:
     """Load and plan."""
     from nsw.errors import InputError

@@ -27,7 +27,7 @@ _VERSIONED = ("nsys", "ncu", "nvprof")  # profilers that are programs; a name is
 
 def plan(
     recipe: str,
-    site: str,
+    site: str | None,
     sites: Sequence[Path] | None,
     format: str,
     output: Path | None,
@@ -62,7 +62,7 @@ def plan(
 
 
 def render(
-    recipe: str, site: str, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
+    recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
 ) -> int:
     """Print or write the scripts."""
     made, _, place, known = places.make_plan(recipe, site, sites, options)

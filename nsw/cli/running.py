@@ -51,7 +51,12 @@ class _Open:
 
 
 def run(
-    recipe: str, site: str, sites: Sequence[Path] | None, root: Path | None, yes: bool, options: Overrides | None = None
+    recipe: str,
+    site: str | None,
+    sites: Sequence[Path] | None,
+    root: Path | None,
+    yes: bool,
+    options: Overrides | None = None,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign.begin import Ingredients, begin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
 from nsw.recipe.units import parse_duration
-from nsw.site.registered import LOCAL, adapter_path
+from nsw.site.registered import LOCAL, adapter_path, schedulers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +33,14 @@ def adapter_of(scheduler: str) -> Adapter | None:
         raise NotYetError(f"scheduler {scheduler}: not yet")
     found: Adapter = resolve_name(path)()
     return found
+
+
+def batch_commands_here() -> list[str]:
+    """The commands of batch systems that this machine has, such as sbatch."""
+    import shutil
+
+    found = [adapter_of(name) for name in schedulers()]
+    return list(dict.fromkeys(one.submit for one in found if one is not None and shutil.which(one.submit)))
 
 
 def create(

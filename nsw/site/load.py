@@ -15,6 +15,7 @@ from nsw.recipe.load import read_document
 from nsw.recipe.validate import validate
 from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import Site, SitesFile
+from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,12 +37,14 @@ class LoadedSite:
         document: The file; `document.diagnostic(("sites", site.name, key), ...)` points at a key.
         origin: Where it comes from, for people: the file's path, or `built in`.
         named: Whether its file was asked for by name.
+        beside: Whether its file was found in the current folder.
     """
 
     site: Site
     document: Document
     origin: str
     named: bool = False
+    beside: bool = False
 
     @property
     def folder(self) -> Path:
@@ -78,12 +81,12 @@ def _whose(site: LoadedSite) -> str:
 
 
 def load_site(
-    name: str, files: Sequence[Path] | None = None, warn: Callable[[str], object] = lambda _text: None
+    name: str | None, files: Sequence[Path] | None = None, warn: Callable[[str], object] = lambda _text: None
 ) -> LoadedSite:
     """The site called `name` from the first file that has it.
 
     Args:
-        name: Its name.
+        name: Its name; None: the default of the first file that has one, else `local`.
         files: Sites files named on the command line, searched before all others.
         warn: Called with each warning: of files that are not read, of a site that is not the one of the current folder.
 
@@ -92,6 +95,8 @@ def load_site(
         UsageError: No file has it; the message lists those there are.
     """
     found = find_sites(files)
+    if name is None:
+        name = _default(found, warn)
     for text in found.warnings(name):
         warn(text)
     for one in found.sites:
@@ -101,6 +106,16 @@ def load_site(
     listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in found.sites)
     hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {user_file()}"
     raise UsageError(f"no site is called {shown(name)}; there are:{listed}", hint=hint)
+
+
+def _default(found: Found, warn: Callable[[str], object]) -> str:
+    """The name of the site to use where none is named."""
+    chosen = next((one for one in found.sites if one.site.default), None)
+    if chosen is None:
+        return LOCAL
+    if chosen.beside:  # a folder that was downloaded may hold it: a person should know where runs go
+        warn(f"site {chosen.site.name} is the default of {chosen.origin} in the current folder")
+    return chosen.site.name
 
 
 def list_sites(files: Sequence[Path] | None = None) -> list[LoadedSite]:
@@ -126,7 +141,7 @@ def find_sites(files: Sequence[Path] | None = None) -> Found:
             )
             continue
         try:
-            for site in read_sites(source.path, named=source.named):
+            for site in read_sites(source.path, named=source.named, beside=source.beside):
                 first = found.setdefault(site.site.name, site)
                 if first is not site and source.beside:
                     hidden.append((site, first))
@@ -137,8 +152,8 @@ def find_sites(files: Sequence[Path] | None = None) -> Found:
     return Found(sorted(found.values(), key=lambda one: one.origin == _BUILT_IN), hidden, unread)
 
 
-def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
-    """The sites of one file; `named` as in LoadedSite.
+def read_sites(path: Path, *, named: bool = False, beside: bool = False) -> list[LoadedSite]:
+    """The sites of one file; `named` and `beside` as in LoadedSite.
 
     Raises:
         InputError: With every fault found, in the order of the file.
@@ -149,7 +164,7 @@ def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
     faults += _faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_complete(site, name), document, origin, named) for name, site in parsed.sites.items()]
+    return [LoadedSite(_complete(site, name), document, origin, named, beside) for name, site in parsed.sites.items()]
 
 
 def _complete(site: Site, name: str) -> Site:
@@ -170,7 +185,12 @@ def _scalars(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
-    """Faults of a site's parts taken together."""
+    """Faults of a site's parts taken together, and of the sites taken together."""
+    defaults = [path for path, value in document.find("sites", "*", "default") if value is True]
+    for path in defaults if len(defaults) > 1 else ():
+        others = ", ".join(shown(other[1])[1:-1] for other in defaults if other != path)
+        hint = f"{others} is the default too" if len(defaults) == 2 else f"{others} are too"
+        yield document.diagnostic(path, "only one site of a file can be the default", hint=hint)
     for path, site in document.find("sites", "*"):
         if not isinstance(site, dict):
             continue

@@ -155,6 +155,9 @@ class Site(Model):
 
     name: Name = Field(default="", description="The key of the site in the file; not set below it.")
     description: Text = Field(default="", description="One line for people.")
+    default: Flag = Field(
+        default=False, description="Whether runs go here where no site is named; one site of a file at most."
+    )
     scheduler: SchedulerName = Field(description="What takes the jobs; local runs them here, one after the other.")
     transport: Transport = Field(default=Transport(), description="How the site is reached.")
     scratch: Line | None = Field(
