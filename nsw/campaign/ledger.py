@@ -161,8 +161,11 @@ class Ledger(LedgerFacts, LedgerStages):
         return found
 
     def names(self, begin: str, most: int, *, of: str = "id", states: Sequence[str] = ()) -> list[str]:
-        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order."""
-        among = f" AND state IN ({','.join('?' * len(states))})" if states else ""
+        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
+
+        With `states` only runs in one of these, and those that lack a required figure.
+        """
+        among = f" AND (state IN ({','.join('?' * len(states))}) OR reading = 'incomplete')" if states else ""
         found = self._db.execute(
             f"SELECT {of} FROM runs WHERE substr({of}, 1, ?) = ?{among} GROUP BY {of} ORDER BY min(seq) LIMIT ?",  # noqa: S608
             (len(begin), begin, *states, most),
@@ -269,6 +272,13 @@ class Ledger(LedgerFacts, LedgerStages):
         """How many runs have reports that wait to be read."""
         found: int = self._db.execute(
             "SELECT count(*) FROM runs WHERE reading = 'collected' AND state IN ('done', 'failed')"
+        ).fetchone()[0]
+        return found
+
+    def incomplete(self) -> int:
+        """How many runs are done and printed no value for a required figure."""
+        found: int = self._db.execute(
+            "SELECT count(*) FROM runs WHERE state = 'done' AND reading = 'incomplete'"
         ).fetchone()[0]
         return found
 

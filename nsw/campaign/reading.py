@@ -23,7 +23,7 @@ from nsw.tables.unpacking import TooMuchError
 from nsw.tables.unpacking import hint as unpacking_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -43,6 +43,7 @@ def read_all(
     figures: Callable[[str], list[dict[str, Any]]],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
+    required: Collection[str] = (),
 ) -> None:
     """Read the reports of every collected run and write the tables.
 
@@ -54,6 +55,7 @@ def read_all(
         figures: The rows of table `figures` in a program's output.
         progress: Called with how many runs are read, of how many.
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
+        required: The figures that every run must print.
     """
     waiting = ledger.runs("reading = 'collected' AND state IN ('done', 'failed')")
     batch: list[tuple[RunRow, _Read]] = []
@@ -61,7 +63,9 @@ def read_all(
     files = [_reports_of(folder, run) for run in waiting]
     reports = read_reports([file for several in files for file in several])
     for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
-        batch.append((run, _read_run(folder, run, {file: next(reports) for file in own}, figures, said)))
+        result = _read_run(folder, run, {file: next(reports) for file in own}, said)
+        _read_figures(folder, run, result, figures, required)
+        batch.append((run, result))
         progress(number, len(waiting))
         if time.monotonic() - flushed > _FLUSH_EVERY_S:
             _flush(folder, ledger, batch)
@@ -73,6 +77,15 @@ class _Read:
     def __init__(self) -> None:
         self.tables: dict[str, list[dict[str, Any]]] = {}
         self.problems: list[tuple[str | None, str, str, str | None]] = []
+        self.lacking = 0  # required figures that the run did not print
+
+    @property
+    def reading(self) -> Reading:
+        """What became of the reports: an error that is no missing figure counts first."""
+        errors = sum(severity == "error" for _, severity, _, _ in self.problems)
+        if errors > self.lacking:
+            return Reading.UNREADABLE
+        return Reading.INCOMPLETE if self.lacking else Reading.READ
 
     def add(self, table: str, found: Iterator[dict[str, Any]], run: RunRow, report: str) -> None:
         rows = self.tables.setdefault(table, [])
@@ -95,7 +108,6 @@ def _read_run(
     folder: CampaignFolder,
     run: RunRow,
     reports: dict[Path, Report],
-    figures: Callable[[str], list[dict[str, Any]]],
     said: Callable[[str, Path], list[Problem]],
 ) -> _Read:
     result = _Read()
@@ -122,22 +134,34 @@ def _read_run(
                 "see its output: `nsw logs " + run.id + "`",
             )
         )
-    output = home / "stdout"
-    if run.state is State.DONE and output.exists():
-        found = figures(output.read_text(errors="replace"))
-        missing = [
-            f"figure {f['name']} is no number in the program's output: nan or inf" if f["matches"]
-            else f"figure {f['name']} was not found in the program's output"
-            for f in found if f["value"] is None
-        ]  # fmt: skip
-        result.add(
-            "figures",
-            iter(f for f in found if f["value"] is not None),
-            run,
-            str(output.relative_to(folder.path)),
-        )
-        result.problems += [(f"reports/{run.id}/stdout", "warning", said, None) for said in missing]
     return result
+
+
+def _read_figures(
+    folder: CampaignFolder,
+    run: RunRow,
+    result: _Read,
+    figures: Callable[[str], list[dict[str, Any]]],
+    required: Collection[str],
+) -> None:
+    """Find the figures in what a run printed; a required one that is not there is an error, another a warning."""
+    output = folder.reports / run.id / "stdout"
+    if run.state is not State.DONE or not output.exists():
+        return
+    source = str(output.relative_to(folder.path))
+    found = figures(output.read_text(errors="replace"))
+    result.add("figures", iter(f for f in found if f["value"] is not None), run, source)
+    for figure in (f for f in found if f["value"] is None):
+        needed = figure["name"] in required
+        result.lacking += needed
+        what = f"{'required ' if needed else ''}figure {figure['name']}"
+        why = "is no number: nan or inf" if figure["matches"] else "was not found"
+        fix = (
+            f"compare the recipe's regex with what `nsw logs {run.id}` shows; `nsw retry` does the run again;"
+            " `required: false` in the recipe allows a run without it"
+        )
+        severity = "error" if needed else "warning"
+        result.problems.append((source, severity, f"{what} {why} in the program's output", fix if needed else None))
 
 
 def _unsaid(result: _Read, name: str, problems: list[Problem]) -> list[tuple[str | None, str, str, str | None]]:
@@ -164,8 +188,7 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
             _append(path, table, rows, replaced, note)
     with ledger.transaction():
         for run, read in batch:
-            bad = any(severity == "error" for _, severity, _, _ in read.problems)
-            ledger.update_runs([run.id], reading=Reading.UNREADABLE if bad else Reading.READ)
+            ledger.update_runs([run.id], reading=read.reading)
             ledger.set_problems(run.id, read.problems)
 
 

@@ -28,12 +28,16 @@ ENDED = (State.DONE, State.FAILED, State.LOST, State.CANCELLED)
 
 
 class Reading(StrEnum):
-    """What became of a run's reports."""
+    """What became of a run's reports. `INCOMPLETE`: read, but the run printed no value for a required figure."""
 
     NONE = "none"
     COLLECTED = "collected"
     READ = "read"
+    INCOMPLETE = "incomplete"
     UNREADABLE = "unreadable"
+
+
+WERE_READ = (Reading.READ, Reading.INCOMPLETE)  # their rows are in the tables
 
 
 @dataclass(frozen=True, slots=True)

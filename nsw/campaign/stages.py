@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.rows import ENDED, IN_FLIGHT, Reading, State
+from nsw.campaign.rows import ENDED, IN_FLIGHT, WERE_READ, Reading, State
 from nsw.errors import NswError
 from nsw.plan.model import AROUND_S
 
@@ -70,7 +70,7 @@ class Stages:
             sources = {group: self._it.ledger.runs_named([run.id for run in some]) for group, some in sources.items()}
         chosen = self._it.ledger.choices()
         for group, runs in waiting.items():
-            some = [run for run in sources[group] if run.state is State.DONE and run.reading is Reading.READ]
+            some = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
             for run in runs:
                 if run not in chosen and some:
                     self._decide(run, some)

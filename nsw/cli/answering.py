@@ -35,7 +35,8 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     nsys = (site.get("profilers") or {}).get("nsys")
     options = Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
     read_files = partial(read_many, options=options)
-    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), _progress(), said_in)
+    required = [name for name, figure in wanted.items() if figure.required]
+    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), _progress(), said_in, required)
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:
@@ -155,6 +156,13 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
         if some:
             why = f": {some[0].reason}" if some[0].reason else ""
             lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
+    lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
+    if lacking:
+        they = "it" if len(lacking) == 1 else "them"
+        lines.append(
+            f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
+            f" `nsw logs {lacking[0].id}` shows what it printed, and `nsw retry` does {they} again"
+        )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:
         lines.append(
@@ -176,25 +184,21 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     summary = summary_of(folder, ledger)
     show_summary(out, summary, brief=True, verdict=False)
     show_short(out, ledger.problems(), f"nsw problems {as_named(folder)}")
-    for name in lost_figures(folder, ledger):
-        out.print(f"error: figure {name} has no value in any run", style="red")
-        hint = f"unless a warning above says why, compare its regex in {folder.recipe} with what `nsw logs RUN` shows"
-        out.print(f"  hint: {hint}", soft_wrap=True)
     show_findings(out, summary)
     err = console(sys.stderr)
-    err.print(headline(ledger.counts()))
+    err.print(headline(ledger.counts(), ledger.incomplete()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
     for line in _next_steps(folder, ledger):
         err.print(line, soft_wrap=True)
-    return exit_code(folder, ledger, only)
+    return exit_code(ledger, only)
 
 
 def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
     from nsw.cli.naming import as_named
 
-    bad = [run for run in ledger.runs() if run.state in {State.FAILED, State.LOST}]
+    bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
     steps, named = [], as_named(folder)
     which = "" if named == folder.id else f" -c {named}"  # the newest is meant where none is named
     if bad:
@@ -206,16 +210,6 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     return steps
 
 
-def lost_figures(folder: CampaignFolder, ledger: Ledger) -> list[str]:
-    """Figures that the recipe names and no run gave, though some are done: an answer is missing."""
-    from nsw.campaign.reading import load_rows
-
-    if not ledger.counts().get(State.DONE):
-        return []
-    found = {row["name"] for row in load_rows(folder, "figures")}
-    return [name for name in _recipe_of(folder).app.figures if name not in found]
-
-
 def _recipe_of(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
     from nsw.campaign.ownership import open_file
@@ -225,8 +219,8 @@ def _recipe_of(folder: CampaignFolder) -> Recipe:
         return load_recipe_text(file.read().decode(errors="replace"), str(folder.recipe)).recipe
 
 
-def exit_code(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
-    """0 when every run (of `only`) is done, its reports were read and every figure was found somewhere, else 1."""
+def exit_code(ledger: Ledger, only: Sequence[str] | None = None) -> int:
+    """0 when every run (of `only`) is done, its reports were read and it printed every required figure, else 1."""
     runs = ledger.runs() if only is None else ledger.runs_named(only)
-    bad = any(r.state is not State.DONE or r.reading is Reading.UNREADABLE for r in runs)
-    return Exit.SOME_FAILED if bad or lost_figures(folder, ledger) else Exit.GOOD
+    bad = any(r.state is not State.DONE or r.reading in {Reading.UNREADABLE, Reading.INCOMPLETE} for r in runs)
+    return Exit.SOME_FAILED if bad else Exit.GOOD

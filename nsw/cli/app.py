@@ -246,7 +246,7 @@ def retry(
         list[str] | None,
         typer.Argument(
             help="Runs to do again: their ids, or a part that only one has; if none is named, all that failed, were"
-            " lost or cancelled.",
+            " lost or cancelled, or lack a required figure.",
             show_default=False,
         ),
     ] = None,
@@ -254,7 +254,9 @@ def retry(
     root: Root = None,
     failed: Annotated[
         bool,
-        typer.Option("--failed", help="Only those that failed or were lost.", show_default=False),
+        typer.Option(
+            "--failed", help="Only those that failed, were lost or lack a required figure.", show_default=False
+        ),
     ] = False,
     choose_again: Annotated[
         bool,

@@ -86,20 +86,21 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     driven = folders.is_driven(folder)
     left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
-    unread = ledger.unread()
+    unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
     other = owner_if_other(folder.path)
     if (left or unread) and not driven and not other:
         waiting = counts.get("planned", 0)
         what = f", and {plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
         steps.append(f"`nsw resume {as_named(folder)}` goes on{what}")
-    if bad and not driven and not other:
+    if (bad or incomplete) and not driven and not other:
         steps.append(
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {as_named(folder)}` does again what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta("site"), "note": ledger.meta("note"), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
+            "incomplete": incomplete,
             "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import IN_FLIGHT, State
+from nsw.campaign.ledger import IN_FLIGHT, Reading, State
 from nsw.cli.naming import one_of
 from nsw.errors import UsageError
 
@@ -33,14 +33,14 @@ def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[Stat
 
     Args:
         runs: All runs of the campaign.
-        named: Those that a person named; none: all in one of `states`.
-        states: The states from which a run is done again.
+        named: Those that a person named; none: all that did not succeed.
+        states: The states from which a run is done again; one that lacks a required figure is in any case.
         first: The canary, if it must be tried again whatever its state.
 
     Raises:
         UsageError: One that is named is not there, did not fail, or cannot be done yet.
     """
-    may = [r.id for r in runs if r.state in states or r.id in first]
+    may = [r.id for r in runs if r.state in states or _lacks_figure(r) or r.id in first]
     again = {_named(run, runs, may) for run in named} if named else set(may)
     tasks = {(r.job, r.task) for r in runs if r.id in again}
     going = {(r.job, r.task): r.id for r in runs if (r.job, r.task) in tasks and r.state in IN_FLIGHT}
@@ -59,6 +59,10 @@ def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[Stat
         told.append(f"done too: {_some([r.id for r in beside])}, in one task with {one} (limits.runs_per_job)")
         again |= {r.id for r in beside if r.state in AGAIN}
     return Chosen([r.id for r in runs if r.id in again], told)
+
+
+def _lacks_figure(run: RunRow) -> bool:
+    return run.state is State.DONE and run.reading is Reading.INCOMPLETE
 
 
 def _is_beside(run: RunRow) -> bool:

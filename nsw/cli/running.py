@@ -162,7 +162,7 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
         for told in chosen.told:
             say(told, file=sys.stderr)
         if not chosen.runs:
-            say("nothing to retry: no run failed, was lost or cancelled", file=sys.stderr)
+            say("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure", file=sys.stderr)
             return Exit.GOOD
         _tell_of_changes(ledger)
         _forget_done(folder, ledger, chosen.runs)

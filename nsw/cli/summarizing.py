@@ -40,7 +40,7 @@ def summarize(
     folder.max_unpacked = max_unpacked
     with Ledger(folder.ledger, read_only=True) as ledger:
         _check(ledger, cases, table)
-        note, bad = ledger.meta("note"), answering.exit_code(folder, ledger)
+        note, bad = ledger.meta("note"), answering.exit_code(ledger)
         tables = _Tables(folder, ledger, cases)
         if table is not None:
             _put_table(format, table, tables.rows(table), output, note)

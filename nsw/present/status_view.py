@@ -22,10 +22,13 @@ _MOST = 30
 _FEW = 3  # runs alike that are still listed one by one
 
 
-def headline(counts: dict[str, int]) -> str:
-    """`24 runs: 20 done, 1 running, 3 failed`."""
+def headline(counts: dict[str, int], incomplete: int = 0) -> str:
+    """`24 runs: 20 done (2 without a required figure), 1 running, 3 failed`."""
     total = sum(counts.values())
-    return f"{plural(total, 'run')}: " + ", ".join(f"{counts[s]} {s}" for s in _ORDER if counts.get(s))
+    parts = {s: f"{counts[s]} {s}" for s in _ORDER if counts.get(s)}
+    if incomplete and "done" in parts:
+        parts["done"] += f" ({incomplete} without a required figure)"
+    return f"{plural(total, 'run')}: " + ", ".join(parts.values())
 
 
 def calls_line(calls: Mapping[str, int]) -> str:
@@ -53,7 +56,8 @@ def show_status(
     if head.get("note"):
         out.print(head["note"], style="yellow")
     flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))
-    out.print(headline(counts) + (" (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""))
+    stale = " (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""
+    out.print(headline(counts, head.get("incomplete", 0)) + stale)
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
     show_builds(out, head["builds"])

@@ -143,6 +143,11 @@ class Figure(Model):
         default=None,
         description="Which direction is an improvement; by default less of a time (s, ms/step), more of all else.",
     )
+    required: Flag = Field(
+        default=True,
+        description="Whether every run must print it. A run that does not makes `nsw run` exit with 1, and `nsw retry`"
+        " does it again.",
+    )
 
 
 class App(Model):

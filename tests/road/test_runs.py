@@ -113,11 +113,10 @@ def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
     assert [road.output(r) for r in road.runs()] == ["data\n", "data\n"]
 
 
-def test_a_figure_that_is_not_printed_is_absent_with_a_warning_and_not_zero(road):
+def test_a_figure_that_is_not_printed_is_absent_with_an_error_and_not_zero(road):
     done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
     assert done.returncode == 1
-    assert "figure f was not found in the program's output" in done.stdout
-    assert "error: figure f has no value in any run" in done.stdout
+    assert "stdout: required figure f was not found in the program's output" in done.stdout
     assert json.loads(road.nsw("summarize", "--json").stdout)["cases"][0]["figures"] == []
 
 

@@ -1,0 +1,76 @@
+"""A run without a required figure is a run to look at: exit 1, in status, summary and problems, and retry takes it."""
+
+import json
+
+import pytest
+
+# prints its figure only where n is 1, or once `cure` is there
+APP = "{{command: 'echo g=1; if [ {{{{ n }}}} = 1 ] || [ -e {home}/cure ]; then echo f={value}; fi', figures: {{{f}}}}}"
+FIGURE = "f: {{regex: 'f=(.*)', unit: s{more}}}, g: {{regex: 'g=(.*)', unit: s}}"
+
+
+@pytest.fixture
+def carried_out(nsw, recipe, home):
+    """Carry out a recipe of two runs, of which one prints no f."""
+
+    def run(more="", value="2"):
+        app = APP.format(home=home, value=value, f=FIGURE.format(more=more))
+        return nsw("run", recipe(app, "matrix: {n: [1, 2]}\n"), "-s", "here")
+
+    return run
+
+
+def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
+    said = carried_out()
+    assert said.code == 1
+    what = "error: reports/n-2.baseline.r1/stdout: required figure f was not found in the program's output"
+    assert what in said.out
+    assert "1 run done without a required figure, such as n-2.baseline.r1: `nsw logs n-2.baseline.r1`" in said.out
+    assert "2 runs: 2 done (1 without a required figure)" in said.err
+    assert "`nsw logs n-2.baseline.r1` shows what it said; `nsw retry` does again" in said.err
+    assert nsw("summarize").code == 1
+    status = nsw("status")
+    assert "2 runs: 2 done (1 without a required figure)" in status.out
+    assert what in status.out
+    assert "`nsw retry -c" in status.out
+    data = json.loads(nsw("status", "--json").out)
+    assert data["incomplete"] == 1
+    assert {r["id"]: (r["state"], r["reading"]) for r in data["runs"]} == {
+        "n-1.baseline.r1": ("done", "read"),
+        "n-2.baseline.r1": ("done", "incomplete"),
+    }
+    (problem,) = json.loads(nsw("problems", "--json").out)["problems"]
+    assert (problem["run"], problem["severity"]) == ("n-2.baseline.r1", "error")
+    assert "`required: false`" in problem["fix"]
+    rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
+    assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
+
+
+def test_a_retry_does_it_again_and_nothing_else(nsw, carried_out, home):
+    carried_out()
+    (home / "cure").touch()
+    assert nsw("retry", "--failed").code == 0
+    runs = {r["id"]: (r["attempt"], r["reading"]) for r in json.loads(nsw("status", "--json").out)["runs"]}
+    assert runs == {"n-1.baseline.r1": (1, "read"), "n-2.baseline.r1": (2, "read")}
+    assert "nothing to retry" in nsw("retry").err
+
+
+def test_a_figure_that_is_not_required_may_be_absent(nsw, carried_out):
+    said = carried_out(", required: false")
+    assert said.code == 0
+    assert "warning: reports/n-2.baseline.r1/stdout: figure f was not found" in said.out
+    assert "without a required figure" not in said.out + said.err
+    assert "nothing to retry" in nsw("retry").err
+
+
+def test_a_figure_that_is_no_number_counts_as_absent(carried_out):
+    said = carried_out(value="nan")
+    assert said.code == 1
+    assert "n-1.baseline.r1/stdout: required figure f is no number: nan or inf" in said.out
+
+
+def test_completion_of_retry_offers_it(carried_out):
+    from nsw.cli.candidates import values
+
+    carried_out()
+    assert values("retry", "runs", {}, "") == ["n-2.baseline.r1"]
