@@ -55,7 +55,7 @@ def started_again(folder: CampaignFolder, run: str) -> str | None:
 
 def _set_aside(target: Path, attempt: int) -> None:
     old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
-    number = _attempt_of(target)
+    number = attempt_of(target)
     if not old or number == attempt:  # an nsw that was killed had begun to bring this one
         return
     if number is None:
@@ -68,7 +68,8 @@ def _set_aside(target: Path, attempt: int) -> None:
         file.rename(aside / file.name)
 
 
-def _attempt_of(target: Path) -> int | None:
+def attempt_of(target: Path) -> int | None:
+    """Which attempt the files in a run's folder here are of, by the claim among them."""
     claim = read_tail(target / _CLAIM) or b""
     found = re.search(rb"^attempt=(\d+)$", claim, re.MULTILINE)
     return int(found[1]) if found else None

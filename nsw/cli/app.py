@@ -110,7 +110,7 @@ MaxUnpacked = Annotated[
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to the plan's cost.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.", show_default=False)]
 
 
 def _version(wanted: bool) -> None:
@@ -301,6 +301,27 @@ def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root =
     from nsw.cli import running
 
     raise typer.Exit(running.cancel(_either(campaign, named), root))
+
+
+@_command()
+def clean(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--everything", help="Also files of runs that were never brought here.", show_default=False),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would go, and stop.", show_default=False)
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Remove what a finished campaign left on its site; reports and tables here stay."""
+    from nsw.cli import cleaning
+
+    which = _either(campaign, named)
+    raise typer.Exit(cleaning.clean(which, root, everything=everything, dry_run=dry_run, yes=yes))
 
 
 @_command()

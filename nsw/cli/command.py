@@ -13,6 +13,7 @@ _EXAMPLES: Final = {
     "resume": "nsw resume alexnet-scaling-20261121",
     "retry": "nsw retry gpus-2_batch-8.timeline.r1",
     "cancel": "nsw cancel alexnet-scaling-20261121",
+    "clean": "nsw clean alexnet-scaling-20261121",
     "throttle": "nsw throttle 4",
     "status": "nsw status --json",
     "logs": "nsw logs gpus-2_batch-8.timeline.r1 --lines 0",

@@ -38,7 +38,7 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
     if not chosen:
         raise UsageError("no run that began has such a name", hint="`nsw status --runs` lists them")
     wanted = tuple(patterns) or GUI_FILES
-    with closing(connect(site, scratch)) as transport:
+    with closing(connect(site)) as transport:
         homes = {run_folder(scratch, row.id, row.attempt): row.id for row in chosen}
         listed = transport.list_many(dict.fromkeys(homes, wanted))
         files = [

@@ -118,7 +118,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
         native = ledger.native_id(row.submission) if row.submission else None
         site = ledger.site()
     adapter = adapter_of(site.get("scheduler", "local"))
-    end_of = _tail_of(folder, site, scratch)
+    end_of = _tail_of(folder, site)
     out = console()
     out.print(
         f"{row.id}: {row.state}"
@@ -137,7 +137,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
     return Exit.GOOD
 
 
-def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any], scratch: str) -> Callable[..., bytes | None]:
+def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any]) -> Callable[..., bytes | None]:
     """What gives the end of a file of the site, or None.
 
     Another user's campaign names a site and a folder of that user's choice: no connection is made, and only files of
@@ -147,7 +147,7 @@ def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any], scratch: str)
         return lambda there, *brought: tail(folder.path, (Path(there), *brought), _MOST_SHOWN)
     from nsw.transport.create import connect
 
-    transport = connect(site, scratch)
+    transport = connect(site)  # without the folder's lock, which who drives it holds
     return lambda there, *_: transport.tail(there, _MOST_SHOWN)
 
 
