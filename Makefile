@@ -34,9 +34,9 @@ test-newest: ## run every test with the newest libraries that pyproject.toml all
 test-oldest: ## run every test with the oldest libraries that pyproject.toml allows (they may need Python 3.11)
 	@$(MAKE) test VENV="$(VENV)-oldest" VERSIONS=oldest
 
-soak: ## kill nsw, sbatch and Slurm hundreds of times (20 minutes; NSW_SOAK_SEED, NSW_SOAK_KILLS; docs/crash-proof.md)
+soak: ## kill nsw, sbatch and Slurm hundreds of times, and break every connection (an hour; NSW_SOAK_SEED, NSW_SOAK_KILLS; docs/crash-proof.md)
 	@$(SETUP) --dev
-	@"$(BIN)/python" -m pytest $(ARGS) -m soak tests/soak
+	@"$(BIN)/python" -m pytest $(ARGS) -m soak $(TESTS)
 
 check: ## lint, formatting and types
 	@$(SETUP) --dev

@@ -32,8 +32,12 @@ def fetched_nsys() -> str:
     return subprocess.run([GET_NSYS, "--where"], capture_output=True, text=True, check=False).stdout.strip()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips by name what needs something that this machine has not."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skips by name what needs something that this machine has not; what takes many minutes is left to `make soak`."""
+    if config.option.markexpr != "soak":
+        long = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     missing = {"nsys": "no nsys: NSW_NSYS, PATH or tests/tools/get-nsys would give one", "gpu": "no NVIDIA GPU"}
     if shutil.which("nsys"):
         del missing["nsys"]

@@ -1,4 +1,8 @@
-"""Campaigns of small shell programs on this machine, driven through the command line as a user would."""
+"""Campaigns of small shell programs, driven through the command line as a user would: on this machine, and behind `far`.
+
+A test marked `far` also runs over that transport: `@pytest.mark.far(quick=True)` always, `@pytest.mark.far` in
+`make soak`.
+"""
 
 import json
 import os
@@ -10,6 +14,8 @@ from textwrap import dedent
 
 import pytest
 
+from tests.far.place import Far, folder_of_both, make_user, missing
+
 SITES = """
 nsw: 1
 sites:
@@ -18,12 +24,29 @@ sites:
 """
 
 
+def pytest_generate_tests(metafunc):
+    if "road" not in metafunc.fixturenames:
+        return
+    places, marker = ["here"], metafunc.definition.get_closest_marker("far")
+    if marker is not None:
+        places.append(pytest.param("far", marks=() if marker.kwargs.get("quick") else pytest.mark.soak))
+    metafunc.parametrize("road", places, indirect=True)
+
+
 @dataclass
 class Road:
     """A folder with recipes, a sites file and campaigns."""
 
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
+    far: Far | None = None  # the site behind a transport, where it is not this machine
+
+    @property
+    def scratch(self) -> Path:
+        """The campaign's folder on the site."""
+        if self.far is not None:
+            return self.far.scratch / self.campaign.name
+        return self.campaign / "scratch"
 
     @property
     def root(self) -> Path:
@@ -73,8 +96,17 @@ class Road:
 
 
 @pytest.fixture
-def road(tmp_path) -> Road:
-    home = tmp_path / "a road with a space"
-    home.mkdir()
-    (home / "sites.yaml").write_text(SITES)
-    return Road(home)
+def road(request, tmp_path):
+    if getattr(request, "param", "here") == "here":
+        home = tmp_path / "a road with a space"
+        home.mkdir()
+        (home / "sites.yaml").write_text(SITES)
+        yield Road(home)
+        return
+    if (why := missing()) is not None:
+        pytest.skip(why)
+    make_user()
+    with folder_of_both() as home:
+        site = Far(home)
+        (home / "sites.yaml").write_text(SITES.replace("transport: local", site.site))
+        yield Road(home, dict(site.environment), site)

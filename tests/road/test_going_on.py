@@ -33,6 +33,7 @@ def wait_until(condition, limit: float = 60.0) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.far
 @pytest.mark.parametrize("seed", range(6))
 def test_killed_at_any_moment_and_resumed_each_run_is_done_exactly_once(road, seed):
     dice = random.Random(seed)
@@ -53,6 +54,7 @@ def test_killed_at_any_moment_and_resumed_each_run_is_done_exactly_once(road, se
     assert len(set(executions(road))) == 12
 
 
+@pytest.mark.far
 def test_ctrl_c_ends_nsw_with_130_and_leaves_what_runs_alone(road):
     nsw = road.start("run", str(road.recipe(counting(road, 4, 1))), "--site", "here")
     wait_until(lambda: len(executions(road)) >= 2)
@@ -64,6 +66,7 @@ def test_ctrl_c_ends_nsw_with_130_and_leaves_what_runs_alone(road):
     assert len(executions(road)) == 4
 
 
+@pytest.mark.far
 def test_a_second_nsw_on_a_campaign_is_refused_and_names_the_first(road):
     program = f"echo $PWD >> '{road.home}/done.txt'; until [ -e '{road.home}/go' ]; do sleep 0.02; done"
     nsw = road.start("run", str(road.recipe(HEAD + f'repeats: 2\napp: {{command: "{program}"}}\n')), "--site", "here")
@@ -78,6 +81,7 @@ def test_a_second_nsw_on_a_campaign_is_refused_and_names_the_first(road):
     assert len(executions(road)) == 2
 
 
+@pytest.mark.far
 def test_a_run_that_is_killed_is_failed_with_the_reason_and_retry_does_it_again(road):
     text = (
         HEAD + f"app: {{command: \"echo x >> '{road.home}/done.txt'; [ -e '{road.home}/ok' ] || kill -9 $PPID $$\"}}\n"
@@ -92,10 +96,11 @@ def test_a_run_that_is_killed_is_failed_with_the_reason_and_retry_does_it_again(
     assert (run["state"], run["attempt"], len(executions(road))) == ("done", 2, 2)
 
 
+@pytest.mark.far
 def test_a_job_that_dies_without_a_word_is_failed_and_not_waited_for(road):
     nsw = road.start("run", str(road.recipe(counting(road, 1, 600))), "--site", "here")
     wait_until(lambda: len(executions(road)) == 1)
-    claim = next(road.root.glob("*/scratch/runs/*/attempt-1/claim"))
+    claim = next(road.scratch.glob("runs/*/attempt-1/claim"))
     job = int(next(line for line in claim.read_text().splitlines() if line.startswith("job_id=")).split("=")[1])
     os.killpg(job, signal.SIGKILL)
     nsw.communicate(timeout=30)
@@ -105,6 +110,7 @@ def test_a_job_that_dies_without_a_word_is_failed_and_not_waited_for(road):
     assert "its job ended in the middle of this run" in run["reason"]
 
 
+@pytest.mark.far(quick=True)
 def test_cancel_ends_what_runs_with_its_children_and_keeps_what_is_done(road):
     text = counting(road, 3, 600).replace("sleep 600", "[ -e first ] || sleep 600 & wait")
     nsw = road.start("run", str(road.recipe(text)), "--site", "one")
@@ -115,21 +121,22 @@ def test_cancel_ends_what_runs_with_its_children_and_keeps_what_is_done(road):
     assert nsw.returncode == 1
     assert {r["state"] for r in road.runs().values()} == {"cancelled"}
     assert len(executions(road)) == 1
-    wait_until(lambda: not alive_in(road.home))
+    wait_until(lambda: not alive_in(road))
 
 
-def alive_in(folder) -> list[str]:
-    """Processes whose working directory is below the folder."""
+def alive_in(road) -> list[str]:
+    """Processes whose working directory is below the campaign's folder on the site."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if str((process / "cwd").readlink()).startswith(f"{folder}/campaigns"):
+            if str((process / "cwd").readlink()).startswith(f"{road.scratch}/"):
                 found.append(process.name)
         except OSError:
             continue
     return found
 
 
+@pytest.mark.far
 def test_cancel_of_a_campaign_that_nobody_drives(road):
     nsw = road.start("run", str(road.recipe(counting(road, 3, 600))), "--site", "one")
     wait_until(lambda: len(executions(road)) == 1)
@@ -137,7 +144,7 @@ def test_cancel_of_a_campaign_that_nobody_drives(road):
     nsw.communicate()
     assert road.nsw("cancel").returncode == 0
     assert {r["state"] for r in road.runs().values()} == {"cancelled"}
-    wait_until(lambda: not alive_in(road.home))
+    wait_until(lambda: not alive_in(road))
 
 
 def test_retry_with_nothing_to_retry_says_so(road):
@@ -153,6 +160,7 @@ def test_retry_of_a_run_that_did_not_fail_or_is_not_there_is_refused(road):
     assert "did you mean 'n-1.baseline.r1'?" in road.nsw("retry", "n-1.baselin.r1").stderr
 
 
+@pytest.mark.far
 def test_reports_are_read_again_when_reading_was_cut_short(road):
     road.run(HEAD + "app: {command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
     ledger = road.campaign / "campaign.db"
@@ -169,6 +177,7 @@ def test_reports_are_read_again_when_reading_was_cut_short(road):
     assert len(rows) == 1
 
 
+@pytest.mark.far
 def test_an_earlier_attempts_output_is_kept_aside(road):
     road.run(HEAD + f"app: {{command: \"echo out; [ -e '{road.home}/ok' ]\"}}\n")
     (road.home / "ok").touch()
@@ -177,6 +186,7 @@ def test_an_earlier_attempts_output_is_kept_aside(road):
     assert kept == [("attempt-1", "stdout"), ("stdout",)]
 
 
+@pytest.mark.far
 def test_how_many_run_at_a_time_is_changed_while_they_run(road):
     text = (
         HEAD

@@ -7,6 +7,7 @@ import pytest
 HEAD = "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1m}\n"
 
 
+@pytest.mark.far
 def test_a_campaign_runs_to_its_end_and_its_figures_are_in_the_answer(road):
     done = road.run(
         HEAD + "app: {command: 'echo speed={{ n }}00', figures: {speed: {regex: 'speed=(\\d+)', unit: m/s}}}\n"
@@ -18,6 +19,7 @@ def test_a_campaign_runs_to_its_end_and_its_figures_are_in_the_answer(road):
     assert [c["figures"][0]["median"] for c in shown["cases"]] == [100.0, 200.0, 300.0]
 
 
+@pytest.mark.far
 def test_a_failing_run_does_not_stop_its_neighbours_and_says_what_the_program_said_last(road):
     done = road.run(
         HEAD
@@ -31,6 +33,7 @@ def test_a_failing_run_does_not_stop_its_neighbours_and_says_what_the_program_sa
     assert "not in these numbers: 1 run failed, such as n-2.baseline.r1: exit status 7: no luck" in done.stdout
 
 
+@pytest.mark.far
 def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_next_goes_on(road):
     done = road.run(
         "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1s}\n"
@@ -44,11 +47,13 @@ def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_next_goes_on
     assert 1 <= runs["n-1.baseline.r1"]["seconds"] < 20
 
 
+@pytest.mark.far
 def test_a_program_that_is_not_there_is_said_so(road):
     assert road.run(HEAD + "app: {command: ./no-such-program}\n").returncode == 1
     assert "command not found" in next(iter(road.runs().values()))["reason"]
 
 
+@pytest.mark.far
 def test_a_set_up_line_that_fails_fails_the_runs_with_the_line(road):
     done = road.run(HEAD + "app: {command: 'true', setup: ['export A=1', 'source /no/such/file', 'export B=2']}\n")
     assert done.returncode == 1
@@ -69,6 +74,7 @@ def test_a_module_that_the_job_s_shell_does_not_know_is_said_with_what_to_do(roa
     assert "module: command not found" in road.nsw("logs", run["id"]).stdout
 
 
+@pytest.mark.far
 def test_set_up_and_environment_reach_the_program(road):
     road.run(
         HEAD
@@ -92,6 +98,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.far
 def test_no_parameter_breaks_out_of_its_argument_on_the_whole_road(road):
     values = ", ".join(json.dumps(v, ensure_ascii=False) for v in NASTY)
     done = road.run(
@@ -104,6 +111,7 @@ def test_no_parameter_breaks_out_of_its_argument_on_the_whole_road(road):
     assert not list(road.home.rglob("pwned"))
 
 
+@pytest.mark.far(quick=True)
 def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
     (road.home / "app").mkdir()
     (road.home / "app" / "prog.sh").write_text("cat data.txt; echo mine > out.txt")
@@ -113,6 +121,7 @@ def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
     assert [road.output(r) for r in road.runs()] == ["data\n", "data\n"]
 
 
+@pytest.mark.far
 def test_a_figure_that_is_not_printed_is_absent_with_an_error_and_not_zero(road):
     done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
     assert done.returncode == 1
@@ -120,6 +129,7 @@ def test_a_figure_that_is_not_printed_is_absent_with_an_error_and_not_zero(road)
     assert json.loads(road.nsw("summarize", "--json").stdout)["cases"][0]["figures"] == []
 
 
+@pytest.mark.far
 def test_the_build_step_is_done_once_and_its_product_is_beside_the_program(road):
     (road.home / "make.sh").write_text("echo built >> log; echo 'echo hello' > prog.sh")
     done = road.run(
@@ -127,7 +137,7 @@ def test_the_build_step_is_done_once_and_its_product_is_beside_the_program(road)
     )
     assert done.returncode == 0, done.stderr
     assert {road.output(r) for r in road.runs()} == {"hello\n"}
-    assert (road.campaign / "scratch" / "app" / "log").read_text() == "built\n"
+    assert (road.scratch / "app" / "log").read_text() == "built\n"
 
 
 def test_a_build_step_that_fails_ends_the_campaign_with_what_it_printed(road):
@@ -155,9 +165,10 @@ def test_a_host_pass_of_what_is_no_python_is_absent_with_the_reason(road):
     assert "not here: pass host: cProfile profiles Python programs; the command starts with 'ls'" in done.stdout
 
 
+@pytest.mark.far
 def test_provenance_is_written_once_a_job_and_host(road):
     road.run(HEAD + "app: {command: 'true'}\nrepeats: 4\n")
-    (place,) = (road.campaign / "scratch" / "provenance").iterdir()
+    (place,) = (road.scratch / "provenance").iterdir()
     facts = dict(line.split("=", 1) for line in (place / "host").read_text().splitlines())
     assert facts["kernel"].startswith("Linux")
     assert int(facts["cpus"]) > 0
@@ -218,6 +229,7 @@ def test_a_scratch_folder_that_cannot_be_made_is_told_before_there_is_a_campaign
     assert not road.root.exists()
 
 
+@pytest.mark.far
 def test_a_build_that_uses_a_parameter_is_done_once_for_each_of_its_values(road):
     (road.home / "make.sh").write_text('echo "$1" >>built; echo "echo $1" >prog.sh\n')
     app = "app: {command: bash prog.sh, files: [make.sh], build: {command: 'bash make.sh {{ kind }}'}}\n"
@@ -225,6 +237,6 @@ def test_a_build_that_uses_a_parameter_is_done_once_for_each_of_its_values(road)
     assert done.returncode == 0, done.stderr
     assert road.output("kind-one_n-2.baseline.r1") == "one\n"
     assert road.output("kind-two_n-1.baseline.r1") == "two\n"
-    scratch = road.campaign / "scratch"
+    scratch = road.scratch
     assert (scratch / "app-kind-one" / "built").read_text() == "one\n"
     assert (scratch / "app-kind-two" / "built").read_text() == "two\n"
