@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import NOTE, SITE
 from nsw.errors import did_you_mean
 from nsw.tables.schema import TABLES
 
@@ -45,8 +46,8 @@ class Campaign:
         self._ledger = folder.ledger
         self.tables = Tables(folder)
         with Ledger(folder.ledger, read_only=True) as ledger:
-            self.note = ledger.meta("note")
-            self.site = ledger.meta("site")
+            self.note = ledger.meta(NOTE)
+            self.site = ledger.meta(SITE)
 
     def __repr__(self) -> str:
         return f"<nsw campaign {self.id} on site {self.site}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import stat
 import time
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
+from nsw.campaign import meta
 from nsw.campaign.access import group_may_read
 from nsw.campaign.build_step import builds
 from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.origins import ORIGINS, origins
+from nsw.campaign.origins import origins
 from nsw.campaign.private import write_secrets
 from nsw.errors import CampaignError
 from nsw.recipe.dump import as_yaml
@@ -65,21 +65,21 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     if made_of.secrets:
         write_secrets(folder.secrets, made_of.secrets)
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
-    facts = {
-        "version": __version__, "name": plan.name, "site": plan.site, "site_data": json.dumps(made_of.site),
-        "scratch": scratch, "created": str(time.time()),
-    }  # fmt: skip
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
-    facts["canary"] = WANTED if parse_canary(rule).wanted(len(plan.runs)) else ""
-    facts["collect"] = made_of.recipe.get("collect") or "reports"
-    facts[ORIGINS] = origins(plan.files, made_of.origin)
-    facts["places"] = json.dumps({key: str(mark) for key, mark in plan.marks.items()})
-    if plan.note:
-        facts["note"] = plan.note
     with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
-            for key, value in facts.items():
-                ledger.set_meta(key, value)
+            ledger.set_meta(meta.VERSION, __version__)
+            ledger.set_meta(meta.NAME, plan.name)
+            ledger.set_meta(meta.SITE, plan.site)
+            ledger.set_meta(meta.SITE_DATA, made_of.site)
+            ledger.set_meta(meta.SCRATCH, scratch)
+            ledger.set_meta(meta.CREATED, time.time())
+            ledger.set_meta(meta.CANARY, WANTED if parse_canary(rule).wanted(len(plan.runs)) else "")
+            ledger.set_meta(meta.COLLECT, made_of.recipe.get("collect") or "reports")
+            ledger.set_meta(meta.ORIGINS, origins(plan.files, made_of.origin))
+            ledger.set_meta(meta.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
+            if plan.note:
+                ledger.set_meta(meta.NOTE, plan.note)
         ledger.add_plan(plan)
         ledger.add_builds(builds(plan))
 

@@ -10,6 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.campaign.last_words import reason_with
+from nsw.campaign.meta import PREPARED
 from nsw.campaign.rows import IN_FLIGHT, BuildRow, State
 from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
@@ -63,7 +64,7 @@ class Builds:
             CampaignError: A build here failed; it holds the end of what it printed.
         """
         known = self._it.ledger.builds()
-        if not self._it.ledger.meta("prepared"):
+        if not self._it.ledger.meta(PREPARED):
             staged: list[tuple[Path, str]] = []
             if any(self._it.folder.app.iterdir()):
                 apps = sorted({build.app for build in known} or {APP})
@@ -73,7 +74,7 @@ class Builds:
             if staged:
                 self._it.transport.stage(staged)
             self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
-            self._it.ledger.set_meta("prepared", "yes")
+            self._it.ledger.set_meta(PREPARED, True)
         for build in self._needed(State.PLANNED):
             if self._is_done(build):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import ENDED, State
+from nsw.campaign.meta import CANARY
 from nsw.errors import CanaryError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Canary:
         if run.state not in ENDED:
             return
         wrong = self._wrong(run)
-        self._ledger.set_meta("canary", PASSED if wrong is None else FAILED)
+        self._ledger.set_meta(CANARY, PASSED if wrong is None else FAILED)
         rest = self._ledger.counts().get(State.PLANNED, 0)
         if wrong is None or (not rest and run.state is not State.DONE):  # the campaign's end tells of that one
             return
@@ -66,19 +67,19 @@ class Canary:
 
     def again(self) -> list[str]:
         """The canary that failed, or left a bad report: it goes ahead alone once more when all is tried again."""
-        return [self.run().id] if self._ledger.meta("canary") == FAILED else []
+        return [self.run().id] if self._ledger.meta(CANARY) == FAILED else []
 
     def tried_again(self, runs: Collection[str]) -> bool:
         """Hold the rest once more if the canary is among these runs, which are released; else False."""
-        among = self._ledger.meta("canary") in {WANTED, FAILED} and self.run().id in runs
+        among = self._ledger.meta(CANARY) in {WANTED, FAILED} and self.run().id in runs
         if among:
-            self._ledger.set_meta("canary", WANTED)
+            self._ledger.set_meta(CANARY, WANTED)
         return among
 
     def waive(self) -> None:
         """A person wants the rest although the canary failed."""
-        if self._ledger.meta("canary") == FAILED:
-            self._ledger.set_meta("canary", WAIVED)
+        if self._ledger.meta(CANARY) == FAILED:
+            self._ledger.set_meta(CANARY, WAIVED)
 
     def run(self) -> RunRow:
         """The first run that is to leave a report, else the first."""
@@ -92,4 +93,4 @@ class Canary:
         return None if fault is None else f"is done, but what it left is of no use: {fault}"
 
     def _held(self) -> bool:
-        return self._wanted and self._ledger.meta("canary") == WANTED
+        return self._wanted and self._ledger.meta(CANARY) == WANTED

@@ -12,7 +12,7 @@ from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.ending import Ending
 from nsw.campaign.in_flight import InFlight
-from nsw.campaign.ledger import AT_A_TIME
+from nsw.campaign.meta import AT_A_TIME
 from nsw.campaign.ownership import require_own
 from nsw.campaign.rows import State
 from nsw.campaign.stages import Stages
@@ -79,7 +79,7 @@ class Driver:
     def step(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
         if limit := self._it.ledger.meta(AT_A_TIME):
-            self._it.scheduler.limit(int(limit))
+            self._it.scheduler.limit(limit)
         self._submitting.settle_doubts()
         self._canary.check()
         self._stages.advance()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import collect, read_tail, started_again
 from nsw.campaign.last_words import reason_with
+from nsw.campaign.meta import COLLECT
 from nsw.campaign.rows import Reading, State
 from nsw.campaign.status_files import read_status, read_statuses
 from nsw.campaign.witness import Verdict, judge
@@ -149,7 +150,7 @@ class Ending:
     @cached_property
     def _everything(self) -> bool:
         """Whether the recipe wants all that runs left, and not their reports alone."""
-        return self._it.ledger.meta("collect") == "everything"
+        return self._it.ledger.meta(COLLECT) == "everything"
 
     @cached_property
     def _login_shell(self) -> bool:

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Plan
 
-__all__ = ["AT_A_TIME", "ENDED", "IN_FLIGHT", "VERSION", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
+__all__ = ["ENDED", "IN_FLIGHT", "VERSION", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
-AT_A_TIME = "at_a_time"  # meta: how many tasks may run at the same time, when a person changed it
 _SOME = 500  # values in one statement; SQLite's own limit was once 999
 _VERSION = "PRAGMA user_version"
 
@@ -107,10 +106,6 @@ class Ledger(LedgerFacts, LedgerStages):
             except ValueError as fault:
                 raise self._damaged(f"{row[0]!r}: {fault}") from None
         return rows
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Write a fact of the campaign."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _held_to(self, kinds: tuple[Any, ...], columns: str, source: str) -> list[Any]:
         """Rows of a table, whose values must be of these kinds."""

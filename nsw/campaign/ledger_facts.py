@@ -1,11 +1,10 @@
-"""Facts of a campaign as its ledger keeps them: a text by key, some of them JSON."""
+"""The table `meta` of an open ledger: facts of a campaign, each with the type of its key."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nsw.campaign.ledger_values import LATEST, parsed
+from nsw.campaign.meta import CALLS, CREATED, SITE_DATA, withdrawals_of
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
@@ -13,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_T = TypeVar("_T", dict[str, Any], list[Any])
+    from nsw.campaign.meta import Key
+
+T = TypeVar("T")
 
 
 class LedgerFacts:
@@ -22,49 +23,49 @@ class LedgerFacts:
     _db: sqlite3.Connection
     _path: Path
 
-    def meta(self, key: str) -> str | None:
-        """A fact of the campaign."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        if row and not isinstance(row[0], str):
-            raise self._damaged(f"{key} is no text")
-        return row[0] if row else None
+    def meta(self, key: Key[T]) -> T:
+        """A fact of the campaign.
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Write a fact of the campaign."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-    def data(self, key: str, kind: type[_T]) -> _T:
-        """A fact of the campaign that is kept as JSON, of this kind (dict, list); an empty one where there is none."""
-        text = self.meta(key)
+        Raises:
+            CampaignError: The ledger holds another thing than nsw writes.
+        """
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key.name,)).fetchone()
+        if not row:
+            return key.absent()
+        if not isinstance(row[0], str):
+            raise self._damaged(f"{key.name} is no text")
         try:
-            return parsed(text, kind) if text else kind()
+            return key.parse(row[0])
         except ValueError as fault:
-            raise self._damaged(f"{key} {fault}") from None
+            raise self._damaged(f"{key.name} {fault}") from None
+
+    def set_meta(self, key: Key[T], value: T) -> None:
+        """Write a fact of the campaign."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key.name, key.text(value)))
 
     def site(self) -> dict[str, Any]:
         """The site as it was when the campaign began, as data."""
-        return self.data("site_data", dict)
+        return self.meta(SITE_DATA)
 
     def created(self) -> float:
         """When the campaign began, in Unix seconds."""
-        try:
-            when = float(self.meta("created") or 0)
-        except ValueError:
-            when = -1.0
-        if not 0 <= when < LATEST:
-            raise self._damaged("when it began is no time")
-        return when
+        return self.meta(CREATED)
 
     def calls(self) -> dict[str, int]:
         """How often each command of the scheduler was run for this campaign."""
-        found = self.data("calls", dict)
-        if not all(isinstance(n, int) for n in found.values()):
-            raise self._damaged("calls are no numbers")
-        return found
+        return self.meta(CALLS)
 
     def set_calls(self, calls: Mapping[str, int]) -> None:
         """Write that down."""
-        self.set_meta("calls", json.dumps(calls))
+        self.set_meta(CALLS, dict(calls))
+
+    def withdrawals(self, task: str) -> int:
+        """How often nsw withdrew an attempt of this run or build and submitted it again."""
+        return self.meta(withdrawals_of(task))
+
+    def count_withdrawal(self, task: str) -> None:
+        """One more."""
+        self.set_meta(withdrawals_of(task), self.withdrawals(task) + 1)
 
     def has_login_shell(self) -> bool:
         """Whether jobs of the campaign's site start in a login shell."""

@@ -5,24 +5,23 @@ A campaign runs the copies that it made. Who mends the program and retries must 
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.lock import files_in, hash_of
+from nsw.campaign.meta import ORIGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nsw.campaign.ledger import Ledger
 
-ORIGINS = "origins"  # meta: [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
 _SHOWN = 3  # names in a message
 _MADE = frozenset({"__pycache__", ".git"})  # what comes into being by itself
 
 
-def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> str:
+def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[Any]:
     """What is written down when a campaign begins: its recipe, and the files of its application, with their hashes.
 
     Args:
@@ -30,13 +29,13 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> str:
         recipe: The recipe's file, if there is one.
     """
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
-    return json.dumps([[str(source.absolute()), _hashes(source)] for source in sources])
+    return [[str(source.absolute()), _hashes(source)] for source in sources]
 
 
 def changed(ledger: Ledger) -> list[str]:
     """The files that are not as they were; what is no longer there, or cannot be read, cannot mislead anyone."""
     found: list[str] = []
-    for source, before in ledger.data(ORIGINS, list):
+    for source, before in ledger.meta(ORIGINS):
         try:
             now = dict(_hashes(Path(source)))
         except OSError:

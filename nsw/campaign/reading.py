@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.campaign.meta import NOTE
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.beside import parts
@@ -178,7 +179,7 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
         for table, rows in read.tables.items():
             merged.setdefault(table, []).extend(rows)
     replaced = [run.id for run, _ in batch]
-    note = ledger.meta("note")
+    note = ledger.meta(NOTE)
     for file in folder.tables.glob("*.parquet"):
         if file.stem in TABLES:  # else of another version of nsw, or a user's own
             merged.setdefault(file.stem, [])

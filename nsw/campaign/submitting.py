@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nsw.campaign.meta import PLACES
 from nsw.campaign.rows import State
 from nsw.campaign.submissions import submissions
 from nsw.errors import CommandError, RefusedError, UnreachableError
@@ -177,7 +178,7 @@ class Submitting:
 
     def _refused(self, submission: Submission, fault: RefusedError) -> None:
         """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
-        places = self._it.ledger.data("places", dict)
+        places = self._it.ledger.meta(PLACES)
         place = places.get(fault.key or "")
         asks = f"; resources.{fault.key}" + (f" at {place}" if place else "") if fault.key else ""
         hint = f"; {fault.hint}" if fault.hint else ""

@@ -39,7 +39,7 @@ class Withdrawing:
 
     def may(self, run: Flying) -> bool:
         """Whether a run or build may be submitted again by itself: a fault that stays is not tried for ever."""
-        return self._times(run) < _MOST
+        return self._it.ledger.withdrawals(run.id) < _MOST
 
     def withdraw(self, runs: Sequence[Flying]) -> set[str]:
         """Claim the folders of these attempts.
@@ -55,15 +55,12 @@ class Withdrawing:
     def plan_again(self, run: Flying, reason: str | None) -> None:
         """Plan a withdrawn run or build anew, under its next attempt."""
         ledger = self._it.ledger
-        ledger.set_meta(_key(run), str(self._times(run) + 1))
+        ledger.count_withdrawal(run.id)
         release, update = (
             (ledger.release_builds, ledger.update_builds) if run.build else (ledger.release, ledger.update_runs)
         )
         release([run.id])
         update([run.id], reason=f"{reason}; it had not begun, and is submitted again")
-
-    def _times(self, run: Flying) -> int:
-        return int(self._it.ledger.meta(_key(run)) or 0)
 
     def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
         folders = [self._it.home(run.id, run.attempt) for run in runs]
@@ -71,7 +68,3 @@ class Withdrawing:
         if done.returncode != 0:
             raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in done.stdout.split()]
-
-
-def _key(run: Flying) -> str:
-    return f"submitted again {run.id}"

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.meta import NOTE, SITE
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
     return summarize(
         folder.id,
-        ledger.meta("site") or "",
-        ledger.meta("note"),
+        ledger.meta(SITE),
+        ledger.meta(NOTE),
         runs,
         tables,
         _asked(folder, {run.case_id: run.params for run in runs}),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, Reading
+from nsw.campaign.meta import CLEANED, PREPARED, SCRATCH, SITE
 from nsw.cli.naming import as_named
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present.terminal import plural, size
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nsw.campaign.scratch_space import Space
 
 _SHOWN = 8
-CLEANED = "cleaned"  # meta: when
 
 
 def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run: bool, yes: bool) -> int:
@@ -37,10 +37,10 @@ def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run:
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         _require_over(folder, ledger)
-        site, scratch = ledger.site(), ledger.meta("scratch") or ""
+        site, scratch = ledger.site(), ledger.meta(SCRATCH)
         with closing(connect(site)) as transport:
             space = space_of(folder, transport, scratch, [(build.id, build.app) for build in ledger.builds()])
-            where = f"{ledger.meta('site')}:{scratch}"
+            where = f"{ledger.meta(SITE)}:{scratch}"
             if not space.spare and not space.kept:
                 say(f"{where} is gone already", file=sys.stderr)
                 return Exit.GOOD
@@ -51,8 +51,8 @@ def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run:
             if dry_run:
                 return Exit.GOOD
             _confirm(yes)
-            ledger.set_meta("prepared", "")  # a retry sends scripts and files again
-            ledger.set_meta(CLEANED, str(time.time()))
+            ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
+            ledger.set_meta(CLEANED, time.time())
             remove(transport, space, everything=everything)
     say(f"removed; reports and tables stay in {folder.path}", file=sys.stderr)
     return Exit.GOOD

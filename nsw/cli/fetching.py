@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import SCRATCH
 from nsw.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        rows, site, scratch = ledger.runs(), ledger.site(), ledger.meta("scratch") or ""
+        rows, site, scratch = ledger.runs(), ledger.site(), ledger.meta(SCRATCH)
     chosen = [row for row in rows if row.attempt and (not runs or any(_fits(row.id, name) for name in runs))]
     if not chosen:
         raise UsageError("no run that began has such a name", hint="`nsw status --runs` lists them")

@@ -11,6 +11,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
+from nsw.campaign.meta import NOTE, SCRATCH, SITE
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.cli import writing
 from nsw.cli.naming import as_named, one_of, the_one
@@ -62,7 +63,7 @@ def problems(campaign: str | None, root: Path | None, format: str, output: Path 
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        found, note = ledger.problems(), ledger.meta("note")
+        found, note = ledger.problems(), ledger.meta(NOTE)
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
     if format in writing.OF_ROWS:
         writing.put_rows(format, rows, _PROBLEM, output, note)
@@ -98,7 +99,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {as_named(folder)}` does again what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
-            "site": ledger.meta("site"), "note": ledger.meta("note"), "driven": driven,
+            "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete,
             "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
@@ -114,7 +115,7 @@ def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -
     with Ledger(folder.ledger, read_only=True) as ledger:
         known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
         row = the_one(known) if run is None else one_of(known, run)
-        scratch = ledger.meta("scratch") or ""
+        scratch = ledger.meta(SCRATCH)
         native = ledger.native_id(row.submission) if row.submission else None
         site = ledger.site()
     adapter = adapter_of(site.get("scheduler", "local"))
@@ -192,9 +193,9 @@ def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
     try:
         with Ledger(folder.ledger, read_only=True) as ledger:
             counts, created = ledger.counts(), ledger.created()
-            return {"campaign": folder.id, "site": ledger.meta("site"), "created": _iso(created),
+            return {"campaign": folder.id, "site": ledger.meta(SITE), "created": _iso(created),
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
-                    "note": ledger.meta("note")}  # fmt: skip
+                    "note": ledger.meta(NOTE)}  # fmt: skip
     except sqlite3.Error as fault:
         return {"campaign": folder.id, "problem": explained(fault)}
     except (CampaignError, OSError) as fault:

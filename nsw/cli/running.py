@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import AT_A_TIME, ENDED, Ledger, State
+from nsw.campaign.ledger import ENDED, Ledger, State
+from nsw.campaign.meta import AT_A_TIME, SCRATCH
 from nsw.cli import answering, places
 from nsw.cli.naming import as_named
 from nsw.cli.planning import renderer, unset_secrets
@@ -181,7 +182,7 @@ def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
     if not done:
         return
-    site, scratch = ledger.site(), ledger.meta("scratch") or ""
+    site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site, scratch, folder.commands)) as transport:
         put_aside(transport, scratch, done)
 
@@ -234,7 +235,7 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
         left = sum(n for state, n in counts.items() if state not in ENDED)
         again = sum(counts.get(state, 0) for state in AGAIN)
         if left or again:
-            ledger.set_meta(AT_A_TIME, str(running))
+            ledger.set_meta(AT_A_TIME, running)
     if not left:
         later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if again else ""
         say(f"{folder.id} is over, and nothing is left to throttle ({headline(counts)}){later}", file=sys.stderr)
@@ -337,7 +338,7 @@ def _opened(
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(group_may_read(share))
-        scratch = ledger.meta("scratch") or ""
+        scratch = ledger.meta(SCRATCH)
         transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
         watch, log = Watch(ledger), Log(folder.log)
         wait_for_commands(transport, watch.say)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import NOTE
 from nsw.cli import answering, writing
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -40,7 +41,7 @@ def summarize(
     folder.max_unpacked = max_unpacked
     with Ledger(folder.ledger, read_only=True) as ledger:
         _check(ledger, cases, table)
-        note, bad = ledger.meta("note"), answering.exit_code(ledger)
+        note, bad = ledger.meta(NOTE), answering.exit_code(ledger)
         tables = _Tables(folder, ledger, cases)
         if table is not None:
             _put_table(format, table, tables.rows(table), output, note)

@@ -4,6 +4,7 @@ import pytest
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import CANARY
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run
 
@@ -17,7 +18,7 @@ def ledger(tmp_path):
     job = Job("j", Resources(), ((run("plain"),), (run("profiled", ("*.x",)),), (run("other", ("*.x",)),)))
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.add_plan(Plan("n", "s", ("c",), (job,)))
-        made.set_meta("canary", "wanted")
+        made.set_meta(CANARY, "wanted")
         yield made
 
 
@@ -62,5 +63,5 @@ def test_the_rest_stays_where_it_is_when_something_is_wrong_until_a_person_goes_
 
 
 def test_a_campaign_that_wants_none_is_left_alone(ledger):
-    ledger.set_meta("canary", "")
+    ledger.set_meta(CANARY, "")
     assert allowed(Canary(ledger), ledger) == [0, 1, 2]

@@ -10,6 +10,7 @@ import pytest
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import NOTE, SITE
 from nsw.plan.model import Plan
 
 # one that is killed within a write: with a small cache SQLite has written some of it to the file already
@@ -18,7 +19,7 @@ import os, signal, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("PRAGMA cache_size = 1")
 db.execute("BEGIN IMMEDIATE")
-db.executemany("INSERT INTO meta VALUES (?, ?)", ((str(n), "x" * 500) for n in range(500)))
+db.executemany("INSERT INTO meta VALUES (?, ?)", (("note" if n == 1 else str(n), "x" * 500) for n in range(500)))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -28,7 +29,7 @@ def torn(tmp_path):
     ledger = tmp_path / "campaign.db"
     with Ledger(ledger, create=True) as book:
         book.add_plan(Plan("n", "s", (), ()))
-        book.set_meta("site", "s")
+        book.set_meta(SITE, "s")
     killed = subprocess.run([sys.executable, "-c", KILLED, ledger], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / "campaign.db-journal").stat().st_size > 0
@@ -37,13 +38,13 @@ def torn(tmp_path):
 
 def test_a_write_cut_short_by_a_kill_is_taken_back_by_whoever_only_looks(torn):
     with Ledger(torn, read_only=True) as book:
-        assert (book.meta("site"), book.meta("1")) == ("s", None)
+        assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
     assert sqlite3.connect(torn).execute("SELECT count(*) FROM meta").fetchone() == (1,)
 
 
 def test_a_write_cut_short_by_a_kill_is_taken_back_by_who_goes_on(torn):
     with Ledger(torn) as book:
-        assert (book.meta("site"), book.meta("1")) == ("s", None)
+        assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
 
 
 def test_a_campaign_is_there_only_when_it_is_whole(tmp_path):

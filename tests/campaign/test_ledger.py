@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
+from nsw.campaign.meta import NOTE, SITE_DATA
 from nsw.campaign.submissions import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
@@ -111,12 +112,12 @@ def test_a_change_that_breaks_off_is_taken_back_as_a_whole(ledger):
         with ledger.transaction():
             ledger.update_runs(["a1"], state=State.DONE)
             with ledger.transaction():
-                ledger.set_meta("key", "value")
+                ledger.set_meta(NOTE, "value")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         breaks_off()
-    assert (states(ledger)["a1"], ledger.meta("key")) == (("planned", 0), None)
+    assert (states(ledger)["a1"], ledger.meta(NOTE)) == (("planned", 0), None)
     with ledger.transaction():
         ledger.update_runs(["a1"], state=State.DONE)
     assert ledger.counts() == {"done": 1, "planned": 3}
@@ -151,7 +152,7 @@ def test_a_build_lives_as_a_run_does(ledger):
 def test_what_is_known_of_a_campaign_before_anything_happened(ledger):
     assert (ledger.calls(), ledger.has_login_shell(), ledger.absent()) == ({}, False, [])
     ledger.set_calls({"squeue": 3})
-    ledger.set_meta("site_data", '{"login_shell": true}')
+    ledger.set_meta(SITE_DATA, {"login_shell": True})
     assert (ledger.calls(), ledger.has_login_shell()) == ({"squeue": 3}, True)
 
 

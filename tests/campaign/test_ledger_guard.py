@@ -8,6 +8,7 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_guard import GuardedConnection, explained
+from nsw.campaign.meta import SITE_DATA
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
@@ -36,7 +37,7 @@ def path(tmp_path):
     plan = Plan("n", "s", ("c",), (Job("j", Resources(), tuple((run(n),) for n in range(300))),))
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.add_plan(plan)
-        made.set_meta("site_data", "{}")
+        made.set_meta(SITE_DATA, {})
     return tmp_path / "campaign.db"
 
 
@@ -84,8 +85,8 @@ HELD = {
     "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is no JSON object"),
     "a fact that is no text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is no text"),
     "calls that are no numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are no numbers"),
-    "a beginning that is no time": ("INSERT INTO meta VALUES ('created', 'nan')", "began is no time"),
-    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "began is no time"),
+    "a beginning that is no time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is no time"),
+    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is no time"),
     "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs is of another kind"),
     "a problem that is bytes": ("INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)", "problems: p.message"),
 }

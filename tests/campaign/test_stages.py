@@ -12,6 +12,7 @@ from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_stages import Choice
+from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
 from nsw.plan.model import CHOSEN, Plan, Resources, Run
@@ -45,7 +46,7 @@ class Campaign:
 
     def open(self):
         self.ledger = Ledger(self.folder.ledger)
-        scratch, transport = self.ledger.meta("scratch"), LocalTransport()
+        scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
         stages = Stages(it, self.read, self.choose)
         self.builds = Builds(it)

@@ -7,6 +7,7 @@ from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter
@@ -20,7 +21,7 @@ class Campaign(local.Campaign):
 
     def open(self):
         self.ledger = Ledger(self.folder.ledger)
-        scratch, transport = self.ledger.meta("scratch"), LocalTransport()
+        scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         scheduler = BatchScheduler(Adapter(), transport, scratch, self.folder.id, Limits())
         it = Driven(self.folder, self.ledger, scheduler, transport, scratch)
         stages = Stages(it, self.read, self.choose)

@@ -15,6 +15,7 @@ import pytest
 from nsw.campaign import ledger_file
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import NOTE, SITE
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -36,7 +37,7 @@ import os, signal, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("PRAGMA cache_size = 1")
 db.execute("BEGIN IMMEDIATE")
-db.executemany("INSERT INTO meta VALUES (?, ?)", ((str(n), "x" * 500) for n in range(500)))
+db.executemany("INSERT INTO meta VALUES (?, ?)", (("note" if n == 1 else str(n), "x" * 500) for n in range(500)))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -64,7 +65,7 @@ def ledger(tmp_path):
     folder.mkdir()
     with Ledger(folder / "campaign.db", create=True) as book:
         book.add_plan(Plan("n", "s", (), ()))
-        book.set_meta("site", "s")
+        book.set_meta(SITE, "s")
     return folder / "campaign.db"
 
 
@@ -99,7 +100,7 @@ def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path
     (temporary := tmp_path.with_name(tmp_path.name + "-tmp")).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     with Ledger(ledger, read_only=True) as book:
-        assert (book.meta("site"), book.meta("1")) == ("s", None)
+        assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
         assert len(list(temporary.iterdir())) == 1
     assert list(temporary.iterdir()) == []
     assert state(tmp_path) == before
@@ -109,7 +110,7 @@ WRITER = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("BEGIN " + sys.argv[2])
-db.execute("INSERT INTO meta VALUES ('half', 'done')")
+db.execute("INSERT INTO meta VALUES ('note', 'done')")
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -128,7 +129,7 @@ def test_what_is_being_written_is_copied_as_it_was_or_not_at_all(ledger, how, mo
                 Ledger(ledger, read_only=True)
         else:
             with Ledger(ledger, read_only=True) as book:
-                assert (book.meta("site"), book.meta("half")) == ("s", None)
+                assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
         writer.stdin.close()
 
 

@@ -15,7 +15,8 @@ from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ending import Ending
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import AT_A_TIME, Ledger, State
+from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import AT_A_TIME, SCRATCH
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
@@ -48,7 +49,7 @@ class Campaign:
     def __init__(self, fake, folder, limits, fault):
         self.fake, self.folder, self.clock = fake, folder, Clock()
         self.ledger = Ledger(folder.ledger)
-        self.scratch = self.ledger.meta("scratch")
+        self.scratch = self.ledger.meta(SCRATCH)
         self.limits, self.fault = limits, fault
         self.open()
 
@@ -511,10 +512,10 @@ def test_how_many_run_at_a_time_is_changed_while_they_run(campaign, fake):
     it = campaign(limits=Limits(in_flight=2))
     it.rounds()
     assert fake.jobs()[0]["throttle"] == "2"
-    it.ledger.set_meta(AT_A_TIME, "1")
+    it.ledger.set_meta(AT_A_TIME, 1)
     it.rounds()
     assert fake.jobs()[0]["throttle"] == "1"
-    it.ledger.set_meta(AT_A_TIME, "3")
+    it.ledger.set_meta(AT_A_TIME, 3)
     it.rounds()
     assert fake.jobs()[0]["throttle"] == "3"
 

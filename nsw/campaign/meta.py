@@ -1,0 +1,96 @@
+"""The keys of a campaign's ledger and their types: all that the table `meta` may hold is named here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from nsw.campaign.ledger_values import LATEST, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[T]):
+    """A key of `meta`.
+
+    Attributes:
+        name: In the table.
+        parse: Its text -> its value; raises ValueError, whose message follows the key's name.
+        text: Its value -> its text.
+        absent: The value when the ledger does not have the key.
+    """
+
+    name: str
+    parse: Callable[[str], T]
+    text: Callable[[T], str]
+    absent: Callable[[], T]
+
+
+def _text(name: str) -> Key[str]:
+    return Key(name, str, str, str)
+
+
+def _maybe_text(name: str) -> Key[str | None]:
+    return Key(name, lambda text: text or None, lambda value: value or "", lambda: None)
+
+
+def _object(name: str) -> Key[dict[str, Any]]:
+    return Key(name, lambda text: parsed(text, dict), json.dumps, dict)
+
+
+def _list(name: str) -> Key[list[Any]]:
+    return Key(name, lambda text: parsed(text, list), json.dumps, list)
+
+
+def _counts(text: str) -> dict[str, int]:
+    found = parsed(text, dict)
+    if not all(isinstance(n, int) for n in found.values()):
+        raise ValueError("are no numbers")
+    return found
+
+
+def _moment(text: str) -> float:
+    try:
+        when = float(text)
+    except ValueError:
+        when = -1.0
+    if not 0 <= when < LATEST:
+        raise ValueError("is no time")
+    return when
+
+
+def _whole(text: str) -> int | None:
+    if not text.isdecimal():
+        raise ValueError("is no number")
+    return int(text)
+
+
+def _is_yes(text: str) -> bool:
+    return text == "yes"
+
+
+VERSION: Final = _text("version")  # of the nsw that began the campaign
+NAME: Final = _text("name")
+SITE: Final = _text("site")
+SITE_DATA: Final = _object("site_data")  # the site when the campaign began
+SCRATCH: Final = _text("scratch")  # the campaign's folder on the site
+CREATED: Final = Key("created", _moment, str, float)  # Unix seconds
+CLEANED: Final = Key("cleaned", _moment, str, float)  # Unix seconds: when `nsw clean` removed its files; 0: never
+NOTE: Final = _maybe_text("note")  # printed with everything that comes of the campaign
+COLLECT: Final = _text("collect")  # tables | reports | everything
+ORIGINS: Final = _list("origins")  # [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
+PLACES: Final = _object("places")  # key of `resources` -> its place in the recipe
+CANARY: Final = _text("canary")  # "" | wanted | passed | failed | waived
+PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
+AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it
+CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
+
+
+def withdrawals_of(task: str) -> Key[int]:
+    """How often an attempt of this task was withdrawn and submitted again by itself."""
+    return Key(f"submitted again {task}", lambda text: _whole(text) or 0, str, int)
