@@ -71,8 +71,8 @@ def step(dice, now, n):
 
 
 def measure(path):
-    from nsw.readers import kineto
     from nsw.readers.model import Options
+    from nsw.readers.pytorch import kineto
 
     began, cpu = time.perf_counter(), time.process_time()
     report = kineto.read(path, Options())

@@ -68,3 +68,31 @@ def test_no_files_import_each_other_in_a_circle_not_even_for_types():
     while free := {name for name, needed in needs.items() if not needed & set(needs)}:
         needs = {name: needed for name, needed in needs.items() if name not in free}
     assert needs == {}
+
+
+READERS = ROOT / "nsw" / "readers"
+# an .ncu-rep is read by way of the CSV that ncu exports of it
+MAY_USE = {"ncu/binary": {"ncu/csv"}}
+
+
+def family(parts):
+    """A folder of readers of one tool; of one that has several, a folder of one kind of its reports."""
+    inside = [*parts, "", ""]
+    folder = READERS / inside[0] / inside[1]
+    return f"{inside[0]}/{inside[1]}" if inside[1] and folder.is_dir() else inside[0]
+
+
+def test_no_family_of_readers_imports_another():
+    tools = {p.name for p in READERS.iterdir() if (p / "__init__.py").exists()} - {"text", "checks", "timeline"}
+    assert len(tools) >= 5
+    wrong = []
+    for path in sorted(READERS.rglob("*.py")):
+        mine = family(path.relative_to(READERS).parts[:-1])
+        for module in imports(path, types=True):
+            other = family(module.split(".")[2:])
+            if other.split("/")[0] not in tools:
+                continue
+            related = mine == other or mine == other.split("/")[0] or other == mine.split("/")[0]
+            if not related and other not in MAY_USE.get(mine, set()):
+                wrong.append(f"{path.relative_to(READERS)} imports {module}")
+    assert not wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from nsw.readers.nsys_stats_reports import REPORTS, TABLES, why_not
+from nsw.readers.nsys.stats.reports import REPORTS, TABLES, why_not
 from nsw.readers.registry import FORMATS, Format
 
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"

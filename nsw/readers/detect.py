@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
+from nsw.readers.checks.plausible import leave_out_contradictions
 from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
 from nsw.readers.notreports import explain, pointer, special, unopened
-from nsw.readers.plausible import leave_out_contradictions
 from nsw.readers.portable import add_portable_names
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.said import only_said

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from nsw.readers.notebook_lines import is_notebook, notebook_lines
+from nsw.readers.text.notebook_lines import is_notebook, notebook_lines
 from nsw.tables.unpacking import hint
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-sqlite",
         "nsys",
-        "nsw.readers.nsys_sqlite",
+        "nsw.readers.nsys.export.sqlite",
         "nsys export --type sqlite, 2020 to 2026",
         "Nsight Systems 2020 to 2026: schema none, 2.9 to 3.28; lazy tables; 25 to 40 kernel columns",
         (*_TIMELINE, *_PHASES),
@@ -59,7 +59,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-binary",
         "nsys",
-        "nsw.readers.nsys_binary",
+        "nsw.readers.nsys.export.binary",
         ".nsys-rep, .qdrep, .qdstrm: exported when an nsys is found",
         "what the nsys that is found can export",
         (*_TIMELINE, *_PHASES),
@@ -69,7 +69,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "kineto",
         "pytorch",
-        "nsw.readers.kineto",
+        "nsw.readers.pytorch.kineto",
         "Chrome traces of PyTorch's profiler, also .gz",
         "PyTorch 1.8 to 2.11 (Kineto, CUDA and XPU); the older autograd profiler's traces",
         ("gpu_summary", "gpu_trace", "api_summary", "operators", "nvtx_summary", "nvtx_gpu_summary",
@@ -80,7 +80,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "pstats",
         "cProfile",
-        "nsw.readers.pstats",
+        "nsw.readers.python.pstats",
         "python -m cProfile -o FILE",
         "Python 2.7 to 3.15 (marshal versions 2 to 5), read without running any of it",
         ("functions", "facts"),
@@ -90,7 +90,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-csv",
         "ncu",
-        "nsw.readers.ncu_csv",
+        "nsw.readers.ncu.csv.reader",
         "ncu --csv: details, raw, source, summary and session pages, amid other output",
         "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
         (*_COUNTERS, "source_metrics"),
@@ -105,7 +105,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-stats",
         "nsys",
-        "nsw.readers.nsys_stats",
+        "nsw.readers.nsys.stats.reader",
         "nsys stats: text, CSV, TSV, JSON and HTML, also inside job output",
         "Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tuple(t for t in _TIMELINE if t != "facts"),
@@ -119,7 +119,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-parquet",
         "nsys",
-        "nsw.readers.nsys_parquet",
+        "nsw.readers.nsys.export.parquet",
         "nsys export --type parquetdir or arrowdir",
         "Nsight Systems 2023.4 to 2026",
         (*_TIMELINE, *_PHASES),
@@ -130,7 +130,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nvprof-sqlite",
         "nvprof",
-        "nsw.readers.nvprof_sqlite",
+        "nsw.readers.nvprof.database.reader",
         "nvprof -o FILE (.nvvp, .nvprof), CUDA 5 to 12",
         "nvprof of CUDA 5 to 12 (database versions 1 to 14), also of programs that used no GPU (--cpu-profiling on)",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "nvtx_gpu_summary",
@@ -143,7 +143,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nvprof-text",
         "nvprof",
-        "nsw.readers.nvprof_text",
+        "nsw.readers.nvprof.text.reader",
         "nvprof's text and CSV, also inside job output",
         "nvprof of CUDA 5 to 12: summary, --print-gpu-trace, --print-api-trace, --print-openacc-trace (summed),"
         " --metrics and --events (also --aggregate-mode off), --cpu-profiling, --system-profiling",
@@ -159,7 +159,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-text",
         "ncu",
-        "nsw.readers.ncu_text",
+        "nsw.readers.ncu.text.reader",
         "ncu's pages as text, also inside job output",
         "Nsight Compute 2019 to 2026",
         _COUNTERS,
@@ -172,7 +172,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-binary",
         "ncu",
-        "nsw.readers.ncu_binary",
+        "nsw.readers.ncu.binary.reader",
         ".ncu-rep: read where ncu_report or an ncu is found",
         "what ncu_report (pip install 'nsw[ncu]') or the ncu that is found can load; .nsight-cuprof-report likewise",
         _COUNTERS,
@@ -182,7 +182,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "torch-table",
         "pytorch",
-        "nsw.readers.torch_table",
+        "nsw.readers.pytorch.torch_table",
         "key_averages().table() of PyTorch, in text or Markdown",
         "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks",
         ("operators", "facts"),

@@ -18,7 +18,10 @@ import pandas as pd  # noqa: F401
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
 
-from nsw.readers import Options, ncu_binary, ncu_tool, nsys_binary, read
+from nsw.readers import Options, read
+from nsw.readers.ncu.binary import reader as ncu_binary
+from nsw.readers.ncu.binary import tool as ncu_tool
+from nsw.readers.nsys.export import binary as nsys_binary
 from nsw.tables import TABLES, rows
 
 _MOST_ROWS = 20_000  # handed back

@@ -130,7 +130,7 @@ def test_a_reader_that_cannot_look_at_a_file_does_not_keep_it_from_the_others(tm
     def broken(_):
         raise ValueError("no")
 
-    monkeypatch.setattr("nsw.readers.nsys_sqlite.sniff", broken)
+    monkeypatch.setattr("nsw.readers.nsys.export.sqlite.sniff", broken)
     path = tmp_path / "a.txt"
     path.write_bytes(OTHERS["summary.txt"])
     found = detect(Sample(path))

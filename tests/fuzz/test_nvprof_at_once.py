@@ -7,16 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import nvprof_text, read
-from nsw.readers.nvprof_csv import CsvTable
-from nsw.readers.nvprof_memory import MemoryTable
-from nsw.readers.nvprof_metrics import MetricTable
-from nsw.readers.nvprof_numbers import OddRowsError, counts, shares, sizes, times, whole_times
-from nsw.readers.nvprof_summary import SummaryTable
-from nsw.readers.nvprof_times import exact_to_a_ns, whole_ns
-from nsw.readers.nvprof_trace import TraceTable
-from nsw.readers.nvprof_values import Value, in_unit, in_units, metric_value, metric_values
-from nsw.readers.quantities import duration, percent, size, whole
+from nsw.readers import read
+from nsw.readers.nvprof.text import reader as nvprof_text
+from nsw.readers.nvprof.text.csv import CsvTable
+from nsw.readers.nvprof.text.memory import MemoryTable
+from nsw.readers.nvprof.text.metrics import MetricTable
+from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, sizes, times, whole_times
+from nsw.readers.nvprof.text.summary import SummaryTable
+from nsw.readers.nvprof.text.times import exact_to_a_ns, whole_ns
+from nsw.readers.nvprof.text.trace import TraceTable
+from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values
+from nsw.readers.text.quantities import duration, percent, size, whole
 from nsw.tables import rows
 
 from .damage import TIMES

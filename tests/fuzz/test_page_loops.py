@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from nsw.readers import Options, nsys_sqlite
+from nsw.readers import Options
+from nsw.readers.nsys.export import sqlite as nsys_sqlite
 
 from . import seeds
 from .bounded import BoundedReader

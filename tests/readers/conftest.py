@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nsw.readers.nsys_binary import find_nsys
+from nsw.readers.nsys.export.binary import find_nsys
 
 if TYPE_CHECKING:
     from pathlib import Path

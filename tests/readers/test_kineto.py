@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import kineto, kineto_gpu, kineto_stream
-from nsw.readers.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.readers.model import Options, Sample
+from nsw.readers.pytorch import kineto, kineto_gpu, kineto_stream
+from nsw.readers.pytorch.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.tables import rows
 
 

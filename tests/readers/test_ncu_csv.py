@@ -6,11 +6,12 @@ import random
 
 import pytest
 
-from nsw.readers import ncu_csv, read
+from nsw.readers import read
 from nsw.readers.model import Options
-from nsw.readers.ncu_csv_scan import Scan
-from nsw.readers.ncu_values import Parser
-from nsw.readers.quantities import number
+from nsw.readers.ncu.csv import reader as ncu_csv
+from nsw.readers.ncu.csv.scan import Scan
+from nsw.readers.ncu.values import Parser
+from nsw.readers.text.quantities import number
 from nsw.tables.data import rows
 
 DETAILS = [
@@ -283,7 +284,7 @@ def test_instructions_below_a_damaged_line_are_of_no_line(tmp_path):
 
 
 def test_large_source_pages_are_columns(tmp_path, monkeypatch):
-    from nsw.readers import ncu_csv_source
+    from nsw.readers.ncu.csv import source as ncu_csv_source
 
     _, few = tables(tmp_path, SOURCE)
     monkeypatch.setattr(ncu_csv_source, "ARROW_ROWS", 1)
@@ -396,7 +397,7 @@ def test_large_files_go_through_arrow(tmp_path, monkeypatch):
 
 
 def test_many_metrics_row_by_row_are_an_arrow_table(tmp_path, monkeypatch):
-    from nsw.readers import ncu_results
+    from nsw.readers.ncu import results as ncu_results
 
     path = tmp_path / "many.csv"
     path.write_text(large(5))

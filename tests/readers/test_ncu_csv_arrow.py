@@ -6,8 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import ncu_csv, ncu_csv_arrow, ncu_csv_tables
 from nsw.readers.model import Options
+from nsw.readers.ncu.csv import arrow as ncu_csv_arrow
+from nsw.readers.ncu.csv import reader as ncu_csv
+from nsw.readers.ncu.csv import tables as ncu_csv_tables
 from nsw.tables.data import as_arrow, rows
 
 DETAILS = [

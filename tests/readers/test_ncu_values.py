@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.ncu_values import Marks, Parser, Value, decide_marks, in_ns, is_misplaced, whole
+from nsw.readers.ncu.values import Marks, Parser, Value, decide_marks, in_ns, is_misplaced, whole
 
 
 @pytest.mark.parametrize(

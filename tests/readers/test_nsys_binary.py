@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import nsys_binary, read
+from nsw.readers import read
 from nsw.readers.model import Options
+from nsw.readers.nsys.export import binary as nsys_binary
 
 MAGIC = b"NVIDIA Tegra Profiler Report 1.\0\0"
 

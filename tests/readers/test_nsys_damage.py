@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
-from nsw.readers.statistics import group
+from nsw.readers.timeline.statistics import group
 from nsw.tables import rows
 
 

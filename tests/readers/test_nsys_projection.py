@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import nsys_cells, nsys_extremes, read
-from nsw.readers.nsys_cells import Lookup
-from nsw.readers.nsys_extremes import Extremes
+from nsw.readers import read
+from nsw.readers.nsys.export import cells as nsys_cells
+from nsw.readers.nsys.export import extremes as nsys_extremes
+from nsw.readers.nsys.export.cells import Lookup
+from nsw.readers.nsys.export.extremes import Extremes
 from nsw.tables import rows
 
 GLOBAL_PID = (1 << 56) | (77 << 24)

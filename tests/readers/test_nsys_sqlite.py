@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, nsys_connection, read
+from nsw.readers import Options, read
 from nsw.readers.model import Sample
-from nsw.readers.nsys_sqlite import sniff
+from nsw.readers.nsys.export import connection as nsys_connection
+from nsw.readers.nsys.export.sqlite import sniff
 from nsw.tables import as_arrow, rows
 
 PID, TID = 77, 78
@@ -357,7 +358,7 @@ def test_mpi_calls_that_the_end_of_the_trace_cut_are_left_out_and_said(nsys_data
     ],
 )
 def test_nccl_kernels_are_named_by_their_collective(kernel, operation):
-    from nsw.readers.nsys_gpu import nccl_operation
+    from nsw.readers.nsys.export.gpu import nccl_operation
 
     assert nccl_operation(kernel) == operation
 
@@ -521,7 +522,7 @@ def test_sqlite3_alone_gives_what_the_driver_gives(typical_database, monkeypatch
 
 
 def test_the_driver_is_used_when_it_is_there(typical_database, monkeypatch):
-    from nsw.readers.nsys_connection import SqliteSource
+    from nsw.readers.nsys.export.connection import SqliteSource
 
     def unwanted(*_):
         raise AssertionError("the slow way was taken")
@@ -575,7 +576,7 @@ def test_a_writer_at_work_is_warned_of(typical_database):
 
 
 def test_a_file_that_changes_meanwhile_gives_nothing(typical_database, monkeypatch):
-    from nsw.readers import nsys_sqlite
+    from nsw.readers.nsys.export import sqlite as nsys_sqlite
 
     path = typical_database()
 

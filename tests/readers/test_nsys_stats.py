@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import nsys_stats
 from nsw.readers.model import Options, Sample
-from nsw.readers.nsys_stats_columns import Marks, decide_marks
+from nsw.readers.nsys.stats import reader as nsys_stats
+from nsw.readers.nsys.stats.columns import Marks, decide_marks
 from nsw.tables import rows
 
 NEW = """\

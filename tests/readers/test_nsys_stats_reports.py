@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 
-from nsw.readers import Options, nsys_stats, read
+from nsw.readers import Options, read
 from nsw.readers.model import Sample
-from nsw.readers.nsys_stats_reports import REPORTS, TABLES, name_in, name_of_file
+from nsw.readers.nsys.stats import reader as nsys_stats
+from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in, name_of_file
 from nsw.tables import rows
 
 FORMS = ["column", "table", "csv", "tsv", "json", "hdoc", "htable"]

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, nvprof_columns, nvprof_counters, read
-from nsw.readers.nvprof_activity import api_name
+from nsw.readers import Options, read
+from nsw.readers.nvprof import columns as nvprof_columns
+from nsw.readers.nvprof.database import counters as nvprof_counters
+from nsw.readers.nvprof.names import api_name
 from nsw.tables import rows
 
 _nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import model, nvprof_lines, nvprof_metrics, nvprof_text, read
-from nsw.readers.nvprof_lines import clean
-from nsw.readers.nvprof_sizes import byte_rate, byte_size
-from nsw.readers.nvprof_times import exact_to_a_ns, whole_ns
-from nsw.readers.quantities import duration, rate, size
+from nsw.readers import model, read
+from nsw.readers.nvprof.text import lines as nvprof_lines
+from nsw.readers.nvprof.text import metrics as nvprof_metrics
+from nsw.readers.nvprof.text import reader as nvprof_text
+from nsw.readers.nvprof.text.lines import clean
+from nsw.readers.nvprof.text.sizes import byte_rate, byte_size
+from nsw.readers.nvprof.text.times import exact_to_a_ns, whole_ns
+from nsw.readers.text.quantities import duration, rate, size
 from nsw.tables import TABLES, as_arrow, rows
 
 SUMMARY = """\

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
+from nsw.readers.checks.plausible import contradiction, leave_out_contradictions
 from nsw.readers.model import Report
-from nsw.readers.plausible import contradiction, leave_out_contradictions
 from nsw.tables import TABLES, as_arrow, rows
 
 SOUND = {

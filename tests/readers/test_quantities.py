@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.readers.quantities import digits, duration, number, percent, rate, size, split_unit, whole
+from nsw.readers.text.quantities import digits, duration, number, percent, rate, size, split_unit, whole
 
 
 @pytest.mark.parametrize(

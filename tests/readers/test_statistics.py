@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.readers import statistics
-from nsw.readers.statistics import group, merge, with_shares
+from nsw.readers.timeline import statistics
+from nsw.readers.timeline.statistics import group, merge, with_shares
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=2, max_size=40), st.integers(1, 50))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import torch_table
 from nsw.readers.model import Options, Sample
+from nsw.readers.pytorch import torch_table
 from nsw.tables import rows
 
 CPU = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]

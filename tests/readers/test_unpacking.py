@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.readers import Options, kineto_stream, read
+from nsw.readers import Options, read
+from nsw.readers.pytorch import kineto_stream
 from nsw.tables import rows, unpacking
 
 EVENT = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.communication import nccl_operation
+from nsw.readers.timeline.communication import nccl_operation
 from nsw.tables.kinds import gpu_kind
 from nsw.tables.names import api_name
 

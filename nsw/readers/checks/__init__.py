@@ -1,0 +1,1 @@
+"""What no report can hold, whichever reader read it."""

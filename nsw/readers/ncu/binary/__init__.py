@@ -1,0 +1,1 @@
+""".ncu-rep, by way of ncu_report or an ncu."""

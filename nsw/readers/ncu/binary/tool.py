@@ -1,0 +1,115 @@
+"""Finding an ncu and running it, or `ncu_report`, on a report that may crash them."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
+_PLACES: Final = (
+    "/opt/nvidia/nsight-compute/*/ncu",
+    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Compute/ncu",
+    "/usr/local/NVIDIA-Nsight-Compute*/ncu",
+    "/usr/local/cuda*/bin/ncu",
+    "/usr/local/cuda*/nsight-compute*/ncu",
+    "/usr/lib/nsight-compute/ncu",
+)
+_FULL_NAMES: Final = ("--rename-kernels", "off")
+_LAST_WORDS: Final = 300  # characters of a tool's last line that are told
+
+
+def find_ncu() -> list[str]:
+    """The ncu to try, best first: only the one that NSW_NCU names, or that of PATH and then the newest."""
+    if named := os.environ.get("NSW_NCU"):
+        return [named]
+    on_path = shutil.which("ncu")
+    installed = [str(p) for place in _PLACES for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
+    newest = sorted(installed, key=_version, reverse=True)
+    return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
+
+
+def _version(path: str) -> tuple[int, ...]:
+    found = re.search(r"(20\d\d)\.(\d+)(?:\.(\d+))?", str(Path(path).resolve()))
+    return tuple(int(g or 0) for g in found.groups()) if found else (0,)
+
+
+def import_command(ncu: str, report: Path, page: str) -> list[str]:
+    """The command that prints a page of a report as CSV, in base units: these are printed in full."""
+    return [ncu, "--import", str(report), "--page", page, "--csv", "--print-units", "base"]
+
+
+def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
+    """Have an ncu print a page of a report; what went wrong, or None.
+
+    Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless told not to; an older one does not
+    know that option.
+    """
+    command = import_command(ncu, report, page)
+    failure = run([*command, *_FULL_NAMES], output)
+    return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
+
+
+def shown(command: list[str]) -> str:
+    """A command as a user would type it."""
+    return shlex.join(command)
+
+
+def extract_command(report: Path) -> list[str] | None:
+    """The command that prints a report by `ncu_report`; None where that package of PyPI is not installed.
+
+    The module of the same name in an Nsight Compute of 2024 and before is not taken: it has no units, or wrong ones.
+    """
+    try:
+        metadata.version("ncu_report")
+    except metadata.PackageNotFoundError:
+        return None
+    if importlib.util.find_spec("ncu_report") is None:
+        return None
+    program = Path(__file__).with_name("extract.py")
+    # -P: neither the program's folder nor the current one may shadow a module
+    return [sys.executable, "-P", str(program), str(report)]
+
+
+def run(command: list[str], output: Path) -> str | None:
+    """Run a command with its standard output in a file; what went wrong, or None."""
+    try:
+        with output.open("wb") as out:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+    except OSError as fault:
+        return f"cannot be run: {fault.strerror}"
+    with process:
+        try:
+            _, errors = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"no answer after {TIMEOUT:.0f} s"
+    return _failure(process.returncode, errors.decode(errors="replace"), output)
+
+
+def _failure(status: int, errors: str, output: Path) -> str | None:
+    if status == 0:
+        return None
+    if status < 0:
+        return f"crashed ({signal.Signals(-status).name}) on this file"
+    with output.open(encoding="utf-8", errors="replace") as file:
+        said = file.read(4096)
+    lines = [line for line in (errors + "\n" + said).splitlines() if line.strip()]
+    told = next((line for line in lines if "==ERROR==" in line), lines[-1] if errors.strip() and lines else "")
+    return f"exit status {status}" + (f": {told.strip()[:_LAST_WORDS]}" if told else "")

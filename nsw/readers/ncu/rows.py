@@ -1,0 +1,51 @@
+"""What both ways of reading Nsight Compute's CSV share: rows of rules, and problems of the whole file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from nsw.readers.model import Report
+    from nsw.readers.ncu.csv.page import Page
+    from nsw.tables.data import Row
+
+
+RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What stood in the file and is in no table."""
+
+    damaged: list[int] = field(default_factory=list)
+    source_lines: int = 0  # without any figure
+
+    def tell(self, report: Report, *, empty: bool) -> None:
+        """Name it: an error where it is damage, or all that the file held."""
+        if self.damaged:
+            rows = "1 row does" if len(self.damaged) == 1 else f"{len(self.damaged)} rows do"
+            report.error(
+                f"{rows} not fit the header and left no trace in the tables",
+                line=self.damaged[0],
+                fix="print the report again: ncu --import REPORT --page raw --csv",
+            )
+        if self.source_lines:
+            (report.error if empty else report.warn)(
+                f"a source page of {self.source_lines} lines without figures",
+                fix="print the page with them: ncu --import REPORT --page source --print-source sass --csv",
+            )
+
+
+def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
+    """The columns of the rules table that a row holds, and its speed-up as printed."""
+    *told, gain = page.ruled(row)
+    return (dict(zip(RULE_COLUMNS, (t or None for t in told), strict=True)), gain) if told[1] else None
+
+
+def warn_of_guess(report: Report, block: int) -> None:
+    """Say that a comma or a point could have meant either."""
+    report.warn(
+        f"block {block}: no number tells the decimal mark; read '1,234' as 1234 and '1.234' as 1.234",
+        fix="print again with LC_ALL=C",
+    )

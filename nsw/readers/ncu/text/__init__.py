@@ -1,0 +1,1 @@
+"""ncu's pages as text."""

@@ -1,0 +1,343 @@
+"""`ncu` without `--csv`: the details, raw, summary and session pages as text, also inside job logs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Report
+from nsw.readers.ncu.messages import Messages
+from nsw.readers.ncu.results import Results
+from nsw.readers.ncu.rows import LeftOut
+from nsw.readers.ncu.session import session_fact, tool_version
+from nsw.readers.ncu.text.header import Header, header_of, is_device_line, is_piece_of_header, process_of
+from nsw.readers.ncu.text.table import Columns, columns_of
+from nsw.readers.ncu.values import Parser, decide_marks, is_misplaced
+from nsw.readers.text.pasted_lines import pasted_lines, without_lead
+from nsw.readers.text.ranked_lines import by_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nsw.readers.model import Options, Sample
+    from nsw.readers.text.ranked_lines import Line
+    from nsw.tables.data import Row
+
+_MESSAGE: Final = re.compile(r"^.{0,80}?==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
+_SECTION: Final = re.compile(r"\s*Section: (\S.*)")
+_TABLE_NAME: Final = re.compile(r"\s*Table Name : (\S.*)")
+_RULE: Final = re.compile(r"\s{2,}(OPT|WRN|INF|ERR|WARN|INFO)   (.*)")
+_GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,]+)\s*%")
+_RULE_INDENT: Final = 10  # columns before the text of advice
+_SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
+_TITLE: Final = "Metric Name"
+_INDENT: Final = 4
+_NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
+# A name that ends with a number, or two numbers in one cell: the blanks that told the columns are lost.
+_RUN_ON: Final = re.compile(r"(?:^\D.*\s-?[\d.,]*\d|\(!\) \w+)\Z")
+_TWO_NUMBERS: Final = re.compile(r"\d\s+-?\d")
+_ELLIPSIS: Final = re.compile(r"\s*\[?(?:\.{3,}|\u2026)\]?\s*")  # an author's, for rows left out
+_MOST_HEADLESS: Final = 5  # that are said
+_AGAIN: Final = "print the report again: ncu --import REPORT --page details"
+
+
+def _is_figure(line: str) -> bool:
+    """Whether an indented line ends with a number, and perhaps a name or a unit before it."""
+    body = line.rstrip()
+    number = body.rsplit(None, 1)[-1] if body else ""
+    before = body[: len(body) - len(number)]
+    if _NUMBER.match(number) is None or len(before) < _INDENT or not before[:_INDENT].isspace():
+        return False
+    return before.strip() in {"", "%"} or before[-2:].isspace()
+
+
+def sniff(sample: Sample) -> int:
+    """Sure when a launch's header and a section stand in the file; less so for ncu's messages alone."""
+    if sample.is_binary:
+        return 0
+    if sample.contains("Section: ") and sample.contains(", Context ", ", Invocations "):
+        return 85
+    if sample.contains("Metric Name") and sample.contains(", Context ", ", Invocations "):
+        return 75
+    if sample.contains("Session Attribute") and sample.contains("Launch Attribute", "Device Attribute"):
+        return 75
+    if _MESSAGE.search(sample.text):
+        return 70
+    if "Section: " in sample.text and "Metric Name" in sample.text and "Metric Unit" in sample.text:
+        return 60  # cut out of a report: the launch is missing, which `read` says
+    return 40 if sample.contains("==PROF== ", "==ERROR== ", "No kernels were profiled") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
+    report = Report(str(path), tool="ncu", format="ncu-text")
+    results, messages, left = Results(), Messages(), LeftOut()
+    for rank, lines in by_rank(pasted_lines(path)):
+        scan = _Scan(results, messages, rank)
+        scan.run(lines)
+        if scan.end():
+            report.warn(
+                "no number tells which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
+                fix="print again with LC_ALL=C",
+            )
+        left.damaged += scan.damaged
+        if bare := scan.without_figures():
+            report.error(f"{_launches(len(bare))} no figure that could be read", line=bare[0], fix=_AGAIN)
+        if scan.unclosed:
+            report.warn(
+                f"{_tables(len(scan.unclosed))} before its end: rows may be missing",
+                line=next((n for n in scan.unclosed if n), None),
+                fix=_AGAIN,
+            )
+        for number in scan.headless[:_MOST_HEADLESS]:
+            report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
+    results.fill(report, options)
+    if results.other_marks:
+        figures = "a figure is" if results.other_marks == 1 else f"{results.other_marks} figures are"
+        report.warn(f"{figures} written with another decimal mark than the rest, and read as text")
+    left.tell(report, empty=results.empty)
+    report.tool_version = tool_version(results.facts)
+    messages.tell(report, empty=results.empty)
+    return report
+
+
+def _launches(count: int) -> str:
+    return "a launch has" if count == 1 else f"{count} launches have"
+
+
+def _tables(count: int) -> str:
+    return "a table stops" if count == 1 else f"each of {count} tables stops"
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One stream of lines: what the next line belongs to."""
+
+    results: Results
+    messages: Messages
+    rank: int | None
+    process: Row = field(default_factory=dict)
+    device: Row = field(default_factory=dict)
+    owner: Row | None = None
+    is_summary: bool = False
+    section: str | None = None
+    label: str | None = None
+    columns: Columns | None = None
+    titled: bool = False
+    session: list[str] | None = None
+    last: tuple[str, list[str]] | None = None
+    advice: Row | None = None
+    before: str = ""
+    waiting: list[tuple[Row, list[str | None], list[str]]] = field(default_factory=list)
+    rules: list[tuple[Row, Row]] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    sections: set[str] = field(default_factory=set)  # of this launch so far
+    tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
+    unclosed: list[int] = field(default_factory=list)  # where a table stops without its closing dashes
+    headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
+    at: int = 0  # the line
+    told: bool = False  # whether this launch has a section or a figure
+    is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
+    plain: set[tuple[str | None, str]] = field(default_factory=set)  # its metrics outside of sections: table, name
+    begun: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
+
+    def run(self, lines: Iterable[Line]) -> None:
+        for number, told in lines:
+            line = without_lead(told)
+            self.at = number
+            if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
+                self.messages.see(line, number)
+            if line.strip():
+                self.before = line
+        self.close()
+
+    def starts(self, line: str, number: int) -> bool:
+        """Whether the line begins something: a process, a launch, a section, a table, advice."""
+        if (columns := columns_of(line)) is not None:
+            self.columns, self.titled, self.last = columns, False, None
+            return True
+        if (found := process_of(line)) is not None:
+            self.process, self.device, self.owner, self.sections = found, {}, None, set()
+        elif (header := header_of(line, self.before)) is not None:
+            self.begin(header, number)
+        elif (device := is_device_line(line)) is not None:
+            self.device = device
+        elif self.begun and is_piece_of_header(line):
+            self.owner, self.sections = None, set()
+            self.results.lost += 1
+        elif (section := _SECTION.fullmatch(line)) is not None:
+            self.enter(section[1].rstrip(), number)
+        elif (name := _TABLE_NAME.fullmatch(line)) is not None:
+            self.label = name[1].rstrip()
+        elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
+            self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2].rstrip()}
+            self.rules.append((self.owner, self.advice))
+        else:
+            return False
+        return True
+
+    def enter(self, section: str, number: int) -> None:
+        """A section begins; each stands once in a launch, so another of the same name is of a launch without header."""
+        if section in self.sections:
+            self.owner, self.advice, self.sections = None, None, set()
+            self.results.lost += 1
+        if self.owner is None and not self.sections:
+            self.headless.append(number)
+        self.sections.add(section)
+        self.section, self.label, self.told = section, None, True
+
+    def begin(self, header: Header, number: int) -> None:
+        self.section = self.label = self.advice = None
+        self.sections, self.tables, self.plain = set(), set(), set()
+        self.is_doubtful, self.told = self.owner is not None and not self.told, False
+        self.is_summary = header.invocations is not None
+        about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
+        if self.is_summary:
+            about["invocations"] = header.invocations
+            self.owner = self.results.summary(len(self.results.summaries), **about)
+        else:
+            key = len(self.results.launches) + self.results.lost
+            self.owner = self.results.launch(key, launch_id=key, **about)
+        self.begun.append((self.owner, number))
+
+    def in_table(self, line: str, number: int) -> bool:
+        """Whether the line belongs to the table that is open; a blank or foreign line ends it."""
+        if self.columns is None:
+            return False
+        if (dashes := columns_of(line)) is not None:
+            # below the titles, or a table's end, or (when nothing stood between) another table's begin
+            is_end = (
+                self.last is not None and not self.is_titles(self.last[1]) and self.last[1][0] not in _SESSION_TITLES
+            )
+            is_torn = len(dashes.spans) < len(self.columns.spans) and self.titled
+            self.columns, self.last = (None if is_end else self.columns if is_torn else dashes), None
+            if is_end:
+                self.session = None
+            return True
+        if _ELLIPSIS.fullmatch(line):
+            return True
+        cells = self.columns.cells(line)
+        if cells is None:
+            if self.looks_like_a_metric(line, number):
+                return True
+            self.close(number)
+            return False
+        if cells[0] in _SESSION_TITLES:
+            self.session = cells
+            return True
+        if self.session is not None:
+            self.session_row(cells)
+        elif self.is_titles(cells) and not self.titled:
+            self.titled = True
+            if (self.section, self.label) in self.tables:  # the line that names another section is damaged
+                self.section = None
+            self.tables.add((self.section, self.label))
+        elif not self.metric(cells, number):
+            if self.looks_like_a_metric(line, number):
+                return True
+            self.close(number)
+            return False
+        self.last = (line, cells)
+        return True
+
+    def close(self, number: int | None = None) -> None:
+        """A table stops without the dashes that end one."""
+        if self.owner is not None and self.session is None and self.last is not None:
+            self.unclosed.append(number or 0)
+            is_short = self.columns is not None and len(self.last[0].rstrip()) < self.columns.spans[-1][1]
+            if is_short and self.waiting and not self.is_titles(self.last[1]):
+                self.waiting.pop()  # cut short: figures stand at the right
+                self.damaged.append(number or self.at)
+        self.columns = self.last = self.session = None
+
+    def looks_like_a_metric(self, line: str, number: int) -> bool:
+        """Whether a line that does not fit the columns is a row that lost or moved a cell; it is told of then."""
+        if self.owner is None or not self.titled or not _is_figure(line):
+            return False
+        self.damaged.append(number)
+        self.last = None
+        return True
+
+    def is_titles(self, cells: list[str]) -> bool:
+        """Whether these are the titles, of which a word may be lost."""
+        return cells[0] == _TITLE or cells[-1] in ("Metric Value", "Average")
+
+    def session_row(self, cells: list[str]) -> None:
+        assert self.session is not None
+        if not cells[0] and self.last is not None and self.results.facts and len(cells) == 2:
+            self.results.facts[-1]["text"] = (self.results.facts[-1].get("text") or "") + cells[1]
+        else:
+            self.results.facts += session_fact(self.session, cells, self.rank)
+
+    def metric(self, cells: list[str], number: int) -> bool:
+        wanted = 5 if self.is_summary else 3
+        if self.owner is None or len(cells) != wanted:
+            return False
+        if self.waiting and self.last is not None and self.goes_on(cells):
+            _, names, texts = self.waiting[-1]
+            names[1] = (names[1] or "") + cells[0]
+            texts[-1] += cells[-1]
+            return True
+        if not cells[0]:
+            return False
+        torn = any(cells[2:]) and not all(cells[2:])  # all empty: ncu has no value for it, as in its CSV
+        torn = torn or (not any(cells[2:]) and _RUN_ON.search(cells[0]) is not None) or _TITLE in cells[0]
+        if torn or any(map(_TWO_NUMBERS.search, cells[2:])) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+            self.damaged.append(number)
+            return True
+        if self.section is None and (self.is_doubtful or (self.label, cells[0]) in self.plain):
+            self.headless.append(number)
+            self.owner = None
+            return True
+        self.plain.add((self.label, cells[0]))
+        self.told = True
+        self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))
+        return True
+
+    def goes_on(self, cells: list[str]) -> bool:
+        """Whether this row holds the rest of the last one's name or value."""
+        assert self.last is not None
+        assert self.columns is not None
+        line, last = self.last
+        if last[0] == _TITLE or cells[1]:
+            return False
+        name_goes_on = bool(cells[0]) and self.columns.is_full(line, 0) and not any(cells[1:])
+        value_goes_on = not cells[0] and bool(cells[-1]) and self.columns.is_full(line, len(cells) - 1)
+        return name_goes_on or value_goes_on
+
+    def in_advice(self, line: str) -> bool:
+        """Whether the line goes on with a rule's message."""
+        if self.advice is None:
+            return False
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if not text or indent < _RULE_INDENT or text.startswith(">"):
+            self.advice = None
+            return False
+        self.advice["message"] = f"{self.advice['message']} {text}".strip()
+        return True
+
+    def without_figures(self) -> list[int]:
+        """The lines of launches of which nothing was read: ncu prints none without a figure."""
+        told = {id(owner) for owner, _, _ in self.waiting}
+        return [number for owner, number in self.begun if id(owner) not in told]
+
+    def end(self) -> bool:
+        """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""
+        marks = decide_marks(t for _, _, texts in self.waiting for t in texts)
+        parse = Parser(marks)
+        for owner, names, texts in self.waiting:
+            about = (names[0], names[1] or "", names[2], names[3])
+            if len(texts) == 1:
+                self.results.metric(owner, about, parse(texts[0]))
+            else:
+                self.results.spread(owner, about, *map(parse, texts))
+        for owner, advice in self.rules:
+            if gain := _GAIN.match(advice["message"]):
+                advice["message"] = advice["message"][gain.end() :].strip()
+                advice["speedup_type"] = (gain[1] or "global").lower()
+                advice["speedup_pct"] = parse(gain[2]).number
+            self.results.rule(owner, **advice)
+        return marks.guessed

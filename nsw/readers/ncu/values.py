@@ -1,0 +1,149 @@
+"""Nsight Compute's printed values: numbers with marks of the user's locale, `n/a`, text, instances.
+
+`12,319,469` is exact; `7.59` stands for anything from 7.585 to 7.595, so its half-width is 0.005.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
+
+# What ncu prints where it has no number; compared in lower case, less a leading "(!)".
+ABSENT: Final = frozenset({"", "n/a", "nan", "-nan", "inf", "-inf", "no data", "-"})
+
+_MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u00a0\u202f ]*")
+_PLAIN: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?\Z")
+_INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One printed value: a number and half the width of its last digit, or text, or neither (absent)."""
+
+    number: float | None = None
+    half: float | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How numbers are written: `guessed` when nothing in the file told the decimal mark."""
+
+    decimal: Mark = "."
+    guessed: bool = False
+
+
+POINT: Final = Marks()
+ABSENCE: Final = Value()
+
+
+def decide_marks(values: Iterable[str]) -> Marks:
+    """The decimal mark that the first printed values prove; a point, marked as guessed, if none does.
+
+    Proof is a mark that stands once with other than three digits behind it or with nothing but a
+    zero before it, or the later of two different marks. A mark that repeats separates groups.
+    """
+    ambiguous = False
+    for text in islice(values, EVIDENCE_VALUES):
+        found = _decimal_of(text)
+        if found is not None:
+            return Marks(found)
+        ambiguous = ambiguous or _is_ambiguous(text)
+    return Marks(guessed=ambiguous)
+
+
+def _decimal_of(text: str) -> Mark | None:
+    """The decimal mark that one value proves."""
+    if ("," not in text and "." not in text) or not _MARKED.fullmatch(text):
+        return None
+    mark, other = _last_marks(text)
+    if other in text:
+        # "1,234,567.8": the later mark is the decimal one, unless it repeats
+        return mark if text.count(mark) == 1 else None
+    if text.count(mark) > 1:
+        return other
+    head, _, tail = text.lstrip("+-").partition(mark)
+    proves = len(tail) != 3 or head == "0" or len(head) > 3
+    return mark if proves and tail.isdigit() else None
+
+
+def _is_ambiguous(text: str) -> bool:
+    """Whether the one mark of a value proves nothing: `1,234`."""
+    return ("," in text or "." in text) and _MARKED.fullmatch(text) is not None
+
+
+def _last_marks(text: str) -> tuple[Mark, Mark]:
+    return (",", ".") if text.rfind(",") > text.rfind(".") else (".", ",")
+
+
+class Parser:
+    """Turns printed values into `Value`s by one decision on the marks; equal texts are parsed once."""
+
+    _LIMIT = 100_000  # texts remembered
+
+    def __init__(self, marks: Marks = POINT) -> None:
+        self.marks = marks
+        self._known: dict[str, Value] = {}
+
+    def __call__(self, text: str) -> Value:
+        """The value of one cell."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._parse(text.strip())
+            if len(self._known) < self._LIMIT:
+                self._known[text] = known
+        return known
+
+    def _parse(self, text: str) -> Value:
+        if self.marks.decimal == "." and _PLAIN.match(text):  # `number` gives the same, later
+            decimals = len(text) - 1 - text.find(".") if "." in text else 0
+            return Value(float(text.replace(",", "")), _halves()[decimals])
+        if (found := number(text, self.marks.decimal)) is not None:
+            return Value(found.value, found.pm)
+        if text.removeprefix("(!)").strip().lower() in ABSENT:
+            return ABSENCE
+        # --print-metric-instances: the total, then every instance in parentheses
+        head = text.split(" ", 1)[0]
+        if _INSTANCES.fullmatch(text, len(head)) and (found := number(head, self.marks.decimal)) is not None:
+            return Value(found.value, found.pm, text)
+        return Value(text=text)
+
+
+@cache
+def _halves() -> list[float | None]:
+    """Half the width of the last digit, by the number of decimals; None of a whole number."""
+    return [None, *(q.pm for n in range(1, 16) if (q := number("0." + "0" * n)) is not None)]
+
+
+def is_misplaced(name: str, unit: str | None) -> bool:
+    """Whether a number stands where the name or the unit of a metric should: a cell of the row is missing."""
+    return QUANTITY.fullmatch(name) is not None or (bool(unit) and QUANTITY.fullmatch(unit or "") is not None)
+
+
+def in_ns(value: float, unit: str | None) -> float | None:
+    """A time in ns, its decimal digits moved and not multiplied; None when the unit is none of time."""
+    power = TIME_UNITS.get(unit or "")
+    if not power:
+        return None if power is None else value
+    digits = repr(value)
+    return float(f"{digits}e{power}" if "e" not in digits else Decimal(digits).scaleb(power))
+
+
+@lru_cache(maxsize=65536)
+def whole(text: str | None) -> int | None:
+    """An id or a count that fits a 64-bit column, or None."""
+    if text is None:
+        return None
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

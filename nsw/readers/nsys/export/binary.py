@@ -1,0 +1,193 @@
+"""`.nsys-rep`, `.qdrep` and `.qdstrm`: the format is NVIDIA's own, so a found nsys exports it to SQLite.
+
+An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the
+problem says what to run where one is. An export that already stands beside the report is used only when there
+is no nsys and it is newer than the report, and then a warning names it. A .qdstrm is what is left where nsys could
+not make a report; the importer that comes with nsys makes one of it first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nsys.export import sqlite
+
+_SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
+_MAGIC = b"NVIDIA Tegra Profiler Report"
+_RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream"
+_IMPORTERS = "host-linux*/QdstrmImporter"  # below the folder of an installation
+_PLACES = (
+    "/opt/nvidia/nsight-systems*/*/bin/nsys",
+    "/opt/nvidia/nsight-systems*/*/target-linux-*/nsys",
+    "/opt/nvidia/nsight-systems*/bin/nsys",
+    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Systems/bin/nsys",
+    "/usr/local/cuda*/bin/nsys",
+    "/usr/local/cuda*/nsight-systems*/bin/nsys",
+    "/usr/lib/nsight-systems/bin/nsys",
+)
+_TIMEOUT = 600.0  # s; 10 million events take about a minute
+_TRIES = 3  # different nsys
+
+
+def sniff(sample: Sample) -> int:
+    """Certain by its first words, which .nsys-rep and .qdrep share; likely by its suffix."""
+    if sample.head.startswith((_MAGIC, _RAW_MAGIC)):
+        return 100
+    return 80 if sample.suffix in _SUFFIXES and sample.is_binary else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Export the report into a temporary folder and read that."""
+    report = Report(str(path), tool="nsys", format="nsys-binary")
+    failures: list[str] = []
+    tools = _known(options.nsys) + find_nsys()
+    with tempfile.TemporaryDirectory(prefix="nsw-nsys-", ignore_cleanup_errors=True) as folder:
+        for tool in list(dict.fromkeys(tools))[:_TRIES]:
+            exported = Path(folder) / "export.sqlite"
+            failure = _export(tool, path, exported, Path(folder))
+            if failure is None:
+                return _with(report, sqlite.read(exported, options))
+            failures.append(f"{tool}: {failure}")
+    return _without_nsys(report, path, options, failures)
+
+
+def find_nsys() -> list[str]:
+    """The nsys to try, best first: only the one that NSW_NSYS names, or that of PATH and then the newest."""
+    if named := os.environ.get("NSW_NSYS"):
+        return [named]
+    on_path = shutil.which("nsys")
+    installed = [str(p) for place in _PLACES for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
+    newest = sorted(installed, key=_version, reverse=True)
+    return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
+
+
+def _known(named: str | None) -> list[str]:
+    """The nsys of the site that a report comes from, where this machine has it too."""
+    usable = named and "NSW_NSYS" not in os.environ and shutil.which(named)
+    return [usable] if usable else []
+
+
+def export_command(report: Path) -> str:
+    """The command that a user can run where an nsys is."""
+    target = report.with_suffix(".sqlite")
+    if report.suffix == ".qdstrm":
+        made = report.with_suffix(".nsys-rep")
+        first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(made)])
+        return f"{first} && {export_command(made)}"
+    words = [
+        "nsys",
+        "export",
+        "--type",
+        "sqlite",
+        "--force-overwrite",
+        "true",
+        "-o",
+        str(target),
+        str(report),
+    ]
+    return shlex.join(words)
+
+
+def _version(path: str) -> tuple[int, ...]:
+    match = re.search(r"(20\d\d)\.(\d+)(?:\.(\d+))?", path)
+    return tuple(int(g or 0) for g in match.groups()) if match else (0,)
+
+
+def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
+    """What went wrong, or None: the exit status says little, the file counts."""
+    link = folder / f"report{path.suffix}"  # whatever nsys leaves beside its input is left here
+    link.unlink(missing_ok=True)
+    link.symlink_to(path.absolute())
+    target.unlink(missing_ok=True)
+    if _is_raw(path):
+        made = folder / "imported.nsys-rep"
+        failure = _import(tool, link, made)
+        if failure is not None:
+            return failure
+        link = made
+    command = [tool, "export", "--type", "sqlite", "--force-overwrite", "true", "-o", str(target), str(link)]
+    output, timed_out = _run(command)
+    if timed_out:
+        return f"no export after {_TIMEOUT:.0f} s"
+    if target.exists() and target.stat().st_size:
+        return None
+    return _last_words(output) or "it made no export and said nothing"
+
+
+def _is_raw(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix == ".qdstrm" or file.read(len(_RAW_MAGIC)) == _RAW_MAGIC
+
+
+def _import(tool: str, raw: Path, made: Path) -> str | None:
+    """Make a report of a .qdstrm with the importer of the same installation; what went wrong, or None."""
+    made.unlink(missing_ok=True)
+    homes = [p.parent.parent for p in (Path(tool).absolute(), Path(tool).resolve())]
+    importer = next((str(p) for home in homes for p in sorted(home.glob(_IMPORTERS)) if os.access(p, os.X_OK)), None)
+    if importer is None:
+        return "a .qdstrm must be imported first, and there is no QdstrmImporter beside this nsys"
+    output, timed_out = _run([importer, "-i", str(raw), "-o", str(made)])
+    if timed_out:
+        return f"QdstrmImporter did not end within {_TIMEOUT:.0f} s"
+    if made.exists() and made.stat().st_size:
+        return None
+    return f"QdstrmImporter: {_last_words(output) or 'it made no report and said nothing'}"
+
+
+def _run(command: list[str]) -> tuple[str, bool]:
+    """The output of a command, and whether it was ended; with it goes every process it started."""
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as fault:
+        return f"cannot be run: {fault.strerror}", False
+    with process:
+        try:
+            output, _ = process.communicate(timeout=_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return "", True
+    return output.decode(errors="replace"), False
+
+
+def _last_words(output: str) -> str:
+    """The last lines that say something; a progress bar says nothing."""
+    lines = [line.strip() for line in re.split(r"[\r\n]+", output)]
+    return " ".join([x for x in lines if x and "%" not in x][-3:])[-500:]
+
+
+def _with(report: Report, exported: Report) -> Report:
+    report.tool_version = exported.tool_version
+    report.tables = exported.tables
+    report.problems += exported.problems
+    return report
+
+
+def _without_nsys(report: Report, path: Path, options: Options, failures: list[str]) -> Report:
+    why = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"
+    beside = path.with_suffix(".sqlite")
+    if beside.exists() and beside.stat().st_mtime_ns > path.stat().st_mtime_ns:
+        _with(report, sqlite.read(beside, options))
+        report.warn(f"read from {beside.name} beside the report, which is newer than the report: {why}")
+        return report
+    older = f"; {beside.name} beside it is older than the report and not used" if beside.exists() else ""
+    importer = " (QdstrmImporter is in host-linux-x64 of the nsys that recorded it)" if path.suffix == ".qdstrm" else ""
+    report.error(
+        f"cannot be exported to SQLite: {why}{older}",
+        fix=f"run `{export_command(path)}` where an nsys as new as the report is{importer}, and read the .sqlite",
+    )
+    return report

@@ -1,0 +1,214 @@
+"""`nsys export --type parquetdir` and `arrowdir`: a folder with one Parquet or Arrow file a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nsys.export.arrow_sizes import NoArrowError, unpacked_sizes
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, TableFault, with_duration
+from nsw.readers.nsys.export.tables import fill
+from nsw.tables.stored import values
+from nsw.tables.unpacking import Allowance, TooMuchError, hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from nsw.readers.nsys.export.source import Batch
+    from nsw.readers.timeline.arrays import IntArray
+
+_TABLES = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
+_ENDINGS = (".parquet", ".arrow")
+_BATCH = 65536  # rows
+_NUMBER = 8  # bytes
+
+
+def sniff(sample: Sample) -> int:
+    """Certain of a folder with the files of at least two tables that only nsys makes."""
+    known = max((sum(f"{t}{e}" in sample.entries for t in _TABLES) for e in _ENDINGS), default=0)
+    return 100 if sample.is_folder and known >= 2 else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read the folder; see `nsw.readers.nsys.export.tables` for what comes out."""
+    report = Report(str(path), tool="nsys", format="nsys-parquet")
+    source = ParquetSource(path, options.max_unpacked)
+    for table, fault in source.damaged.items():
+        report.error(
+            f"{source.file_name(table)} cannot be read: {fault}", fix="export the report again, or copy it again"
+        )
+    fill(report, source, options)
+    return report
+
+
+class ParquetSource:
+    """The tables of a folder; see `nsw.readers.nsys.export.source.Source`."""
+
+    def __init__(self, folder: Path, max_unpacked: int | None = None) -> None:
+        import pyarrow as pa
+
+        self._max_unpacked = max_unpacked
+        self.vocabulary: list[str] = []
+        self.columns: dict[str, frozenset[str]] = {}
+        self.damaged: dict[str, str] = {}
+        self._codes: dict[str, int] = {}
+        self._files = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix in _ENDINGS and p.is_file()}
+        for table, file in self._files.items():
+            try:
+                self.columns[table] = frozenset(_column_names(file))
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
+                self.damaged[table] = str(fault).splitlines()[0]
+
+    def file_name(self, table: str) -> str:
+        """The name of a table's file."""
+        return self._files[table].name
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        text: str | None = None,
+        within: Mapping[str, tuple[int, int]] | None = None,
+    ) -> Iterator[Batch]:
+        """Integer columns in batches; see `Source.scan`."""
+        bounds = within or {}
+        parts = ["start", "end"] if DURATION in columns else []
+        wanted = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *bounds, *([text] if text else [])])
+        for raw in self._batches(table, list(wanted)):
+            batch = {name: self._column(table, raw, name) for name in wanted if name != text}
+            if DURATION in columns:
+                batch = with_duration(table, batch)
+            if text:
+                batch[TEXT] = self._coded(raw, text)
+            batch = _chosen(batch, bounds)
+            if batch and len(next(iter(batch.values()))):
+                yield batch
+
+    def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
+        """Rows of a small table; see `Source.rows`."""
+        out: list[tuple[Any, ...]] = []
+        for batch in self._batches(table, list(columns)):
+            names = batch.schema.names
+            some = batch.slice(0, at_most - len(out))
+            lists = [values(some.column(c)) if c in names else [None] * some.num_rows for c in columns]
+            out += zip(*lists, strict=True)
+            if len(out) >= at_most:
+                break
+        return out
+
+    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
+        """None: a column is read as a whole here; see `Source.at`."""
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """Texts of StringIds; see `Source.strings`."""
+        wanted = set(ids)
+        found: dict[int, str] = {}
+        for batch in self._batches("StringIds", ["id", "value"]) if wanted else ():
+            pairs = zip(batch.column("id").to_pylist(), values(batch.column("value")), strict=True)
+            found.update((i, v) for i, v in pairs if i in wanted and isinstance(v, str))
+        return found
+
+    def _batches(self, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        present = [c for c in columns if c in self.columns.get(table, frozenset())]
+        if not present:
+            return
+        file = self._files[table]
+        try:
+            yield from _batches(file, present, Allowance(file.stat().st_size, self._max_unpacked))
+        except TooMuchError as fault:
+            raise TableFault(table, f"holds {fault}", fix=hint("nsw read")) from fault
+        except (pa.ArrowException, OSError, UnicodeDecodeError, NoArrowError) as fault:
+            raise TableFault(table, str(fault)) from fault
+
+    def _column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
+        import numpy as np
+        import pyarrow as pa
+
+        if name not in batch.schema.names:
+            return np.full(batch.num_rows, NULL, np.int64)
+        column = batch.column(name)
+        if not pa.types.is_integer(column.type):
+            raise TableFault(table, f"column {name} holds other things than integers")
+        # ids are unsigned here and may use the highest bit, as they do in a database's signed integers
+        values: IntArray = np.asarray(column.fill_null(0)).astype(np.int64)
+        if column.null_count:
+            values[column.is_null().to_numpy(zero_copy_only=False)] = NULL
+        return values
+
+    def _coded(self, batch: pa.RecordBatch, name: str) -> IntArray:
+        import numpy as np
+
+        if name not in batch.schema.names:
+            return np.full(batch.num_rows, NULL, np.int64)
+        coded = batch.column(name).dictionary_encode()
+        codes = [NULL]
+        for text in coded.dictionary.to_pylist():
+            if text not in self._codes:
+                self._codes[text] = len(self.vocabulary)
+                self.vocabulary.append(text)
+            codes.append(self._codes[text])
+        indices = np.asarray(coded.indices.fill_null(-1))
+        numbers: IntArray = np.array(codes, np.int64)[indices + 1]
+        return numbers
+
+
+def _column_names(file: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file.suffix == ".parquet":
+        return list(pq.read_schema(file).names)
+    with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
+        return list(stream.schema.names)
+
+
+def _batches(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    for batch in (_of_parquet if file.suffix == ".parquet" else _of_arrow)(file, columns, allowance):
+        allowance.take(batch.num_rows * len(columns) * _NUMBER)
+        for column in batch.columns:
+            allowance.take(column.nbytes)
+        yield batch
+
+
+def _of_parquet(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    """The rows, with texts as numbers of their dictionary: a file can hold one long text a million times."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    honest = Allowance(file.stat().st_size, allowance.most)  # a first look, at what the file says of itself
+    with pq.ParquetFile(file) as table:
+        texts = [field.name for field in table.schema_arrow if field.name in columns and field.type == pa.string()]
+        honest.take(table.metadata.num_rows * len(columns) * _NUMBER)
+        for at in range(table.metadata.num_row_groups):
+            group = table.metadata.row_group(at)
+            for number in range(group.num_columns):
+                if (chunk := group.column(number)).path_in_schema in columns:
+                    honest.take(chunk.total_uncompressed_size)
+    with pq.ParquetFile(file, read_dictionary=texts) as table:
+        yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
+
+
+def _of_arrow(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    honest = Allowance(file.stat().st_size, allowance.most)
+    for size in unpacked_sizes(file):
+        honest.take(size)
+    with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
+        for batch in stream:
+            chosen = batch.select(columns)
+            chosen.validate(full=True)  # places that are not in the file: Arrow would read them all the same
+            yield chosen
+
+
+def _chosen(batch: Batch, bounds: Mapping[str, tuple[int, int]]) -> Batch:
+    for column, (low, high) in bounds.items():
+        mine = (batch[column] >= low) & (batch[column] <= high)
+        batch = {name: values[mine] for name, values in batch.items()}
+    return batch

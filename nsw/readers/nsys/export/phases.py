@@ -1,0 +1,320 @@
+"""The phases of each process of an nsys export, from what its tables hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.nsys.export.cells import Lookup
+from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
+from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
+from nsw.readers.timeline.kernel_sequence import repetitions
+from nsw.readers.timeline.phase_groups import Groups
+from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
+from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, PHASES, Operations, Phased, lock_step, phased
+from nsw.readers.timeline.phases import KERNEL as COMPUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import numpy as np
+
+    from nsw.readers.nsys.export.collect import Collected
+    from nsw.readers.nsys.export.nvtx import Ranges
+    from nsw.readers.timeline.arrays import IntArray
+    from nsw.tables import Row
+
+ALL: Final = len(PHASES)  # the phase of a process without iterations
+PARTS: Final = len(PHASES) + 1  # phases that a row can have, `ALL` among them
+_NO_STEPS: Final = frozenset({"NCCL", "MPI"})  # domains in which libraries mark their own calls
+_CANDIDATES: Final = 64  # marks of most time
+_TOLD: Final = 8  # names of ranges in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """A range that was named as the iteration and is not there: what the iterations are instead, what is there."""
+
+    named: str
+    instead: str
+    there: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Split:
+    """The processes of a report, each with its phases where it has iterations."""
+
+    processes: list[int | None] = field(default_factory=list)
+    phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
+    work: dict[int, Operations] = field(default_factory=dict)
+    launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
+    unmarked: Unmarked | None = None
+
+    def owners(self, found: Collected, column: str) -> list[Row]:
+        """Process and device of each process's rows of a table; None where they are of several devices."""
+        import numpy as np
+
+        devices = found.distinct.get("deviceId")
+        places = _places(self, found, column)
+        rows: list[Row] = []
+        for place, process in enumerate(self.processes):
+            row: Row = {"pid": process}
+            if devices is not None:
+                mine = found.codes["deviceId"] if len(self.processes) == 1 else found.codes["deviceId"][places == place]
+                used = np.flatnonzero(np.bincount(mine, minlength=1)).tolist() if len(mine) else []
+                row["device"] = devices[used[0]] if len(used) == 1 and devices[used[0]] != NULL else None
+            rows.append(row)
+        return rows
+
+    def parts(self, found: Collected, column: str) -> IntArray:
+        """Place of the process * PARTS + phase of each row of a table; `column` tells its process or thread."""
+        import numpy as np
+
+        times = self.launched.get(found.table, found.kept["start"])
+        if len(self.processes) == 1:
+            return self.phased[0].phase(times)
+        places = _places(self, found, column)
+        codes: IntArray = np.full(len(times), ALL, np.int64)
+        for place, one in self.phased.items():
+            mine = np.flatnonzero(places == place)
+            codes[mine] = one.phase(times[mine])
+        codes += places * PARTS
+        return codes
+
+
+def phase_name(part: int) -> str | None:
+    """The word for the phase of a part; None where its process has no iterations."""
+    return (*PHASES, None)[part % PARTS]
+
+
+def phase_groups(found: Collected, split: Split, column: str, sizes: IntArray | None = None) -> Groups:
+    """The durations of a table by key, process and phase; only by key where no process has phases.
+
+    Raises:
+        TableFault: They are no times.
+    """
+    parts = split.parts(found, column) if split.phased else None
+    try:
+        return Groups.of(found.keys, found.durations, parts, len(split.processes) * PARTS, sizes)
+    except OverflowError as fault:
+        raise TableFault(found.table, str(fault)) from fault
+
+
+def split(
+    gpu: Mapping[str, Collected],
+    calls: Collected | None,
+    ranges: Ranges | None,
+    *,
+    nccl: Collection[int] = (),
+    named: str | None = None,
+    warmup: int | None = None,
+) -> Split:
+    """Find the iterations of each process and split its timeline by them.
+
+    Args:
+        gpu: The tables of GPU work by name, with start, correlationId and globalPid.
+        calls: The CUDA API calls, with start, correlationId and globalTid.
+        ranges: The NVTX ranges.
+        nccl: The keys of NCCL's kernels.
+        named: The NVTX range that a recipe names as its step.
+        warmup: How many iterations are warm-up, where a recipe says so.
+    """
+    made = Split(_processes(gpu, calls))
+    for table, found in gpu.items():
+        made.launched[table] = _launched(made, found, calls)
+    marks = _marks(made, ranges, calls)
+    unmarked = named
+    for place in range(len(made.processes)):
+        work = made.work[place] = _work(made, gpu, place, nccl)
+        iterations = of_marks(marks.get(place, []), named=named)
+        unmarked = unmarked if iterations is None else None
+        if iterations is None and named is not None:
+            iterations = of_marks(marks.get(place, []))
+        if iterations is None and KERNEL in gpu:
+            iterations = _of_kernels(made, gpu[KERNEL], place)
+        if iterations is not None:
+            made.phased[place] = phased(work, iterations, warmup)
+    together = lock_step(list(made.phased.values())) if warmup is None and len(made.phased) > 1 else None
+    if together is not None:
+        made.phased = {
+            p: one if one.warmup == together else phased(made.work[p], one.iterations, together)
+            for p, one in made.phased.items()
+        }
+    if unmarked is not None:
+        repeated = {m.name for found in marks.values() for m in found if len(m.starts) > 1}
+        made.unmarked = Unmarked(unmarked, _told(made), tuple(sorted(repeated)[:_TOLD]))
+    return made
+
+
+def _told(made: Split) -> str:
+    found = {(p.iterations.found_by, p.iterations.name) for p in made.phased.values()}
+    words = [f"those of range {name}" if by == "nvtx" else "told by the sequence of kernels" for by, name in found]
+    return " and ".join(sorted(words)) or "not known"
+
+
+def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> list[int | None]:
+    """The processes with GPU work, else those with API calls; None where the export does not tell."""
+    owners = [v for found in gpu.values() for v in found.distinct["globalPid"]]
+    if not owners and calls is not None:
+        owners = list(calls.distinct["globalTid"])
+    return list(dict.fromkeys(None if v == NULL else process_of(v) for v in owners)) or [None]
+
+
+def _places(made: Split, found: Collected, column: str) -> IntArray:
+    """The place of each row's process; of an unknown one the first."""
+    import numpy as np
+
+    known = {p: i for i, p in enumerate(made.processes)}
+    of_code = [known.get(None if v == NULL else process_of(v), 0) for v in found.distinct[column]]
+    if len(set(of_code)) == 1:
+        return np.full(len(found.keys), of_code[0])
+    return np.array(of_code)[found.codes[column]]
+
+
+def _launched(made: Split, found: Collected, calls: Collected | None) -> IntArray:
+    """When the host launched each operation; when it started where no call is known."""
+    import numpy as np
+
+    starts, correlation = found.kept["start"].astype(np.int64), found.kept["correlationId"]
+    if calls is None:
+        return starts
+    several = len(made.processes) > 1
+    mine, theirs = _places(made, found, "globalPid"), _places(made, calls, "globalTid")
+    for place in range(len(made.processes)):
+        rows = np.flatnonzero(theirs == place) if several else slice(None)
+        keys = calls.kept["correlationId"][rows]
+        if not len(keys):
+            continue
+        wanted = np.flatnonzero(mine == place) if several else slice(None)
+        at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).of(correlation[wanted])
+        times = calls.kept["start"][rows][at].astype(np.int64, copy=False)
+        unknown = np.flatnonzero((at < 0) | (correlation[wanted] == NULL))
+        times[unknown] = starts[wanted][unknown]
+        starts[wanted] = times
+    return starts
+
+
+def _work(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collection[int]) -> Operations:
+    import numpy as np
+
+    columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in range(5)]
+    for table, found in gpu.items():
+        mine = _rows(made, found, place)
+        start = found.kept["start"][mine]
+        what = np.full(len(start), MEMORY if table in (MEMCPY, MEMSET) else COMPUTE, np.int8)
+        if table == KERNEL and nccl:
+            what[np.isin(found.keys[mine], list(nccl))] = COMMUNICATION
+        device = _small(found.distinct["deviceId"])[found.codes["deviceId"][mine]]
+        values = (start, start + found.durations[mine], made.launched[table][mine], device, what)
+        for column, part in zip(columns, values, strict=True):
+            column.append(part)
+    return Operations(*(np.concatenate(c[1:]) if len(c) > 2 else c[-1] for c in columns))
+
+
+def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
+    import numpy as np
+
+    fits = all(-(2**15) <= v < 2**15 for v in values)
+    return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
+
+
+def _rows(made: Split, found: Collected, place: int) -> Any:
+    """What picks the rows of a process."""
+    import numpy as np
+
+    several = len(made.processes) > 1
+    return np.flatnonzero(_places(made, found, "globalPid") == place) if several else slice(None)
+
+
+def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
+    """The ranges that may be iterations: by place of the process, those of most time first."""
+    import numpy as np
+
+    if ranges is None:
+        return {}
+    names: dict[str, int] = {}
+    of_label = [
+        -1 if style == "mark" or name is None or domain in _NO_STEPS else names.setdefault(generic(name), len(names))
+        for style, domain, name in ranges.labels
+    ]
+    number = np.array(of_label, np.int64)[ranges.label]
+    threads, thread = np.unique(ranges.thread, return_inverse=True)
+    key = np.where(number < 0, -1, thread * max(len(names), 1) + number)
+    usable = np.flatnonzero(key >= 0)
+    if not len(usable):
+        return {}
+    keys, which = np.unique(key[usable], return_inverse=True)
+    taken = np.bincount(which, weights=(ranges.end - ranges.start)[usable])
+    known = {p: i for i, p in enumerate(made.processes)}
+    callers = set() if calls is None else set(calls.distinct["globalTid"])
+    texts = list(names)
+    found: dict[int, list[Marks]] = {}
+    for at in np.argsort(-taken, kind="stable")[: _CANDIDATES * len(known)].tolist():
+        caller, name = divmod(int(keys[at]), len(names))
+        owner = int(threads[caller])
+        place = known.get(None if owner == NULL else process_of(owner), 0 if len(known) == 1 else None)
+        if place is not None:
+            mine = usable[which == at]
+            mine = mine[np.argsort(ranges.start[mine], kind="stable")]
+            label = ranges.label[mine]
+            one = ranges.labels[int(label[0])][2] if (label == label[0]).all() else None
+            marks = Marks(one or texts[name], ranges.start[mine], ranges.end[mine], not callers or owner in callers)
+            found.setdefault(place, []).append(marks)
+    return found
+
+
+def _of_kernels(made: Split, kernels: Collected, place: int) -> Iterations | None:
+    import numpy as np
+
+    mine = _rows(made, kernels, place)
+    launched, start, keys, durations = (
+        values[mine] for values in (made.launched[KERNEL], kernels.kept["start"], kernels.keys, kernels.durations)
+    )
+    if not bool((launched[1:] >= launched[:-1]).all()):
+        order = np.argsort(launched, kind="stable")
+        launched, start, keys, durations = (values[order] for values in (launched, start, keys, durations))
+    found = repetitions(keys, start, durations)
+    if found is None:
+        return None
+    heads, behind = found
+    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
+    return Iterations("kernel_sequence", None, launched[heads], end)
+
+
+def phase_tables(
+    made: Split, calls: Collected | None, ranges: Ranges | None, gpu: list[Row], api: list[Row], *, trace: bool
+) -> dict[str, list[Row]]:
+    """The tables of phases and iterations, with `trace` also `iteration_trace`."""
+    tables: dict[str, list[Row]] = {"phases": [], "phase_summary": [], "iterations": [], "iteration_trace": []}
+    for place, work in made.work.items():
+        one = made.phased.get(place)
+        span = _span(made, place, work, calls, ranges)
+        if span is None or (one is None and not len(work.start)):
+            continue
+        timeline = Timeline({"pid": made.processes[place]}, work, span, one)
+        tables["phases"] += phase_rows(timeline)
+        tables["iterations"] += [row] if (row := iterations_row(timeline)) else []
+        tables["iteration_trace"] += iteration_rows(timeline) if trace else []
+    in_calls: dict[tuple[Any, str], float] = {}
+    for row in api:
+        key = row["pid"], row["phase"]
+        in_calls[key] = in_calls.get(key, 0.0) + row["total_ns"]
+    for row in tables["phases"] if calls is not None and made.phased else ():
+        row["api_ns"] = in_calls.get((row["pid"], row["phase"]), 0.0)
+    tables["phase_summary"] = with_phase_shares(gpu + api)
+    return tables
+
+
+def _span(
+    made: Split, place: int, work: Operations, calls: Collected | None, ranges: Ranges | None
+) -> tuple[int, int] | None:
+    """The first and the last time of a process in the report."""
+    times: list[int] = []
+    if len(work.start):
+        times += [int(work.start.min()), int(work.end.max())]
+    if calls is not None and (mine := _places(made, calls, "globalTid") == place).any():
+        start = calls.kept["start"][mine]
+        times += [int(start.min()), int((start + calls.durations[mine]).max())]
+    if ranges is not None and (mine := (ranges.thread >> 24) & 0xFFFFFF == made.processes[place]).any():
+        times += [int(ranges.start[mine].min()), int(ranges.end[mine].max())]
+    return (min(times), max(times)) if times else None

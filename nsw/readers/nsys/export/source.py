@@ -1,0 +1,127 @@
+"""What the tables of an nsys export are read through: a database or a folder of Parquet files alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from nsw.readers.timeline.arrays import IntArray
+
+    Batch: TypeAlias = dict[str, IntArray]
+
+NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this
+DURATION = "duration"  # a made-up column that `scan` gives: end less start
+TEXT = "text_code"  # a made-up column that `scan` gives where asked: index into `Source.vocabulary`
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+NVTX = "NVTX_EVENTS"
+
+
+class TableFault(Exception):  # noqa: N818  it names a fault of the file
+    """A table of the export cannot be read, or holds what its column cannot hold."""
+
+    def __init__(self, table: str, what: str, *, fix: str | None = None) -> None:
+        super().__init__(f"{table}: {what}")
+        self.table = table
+        self.what = what
+        self.fix = fix  # what to do; None where it is damaged
+
+
+class Source(Protocol):
+    """The tables of one export. Every method raises `TableFault` where the table is damaged."""
+
+    vocabulary: list[str]  # texts met by `scan`, in order of first sight
+
+    @property
+    def columns(self) -> Mapping[str, frozenset[str]]:
+        """The columns of each table found."""
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        text: str | None = None,
+        within: Mapping[str, tuple[int, int]] | None = None,
+    ) -> Iterator[Batch]:
+        """The integer columns in batches of rows; a column that the table lacks is all NULL.
+
+        `text` names a text column; its codes come as column `TEXT`, NULL where the text is. `within` leaves
+        out the rows where one of its columns is less than its first or more than its last value, or NULL.
+        No batch is empty. Several scans may go on at once, each in its own thread.
+        """
+
+    def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
+        """Rows of a small table, of any type; none without such a table, None for an absent column."""
+
+    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
+        """Integer columns of some rows, by their places in the order of `scan`; None where that takes a scan."""
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """The texts of these ids in StringIds; ids without text are left out."""
+
+
+def has_columns(source: Source, table: str, *columns: str) -> bool:
+    """Whether the export has the table with all these columns."""
+    return source.columns.get(table, frozenset()).issuperset(columns)
+
+
+def require_integers(table: str, batch: Batch, *columns: str) -> None:
+    """Refuse NULL where every row of a sound export has a number.
+
+    Raises:
+        TableFault: A row has none; the table is damaged, and statistics over the rest would be invented.
+    """
+    for column in columns:
+        if len(batch[column]) and bool((batch[column] == NULL).any()):
+            raise TableFault(table, f"rows without a number in column {column}")
+
+
+def with_duration(table: str, batch: Batch) -> Batch:
+    """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
+
+    Raises:
+        TableFault: Times so far apart that they are none.
+    """
+    import numpy as np
+
+    start, end = batch["start"], batch["end"]
+    absent = (start == NULL) | (end == NULL)
+    none = bool(absent.any())
+    known_start, known_end = (start[~absent], end[~absent]) if none else (start, end)
+    if len(known_start):
+        low = min(int(known_start.min()), int(known_end.min()))
+        high = max(int(known_start.max()), int(known_end.max()))
+        if high - low > 2**61:
+            raise TableFault(table, "holds numbers that are no times")
+    duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
+    return batch | {DURATION: duration}
+
+
+def total(table: str, values: IntArray) -> int:
+    """The sum of sizes or counts.
+
+    Raises:
+        TableFault: They are negative or too large to be true.
+    """
+    if len(values) == 0:
+        return 0
+    if int(values.min()) < 0 or int(values.max()) * len(values) >= 2**62:
+        raise TableFault(table, "holds numbers that are no sizes or counts")
+    return int(values.sum())
+
+
+def process_of(global_id: int) -> int:
+    """The process id in a serialized global id (hardware 8 bits, VM 8, process 24, thread 24)."""
+    return (global_id >> 24) & 0xFFFFFF
+
+
+def thread_of(global_id: int) -> int:
+    """The thread id in a serialized global id."""
+    return global_id & 0xFFFFFF

@@ -1,0 +1,1 @@
+"""nsys stats: tables of any layout."""

@@ -1,0 +1,305 @@
+"""The columns of `nsys stats`: their names over the years, their units, the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from nsw.readers.text.quantities import Digits, digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)")
+_OTHER_NAMES = {"average": "avg", "minimum": "min", "maximum": "max", "median": "med", "time(%)": "time"}
+
+_STATISTICS = frozenset({"total time", "avg", "med", "min", "max", "stddev", "total"})
+_COUNTS = frozenset({"num calls", "calls", "instances", "count", "operations"})
+_EXECUTION = frozenset(f"{what}{how}" for what in "taqk" for how in ("avg", "med", "min", "max", "stddev"))
+_PROJECTION = frozenset(
+    {
+        "total proj time",
+        "total range time",
+        "range instances",
+        "total gpu ops",
+        "avg gpu ops",
+        "avg range lvl",
+        "avg num child",
+    }
+    | {f"proj {how}" for how in ("avg", "med", "min", "max", "stddev")}
+)
+_TRACE = frozenset(
+    {
+        "start",
+        "duration",
+        "corrid",
+        "grdx",
+        "grdy",
+        "grdz",
+        "blkx",
+        "blky",
+        "blkz",
+        "reg/trd",
+        "stcsmem",
+        "dymsmem",
+    }
+    | {"bytes", "throughput", "ctx", "greenctx", "strm", "result", "pid", "tid", "devid", "hwid", "vmid"}
+    | {
+        "api start",
+        "api dur",
+        "queue start",
+        "queue dur",
+        "kernel start",
+        "kernel dur",
+        "total dur",
+        "qcount",
+    }
+)
+_UNIFIED = frozenset(
+    {
+        "total htod migration size",
+        "total dtoh migration size",
+        "total cpu page faults",
+        "total gpu pagefaults",
+    }
+)
+# of reports whose events nsw adds up
+_EVENTS = frozenset(
+    {"end", "durchild", "durnonchild", "projected start", "projected duration", "orig start", "orig duration"}
+    | {"numgpuops", "peerrank", "rootrank", "rank", "tag", "size", "collsendsize", "collrecvsize", "lvl", "numchild"}
+    | {"rangeid", "parentid", "total message volume", "cpu page faults", "utilization"}
+)
+_NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | _EVENTS | {"time"}
+_ALWAYS = (
+    frozenset({"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"})
+    | _COUNTS
+)
+_TEXTS = frozenset(
+    {
+        "name",
+        "operation",
+        "range",
+        "style",
+        "category",
+        "gridxyz",
+        "blockxyz",
+        "source",
+        "device",
+        "srcmemkd",
+        "dstmemkd",
+    }
+    | {"thread name", "api name", "kernel name", "api function", "event type", "nvtx range", "t-pri"}
+)
+# Of reports that nsw has no table for, and what else it does not read: known, so that they can be named.
+_UNREAD = frozenset(
+    {
+        "event",
+        "rangestack",
+        "nametree",
+        "nvtx inst",
+        "kern inst",
+        "virtual address",
+        "minimum virtual address",
+        "maximum virtual address",
+        "htod migration size",
+        "dtoh migration size",
+        "gpu page faults",
+        "migration throughput",
+        "cpu instruction address",
+        "source file",
+        "source line",
+        "send wait rate",
+        "guid",
+        "device name",
+        "event class",
+        "context",
+        "q type",
+        "q name",
+        "gpu id",
+        "engine",
+        "node ord",
+    }
+)
+_MEASURED = (
+    _ALWAYS
+    | _UNIFIED
+    | {"projected start", "kern inst", "virtual address", "utilization", "total message volume", "cpu page faults"}
+)
+_FEW = 4  # columns; of the tables with fewer these are nsys's
+_SHORT = (frozenset({"cpu page faults", "cpu instruction address"}),)
+_UNITLESS = (
+    frozenset({"Time", "Total Time"}),
+    frozenset({"Start", "Duration"}),
+    frozenset({"Projected Start", "Projected Duration"}),
+    frozenset({"Total HtoD Migration Size", "Total DtoH Migration Size"}),
+)
+_KNOWN = _NUMBERS | _TEXTS | _UNREAD
+
+_GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
+_A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?[%\u2026]?|-|None|nan", re.IGNORECASE)
+_NO_DIGIT = re.compile(r"\D")
+_CLIPPED = "\u2026"
+
+
+class Column(NamedTuple):
+    """A header: its name in small letters, in today's words, and the unit in its brackets."""
+
+    name: str
+    unit: str | None
+
+
+@lru_cache(maxsize=4096)
+def column(header: str) -> Column:
+    """What a header says."""
+    text = " ".join(header.split())
+    with_unit = _UNIT.fullmatch(text)
+    name, unit = (with_unit[1], with_unit[2]) if with_unit else (text, None)
+    name = name.lower()
+    return Column(_OTHER_NAMES.get(name, name), unit)
+
+
+def is_header(headers: list[str]) -> bool:
+    """Whether these are column names that nsys gives."""
+    names = [column(h).name for h in headers]
+    if len(names) < _FEW:
+        return frozenset(names) in _SHORT
+    known = sum(name in _KNOWN for name in names)
+    return known >= max(_FEW, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
+
+
+def is_known(header: str) -> bool:
+    """Whether nsys gives a column this name."""
+    return column(header).name in _KNOWN
+
+
+def are_numbers(headers: list[str]) -> bool:
+    """Whether all these columns hold numbers."""
+    return all(column(header).name in _NUMBERS for header in headers)
+
+
+def have_units(headers: list[str]) -> bool:
+    """Whether the titles say what their numbers count; every version's do unless it is told to leave them out."""
+    plain = {" ".join(header.split()) for header in headers}
+    return not any(names <= plain for names in _UNITLESS)
+
+
+def are_damaged(headers: list[str]) -> bool:
+    """Whether a title is missing, or there twice."""
+    names = [column(h).name for h in headers]
+    return "" in names or len(set(names)) < len(names)
+
+
+def lacks_its_first(headers: list[str]) -> bool:
+    """Whether the title is missing that every table with these begins with."""
+    names = {column(h).name for h in headers}
+    summary = "total time" in names and "time" not in names
+    return summary or ("duration" in names and not names & {"start", "api start", "kernel start", "projected start"})
+
+
+def is_row(headers: list[str], cells: list[str]) -> bool:
+    """Whether there are numbers where this table has numbers."""
+    if not any(cells):
+        return False
+    for place, never_empty in _number_places(tuple(headers)):
+        cell = cells[place]
+        if not cell:
+            if never_empty:
+                return False
+        elif not (cell.isascii() and cell.isdigit()) and not _A_NUMBER.fullmatch(cell):
+            return False
+    return True
+
+
+def are_rows(headers: list[str], rows: list[list[str]]) -> bool:
+    """Whether `is_row` holds of all of them, none of which has another number of cells."""
+    columns = list(zip(*rows, strict=True))
+    for place, never_empty in _number_places(tuple(headers)):
+        cells = columns[place]
+        if never_empty and not all(cells):
+            return False
+        joined = "".join(cells)
+        if not (joined.isascii() and (joined.isdigit() or not joined)) and not all(
+            map(_is_number_or_empty, set(cells))
+        ):
+            return False
+    return True
+
+
+def _is_number_or_empty(cell: str) -> bool:
+    return not cell or _A_NUMBER.fullmatch(cell) is not None
+
+
+@lru_cache(maxsize=64)
+def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
+    """Where numbers stand, and whether one must."""
+    names = [column(header).name for header in headers]
+    always = _ALWAYS | ({"cpu page faults"} if "cpu instruction address" in names else frozenset())
+    return tuple((place, name in always) for place, name in enumerate(names) if name in _NUMBERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How this place writes numbers: the decimal mark; whatever else stands between digits groups them."""
+
+    decimal: str = "."
+
+    def digits(self, text: str) -> Digits | None:
+        """The number; None where there is none, it is cut off, or nobody groups digits so."""
+        if text.isascii() and text.isdigit():
+            return digits(text)
+        shape = _shape(self.decimal).fullmatch(text)
+        if shape is None:
+            return None
+        sign, whole, fraction, power = shape.groups()
+        return digits(f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or ""))
+
+
+@lru_cache(maxsize=4)
+def _shape(decimal: str) -> re.Pattern[str]:
+    """Groups of three, of four (Chinese, Japanese), or of two before the last three (Indian)."""
+    group = _GROUP.format(other="," if decimal == "." else ".")
+    whole = rf"\d+|\d{{1,4}}(?:{group}\d{{2,4}})*{group}\d{{3,4}}"
+    return re.compile(rf"(-?)({whole})(?:{re.escape(decimal)}(\d+))?(e[+-]?\d{{1,3}})?", re.IGNORECASE)
+
+
+def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Marks | None) -> Marks | None:
+    """The decimal mark that the cells prove, that of the tables before where they prove none, or None.
+
+    The share of time is printed with one digit after the mark, so it decides. Without it, a cell with two
+    kinds of marks, or with a digit or two after its only mark, tells.
+    """
+    shares = [place for place, header in enumerate(headers) if column(header) == ("time", "%")]
+    others = [place for place, header in enumerate(headers) if column(header).name in _NUMBERS]
+    proof: str | None = None
+    for cells in rows:
+        for place in shares:
+            if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}%?", cells[place]):
+                return Marks(found[1])
+        if proof is None:
+            proof = next(filter(None, (_proof(cells[place]) for place in others)), None)
+        elif not shares:
+            break
+    return Marks(proof) if proof else before
+
+
+def _proof(text: str) -> str | None:
+    if text.isdigit():
+        return None
+    kinds = [mark for mark in text if mark in ".,"]
+    if not kinds:
+        return None
+    if len(set(kinds)) == 2 and kinds.count(kinds[-1]) == 1:
+        return kinds[-1]
+    if len(set(kinds)) == 1 and len(kinds) > 1:
+        return "," if kinds[0] == "." else "."
+    before, after = text.rsplit(kinds[-1], 1)
+    if before.lstrip("-") == "0":  # nobody groups digits after a zero
+        return kinds[-1]
+    return kinds[-1] if after.isdigit() and len(after) not in (3, 4) else None
+
+
+def is_clipped(text: str) -> bool:
+    """Whether nsys cut the cell to the width of its column."""
+    return text.endswith(_CLIPPED)

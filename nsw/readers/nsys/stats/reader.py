@@ -1,0 +1,252 @@
+"""`nsys stats` and `nsys profile --stats=true`: text and CSV of 2019 to 2026, also inside a job's output."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsw.readers.messages import known_message
+from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.nsys.stats import rows as make
+from nsw.readers.nsys.stats import traces
+from nsw.readers.nsys.stats.collect import Collected
+from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped
+from nsw.readers.nsys.stats.grids import find_grids
+from nsw.readers.nsys.stats.kinds import kind_of, table_name
+from nsw.readers.nsys.stats.reports import Kind, announced, name_of_file, names_ranges
+from nsw.readers.text.pasted_lines import pasted_lines
+from nsw.readers.text.ranked_lines import by_rank
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.readers.nsys.stats.grid import Grid
+
+# blanks before a title never cross a line: each of many blank lines would be a beginning
+_HEADER = re.compile(
+    r'^(?:.{0,60}?[\s>:|"])??"?Time ?\(%\)"?[\s,;|]+"?Total Time'
+    r'|^[^\w\n]*+Total \((?:[KMGT]?i?B)\)"?[\s,;|]+"?(?:Count|Operations)'
+    r"|^[^\w\n]*+Start \(\w+\)[\s,;|]+Duration \(\w+\)[\s,;|]+(?:CorrId|Name)|^PID[,\t]TID[,\t]DevId"
+    r'|^[^\S\n]*+(?:\[\s*+)?(?:\{\s*+)?"(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\))"\s*:'
+    r"|^[^\S\n]*+<th>(?:Time \(%\)|Start \(\w+\)|Total \([KMGT]?i?B\)|Range)</th>"
+    r"|^API Start \(\w+\)[,\t]|^[^\w\n]*+Range[\s,;|]+Style[\s,;|]+Total Proj",
+    re.MULTILINE,
+)
+_UNITLESS = re.compile(
+    r"^[^\S\n]*+Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b",
+    re.MULTILINE,
+)
+_WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
+# titles that no other tool gives a column
+_OWN_TITLES = (
+    "Projected Start (",
+    "DurNonChild (",
+    "CollSendSize (",
+    "Kernel Dur (",
+    "CPU Instruction Address",
+    "DtoH Migration Size (",
+    "DtoH Migration size (",
+    "Total Message Volume",
+)
+# nsys stats refused, and said nothing else
+_ONLY_SAID = re.compile(
+    r"\s*(?:WARNING: Existing SQLite export found|ERROR: Report '|SKIPPED: .* does not contain"
+    r"|Generating SQLite file |usage: nsys |Exportation error: "
+    r"|\*\* [^\n]{1,200}\s+Report was successfully run, but no data)"
+)
+_VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(20\d\d\.\d+\.\d+)", re.IGNORECASE)
+_PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
+_ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
+_BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
+_AGAIN = "copy or print the report again"
+_COMPLAINT = re.compile(
+    r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
+    r"|Report was successfully run, but no data"
+)
+
+
+def sniff(sample: Sample) -> int:
+    """By the headers of nsys's tables near the beginning, or its titles anywhere."""
+    if sample.is_binary:
+        return 0
+    if _HEADER.search(sample.text):
+        return 90
+    if any(title in sample.text for title in _OWN_TITLES):
+        return 80
+    if _PROCESSING.search(sample.text) or _UNITLESS.search(sample.text):
+        return 75
+    if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
+        return 70
+    return 60 if sample.contains(*_WORDS) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill the summaries and traces that the text holds; tables without a place in nsw are warned of."""
+    report = Report(str(path), tool="nsys", format="nsys-stats")
+    collected = Collected(report, options)
+    marks: Marks | None = None
+    of_file = name_of_file(path.stem)
+    for rank, lines in by_rank(pasted_lines(path)):
+        collected.rank = rank
+        kind: Kind = "other"
+        untitled = _Untitled(report)
+        for found in find_grids(lines):
+            if isinstance(found, tuple):
+                _note(report, *found)
+                untitled.line(*found)
+                continue
+            untitled.table()
+            if not have_units(found.headers):
+                report.error(
+                    "the titles of a table have no units (:nohdrunit): its rows are left out",
+                    line=found.line,
+                    fix="print the report with its units",
+                )
+                continue
+            if found.is_damaged:
+                report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
+                continue
+            marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
+            found.report = announced(found.titles) or of_file
+            if found.part == 0:
+                kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
+                _note_doubts(report, kind, found)
+            _note_faults(report, found)
+            _put(collected, kind, found, marks or Marks())
+    collected.finish()
+    if any(report.tables.values()):
+        report.problems = [_softer(p) for p in report.problems]
+    return report
+
+
+class _Untitled:
+    """Sees rows that follow the name of a report at once (it was printed without titles, `:nohdr`), and advice."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._name = ""
+        self._is_advised = False
+
+    def line(self, number: int, text: str) -> None:
+        """Take a line that is outside of tables."""
+        if found := _PROCESSING.match(text.lstrip()):
+            self._name = found[1]
+            if _ADVICE.search(text):
+                self._advice(number)
+        elif self._name and _BARE_ROW.match(text):
+            self._report.error(
+                f"{self._name} was printed without titles, or without units (:nohdr, :nohdrunit): it is not read",
+                line=number,
+                fix="print it with its titles and their units",
+            )
+            self._name = ""
+
+    def _advice(self, number: int) -> None:
+        self._name = ""
+        if not self._is_advised:
+            self._report.warn("not read: the advice of nsys analyze; nsw has no table for it", line=number)
+        self._is_advised = True
+
+    def table(self) -> None:
+        """Take note of a table that has its titles."""
+        self._name = ""
+
+
+def _softer(problem: Problem) -> Problem:
+    """What nsys could not do beside the tables that are here only says that more was asked for."""
+    return replace(problem, severity="warning")
+
+
+def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
+    """Hand the rows of one table over."""
+    match kind:
+        case "kernels":
+            collected.kernels(make.kernels(grid, marks), grid)
+        case "launches":
+            collected.kernels(make.launches(grid, marks), grid)
+        case "copies":
+            collected.copies(make.kernels(grid, marks), grid)
+        case "sizes":
+            collected.sizes(make.sizes(grid, marks), grid)
+        case "gpu":
+            gpu, api = make.combined(grid, marks)
+            collected.kernels(gpu, grid)
+            collected.simple("api_summary", api, grid)
+        case "api":
+            collected.simple("api_summary", make.api_calls(grid, marks), grid)
+        case "osrt":
+            collected.simple("osrt_summary", make.calls(grid, marks), grid)
+        case "openacc":
+            collected.simple("openacc_summary", make.openacc(grid, marks), grid)
+        case "openmp":
+            collected.simple("openmp_summary", make.calls(grid, marks), grid)
+        case "nvtx":
+            collected.simple("nvtx_summary", make.nvtx(grid, marks), grid)
+        case "nvtx_gpu":
+            collected.simple("nvtx_gpu_summary", make.nvtx_gpu(grid, marks), grid)
+        case "mpi":
+            collected.simple("communication", make.mpi(grid, marks), grid)
+        case "um":
+            collected.simple("um_summary", make.unified_memory(grid, marks), grid)
+        case "gpu_trace":
+            collected.trace("gpu_trace", traces.gpu_trace, grid, marks)
+        case "api_trace":
+            collected.trace("api_trace", traces.api_trace, grid, marks)
+        case "launch_trace":
+            collected.trace("gpu_trace", lambda *table: traces.launch_trace(*table)[0], grid, marks)
+            collected.trace("api_trace", lambda *table: traces.launch_trace(*table)[1], grid, marks)
+        case "nvtx_trace" | "nvtx_gpu_trace" | "mpi_trace" | "cpu_faults":
+            collected.events(kind, grid, marks)
+        case "mpi_sizes":
+            collected.messages(make.messages(grid, marks), grid)
+        case "other":
+            collected.unread(grid.report or table_name(grid.titles, grid.headers), grid)
+
+
+def _note(report: Report, number: int, text: str) -> None:
+    """A line outside of tables: the tool's version, or a complaint of nsys."""
+    if report.tool_version is None and (version := _VERSION.search(text)):
+        report.tool_version = version[1]
+    said = text.strip()
+    if _COMPLAINT.match(said) and (problem := known_message("nsys", said, line=number, severity="warning")):
+        report.problems.append(problem)
+
+
+def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
+    """What a table does not say of itself, and what was asked for that changes its names."""
+    names = {column(header).name for header in grid.headers}
+    if (
+        kind == "nvtx"
+        and grid.report is None
+        and "style" not in names
+        and not any("nvtx" in t.lower() for t in grid.titles)
+    ):
+        report.warn(
+            "a table of ranges does not say whose they are: taken for NVTX (graphics have the same columns)",
+            line=grid.line,
+            fix="leave the name of the file as nsys made it (..._nvtx_pushpop_sum.csv), or the lines before the table",
+        )
+    if names_ranges(grid.titles):
+        report.warn(
+            "the names of kernels begin with those of the NVTX ranges around them (option nvtx-name)",
+            line=grid.line,
+            fix="print the report without :nvtx-name to have one row a kernel",
+        )
+
+
+def _note_faults(report: Report, grid: Grid) -> None:
+    if grid.stray:
+        lost = len(grid.stray)
+        one = "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over"
+        several = f"{lost} lines within a table of nsys are no rows of it (damaged, or another program's): passed over"
+        report.warn(one if lost == 1 else several, line=grid.stray[0])
+        grid.stray.clear()  # the next part of the table has the same list
+    rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
+    clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]
+    if clipped:
+        report.warn(
+            "nsys cut numbers to the width of their column; they are absent here",
+            line=clipped[0],
+            fix="print with --format csv",
+        )

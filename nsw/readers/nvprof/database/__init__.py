@@ -1,0 +1,1 @@
+"""nvprof -o FILE: a SQLite database."""

@@ -1,0 +1,157 @@
+"""Metrics and events in nvprof's databases (nvprof --metrics ... -o FILE), summed as `nvprof -i FILE` prints them.
+
+The database holds numbers for names; they mean the same in every CUPTI that knew nvprof, and the names of data/
+cupti_counters.csv are what it calls them. A metric's value is eight bytes of a type that its id tells.
+"""
+
+from __future__ import annotations
+
+import csv
+import struct
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from nsw.readers.nvprof.database.activity import KERNELS, whole
+from nsw.tables.demangling import demangle_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nsw.readers.nvprof.database.connection import Database
+
+_FORMATS: Final = {"double": "<d", "percent": "<d", "uint64": "<Q", "throughput": "<Q", "int64": "<q", "level": "<I"}
+_UNITS: Final = {"percent": "%", "throughput": "B/s"}
+# The GPU, the kernel, the id; the unit of the GPU where each has a value of its own (--aggregate-mode off).
+_Key: TypeAlias = "tuple[Any, Any, Any, int | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What an id stands for."""
+
+    name: str
+    kind: str
+    description: str | None
+
+
+@dataclass(slots=True)
+class _Sum:
+    count: int = 0
+    least: float = float("inf")
+    most: float = float("-inf")
+    total: float = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.least = min(self.least, value)
+        self.most = max(self.most, value)
+        self.total += value
+
+
+def counters(database: Database) -> list[dict[str, Any]]:
+    """One row a kernel and counter: least, greatest, mean over its launches; values without a meaning are told."""
+    kernels = database.union(KERNELS, "name", "deviceId", "correlationId")
+    found = []
+    for what, decode in (("event", _event), ("metric", _metric)):
+        table = f"CUPTI_ACTIVITY_KIND_{what.upper()}"
+        if database.has(table, "id", "value", "correlationId"):
+            found += _read(database, table, kernels, decode, what)
+        if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
+            found += _read(database, f"{table}_INSTANCE", kernels, decode, what)
+    clear = demangle_all(row["kernel"] for row in found)
+    for row in found:
+        row["kernel"] = clear[row["kernel"]]
+    return found
+
+
+def _read(
+    database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], what: str
+) -> list[dict[str, Any]]:
+    sums: dict[_Key, _Sum] = {}
+    unknown: set[Any] = set()
+    lost = 0
+    for device, kernel, id_, unit, raw in _values(database, table, kernels):
+        if kernel is None:
+            lost += 1
+            continue
+        value = decode(id_, raw)
+        if value is None:
+            unknown.add(id_)
+        else:
+            sums.setdefault((device, kernel, id_, unit), _Sum()).add(value)
+    if lost:
+        database.report.warn(f"{lost} {what} values belong to no kernel of the file: not read")
+    if unknown:
+        ids = ", ".join(map(str, sorted(unknown, key=str)[:5]))
+        database.report.warn(
+            f"not read: values of {len(unknown)} {what}s whose ids are of no known name, or that are damaged ({ids})",
+            fix="nvprof -i FILE of the CUDA that wrote the file prints them",
+        )
+    return [_row(database, what, *key, value) for key, value in sorted(sums.items(), key=_order)]
+
+
+def _order(item: tuple[_Key, _Sum]) -> tuple[int, ...]:
+    return tuple(n if isinstance(n, int) else -1 for n in item[0])
+
+
+def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
+    unit = whole("v.instance") if table.endswith("_INSTANCE") else "NULL"
+    if not kernels:
+        return database.rows(f"SELECT NULL, NULL, v.id, {unit}, v.value FROM {table} v")  # noqa: S608  names of this module
+    return database.rows(
+        f"SELECT k.deviceId, k.name, v.id, {unit}, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
+        f" (SELECT correlationId, MIN({whole('deviceId')}) AS deviceId, MIN(name) AS name FROM {kernels} GROUP BY 1) k"
+        " ON k.correlationId = v.correlationId"
+    )
+
+
+def _row(
+    database: Database, what: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: _Sum
+) -> dict[str, Any]:
+    counter = names().get((what, id_)) or Counter(f"{what} {id_}", "uint64", None)
+    return {
+        "block": 0,
+        "device": device,
+        "device_name": _device_names(database).get(device),
+        "kernel": database.text(kernel),
+        "metric": counter.name if unit is None else f"{counter.name} ({unit})",
+        "description": counter.description,
+        "unit": _UNITS.get(counter.kind),
+        "invocations": values.count,
+        "min": values.least,
+        "max": values.most,
+        "avg": values.total / values.count,
+    }
+
+
+def _device_names(database: Database) -> dict[Any, str]:
+    table = "CUPTI_ACTIVITY_KIND_DEVICE"
+    if not database.has(table, "id", "name"):
+        return {}
+    return {id_: database.text(name) for id_, name in database.rows(f"SELECT id, name FROM {table}")}  # noqa: S608
+
+
+def _event(_: Any, raw: Any) -> float | None:
+    if not isinstance(raw, int):
+        return None
+    return float(raw if raw >= 0 else raw + (1 << 64))  # SQLite has no unsigned numbers
+
+
+def _metric(id_: Any, raw: Any) -> float | None:
+    counter = names().get(("metric", id_))
+    if counter is None or not isinstance(raw, bytes) or len(raw) < 8:
+        return None
+    (value,) = struct.unpack_from(_FORMATS[counter.kind], raw)
+    return float(value) if value == value and abs(value) != float("inf") else None  # noqa: PLR0124  nan
+
+
+@cache
+def names() -> Mapping[tuple[str, int], Counter]:
+    """What each id of a metric or an event stands for."""
+    text = files("nsw.readers").joinpath("data/cupti_counters.csv").read_text(encoding="ascii")
+    return {
+        (row["what"], int(row["id"])): Counter(row["name"], row["kind"], row["description"] or None)
+        for row in csv.DictReader(text.splitlines())
+    }

@@ -1,0 +1,78 @@
+"""What nvprof's databases say of the machine and of the profiling itself, as facts."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.nvprof.database.activity import TIMED, whole
+from nsw.readers.nvprof.database.system import system_facts
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof.database.connection import Database
+
+_DEVICE: Final = "CUPTI_ACTIVITY_KIND_DEVICE"
+_PCIE: Final = "CUPTI_ACTIVITY_KIND_PCIE"
+_OVERHEAD: Final = "CUPTI_ACTIVITY_KIND_OVERHEAD"
+_GPU: Final = 0  # `type` of a PCI device that is one
+_OF_GPUS: Final = {"numMultiprocessors": None, "globalMemorySize": "byte", "globalMemoryBandwidth": "kB/s"}
+_OF_LINKS: Final = {"pcieGeneration": None, "linkWidth": None, "linkRate": "MT/s"}
+_OVERHEADS: Final = {1: "compiler", 1 << 16: "buffer_flush", 2 << 16: "instrumentation", 3 << 16: "resource"}
+
+
+def facts(database: Database) -> list[dict[str, Any]]:
+    """The version of the file, the GPUs and their links, what the profiler cost, clocks and temperatures."""
+    return [*_version(database), *_gpus(database), *_links(database), *_overheads(database), *system_facts(database)]
+
+
+def _version(database: Database) -> list[dict[str, Any]]:
+    if not database.has("Version", "version"):
+        return []
+    found = database.rows("SELECT version FROM Version")
+    return [{"key": "nvprof_file_version", "value": float(v)} for (v,) in found if isinstance(v, int)]
+
+
+def _gpus(database: Database) -> list[dict[str, Any]]:
+    if not database.has(_DEVICE, "id", "name"):
+        return []
+    found: list[dict[str, Any]] = []
+    for device, name in database.rows(f"SELECT {whole('id')}, name FROM {_DEVICE} ORDER BY 1"):  # noqa: S608  ours
+        found.append({"device": device, "key": "gpu_name", "text": database.text(name)})
+    for column, unit in _OF_GPUS.items():
+        if database.has(_DEVICE, column):
+            sql = f"SELECT {whole('id')}, {whole(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
+            found += _values(database, sql, f"gpu_{column}", unit)
+    return found
+
+
+def _values(database: Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
+    rows = database.rows(sql)
+    return [{"device": d, "key": key, "unit": unit, "value": float(v)} for d, v in rows if v is not None]
+
+
+def _links(database: Database) -> list[dict[str, Any]]:
+    """Of the GPUs among the PCI devices; an id is bytes that begin with the GPU's number."""
+    if not database.has(_PCIE, "type", "id", *_OF_LINKS):
+        return []
+    columns = ", ".join(map(whole, _OF_LINKS))
+    found = []
+    for raw, *values in database.rows(f"SELECT id, {columns} FROM {_PCIE} WHERE type = {_GPU}"):  # noqa: S608  ours
+        if not isinstance(raw, bytes) or len(raw) < 4:
+            continue
+        (device,) = struct.unpack_from("<I", raw)
+        for (column, unit), value in zip(_OF_LINKS.items(), values, strict=True):
+            if value is not None:
+                found.append({"device": device, "key": f"gpu_{column}", "unit": unit, "value": float(value)})
+    return found
+
+
+def _overheads(database: Database) -> list[dict[str, Any]]:
+    """Time that the profiler took by kind: it is in the times of what it interrupted."""
+    if not database.has(_OVERHEAD, "overheadKind", "start", "end"):
+        return []
+    sql = f"SELECT overheadKind, SUM({TIMED}) FROM {_OVERHEAD} GROUP BY 1 ORDER BY 1"  # noqa: S608  ours
+    return [
+        {"key": f"profiler_overhead_{_OVERHEADS.get(kind, 'other')}", "unit": "ns", "value": float(took)}
+        for kind, took in database.rows(sql)
+        if took is not None
+    ]

@@ -1,0 +1,337 @@
+"""nvprof's own files (-o FILE: .nvvp, .nvprof), SQLite databases of CUPTI's records, of CUDA 5 to 12.
+
+Kernels stand in CONCURRENT_KERNEL, in KERNEL when nvprof serialised them, in CDP_KERNEL when kernels launched
+them. The summaries are what `nvprof -i FILE` prints, with median and standard deviation besides.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nsw.readers.checks.sqlite_pages import faults, may_not_end
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nvprof.columns import Columns
+from nsw.readers.nvprof.database.activity import (
+    API,
+    COPY_KINDS,
+    KERNELS,
+    MEMCPYS,
+    MEMORY_EVENTS,
+    MEMORY_KINDS,
+    TIMED,
+    durations_sql,
+    memory_trace_sql,
+    trace_sql,
+    whole,
+)
+from nsw.readers.nvprof.database.counters import counters
+from nsw.readers.nvprof.database.directives import openacc_summary, openmp_summary
+from nsw.readers.nvprof.database.facts import facts
+from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
+from nsw.readers.nvprof.database.samples import HITS, functions
+from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
+from nsw.readers.nvprof.names import Api, api_name
+from nsw.tables.demangling import demangle_all
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+_KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
+_MAGIC = b"SQLite format 3\0"
+_SESSION = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?<session\s")
+_SIGN = b"CUPTI_ACTIVITY_KIND_"
+_SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
+_STEPS = 100_000  # of SQLite's machine between two looks at the clock
+_LONGEST_TEXT = 1 << 24
+
+
+def sniff(sample: Sample) -> int:
+    """A database with CUPTI's tables and a StringTable, or samples of the CPU, or a session of the Visual Profiler."""
+    if sample.head.startswith(_MAGIC):
+        if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
+            return 95
+        if _holds(sample, f"CREATE TABLE {HITS}(") and _holds(sample, "CREATE TABLE profCall("):
+            return 95
+        return 40 if sample.suffix in {".nvvp", ".nvprof"} else 0
+    if _is_session(sample):
+        return 95
+    return 0
+
+
+def _holds(sample: Sample, text: str) -> bool:
+    return text.encode() in sample.head or sample.contains(text)
+
+
+def _is_session(sample: Sample) -> bool:
+    return not sample.is_binary and _SESSION.match(sample.text) is not None
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read the summaries, and the traces that were asked for."""
+    report = Report(str(path), tool="nvprof", format="nvprof-sqlite")
+    sample = Sample(path)
+    if _is_session(sample):
+        report.error(
+            "a session of the Visual Profiler (XML): it says what to profile and holds no results",
+            fix="read the .nvvp or .nvprof file that nvprof -o wrote, or export the timeline from nvvp",
+        )
+        return report
+    try:
+        with closing(_connect(path)) as connection:
+            if may_not_end(found := faults(connection)):
+                report.error(f"damaged database: {found[0]}", fix="copy the file again, or profile again")
+                return report
+            _Database(connection, report, options).read()
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
+        report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
+    return report
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    end = time.monotonic() + _SECONDS
+    connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
+    return connection
+
+
+class _Database:
+    """One database being read into a report."""
+
+    def __init__(self, connection: sqlite3.Connection, report: Report, options: Options) -> None:
+        self._connection = connection
+        self.report = report
+        self._options = options
+        self._columns = self._tables()
+        self._strings: dict[int, str] = {}
+
+    def _tables(self) -> dict[str, frozenset[str]]:
+        names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {
+            name: frozenset(row[1] for row in self._connection.execute("SELECT * FROM pragma_table_info(?)", (name,)))
+            for (name,) in names
+            if isinstance(name, str)
+        }
+
+    def read(self) -> None:
+        """All that is wanted; a damaged table spoils itself alone."""
+        self.report.tool_version = None
+        if self.has("StringTable", "_id_", "value"):
+            strings = self.rows("SELECT _id_, value FROM StringTable")
+            self._strings = {i: text for i, text in strings if isinstance(text, str)}
+        elif HITS not in self._columns:
+            self.report.error("a database without nvprof's tables")
+            return
+        steps = (
+            ("facts", self._facts, True),
+            ("gpu_summary", self._gpu_summary, True),
+            ("api_summary", self._api_summary, True),
+            ("um_summary", self._um_summary, True),
+            ("nvtx_summary", lambda: self._add("nvtx_summary", nvtx_summary(self)), True),
+            ("nvtx_gpu_summary", lambda: self._add("nvtx_gpu_summary", nvtx_gpu_summary(self)), True),
+            ("openacc_summary", lambda: self._add("openacc_summary", openacc_summary(self)), True),
+            ("openmp_summary", lambda: self._add("openmp_summary", openmp_summary(self)), True),
+            ("functions", lambda: self._add("functions", functions(self)), True),
+            ("metrics", lambda: self._add("metrics", counters(self)), True),
+            ("gpu_trace", self._gpu_trace, False),
+            ("api_trace", self._api_trace, False),
+        )
+        for table, step, default in steps:
+            if not self._options.wants(table, default=default):
+                continue
+            try:
+                step()
+            except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
+                self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
+        say_what_is_left_out(self)
+        say_what_lacks_columns(self)
+
+    def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self.report.tables[table] = rows
+
+    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """What a query finds."""
+        return self._connection.execute(sql)
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is such a table with such columns."""
+        return frozenset(columns) <= self._columns.get(table, frozenset()) and table in self._columns
+
+    def text(self, code: Any) -> str:
+        """A string by its code; of an unknown one the code."""
+        return self._strings.get(code, f"string {code}")
+
+    def _facts(self) -> None:
+        self.report.tables["facts"] = facts(self)
+
+    def _gpu_summary(self) -> None:
+        rows: list[dict[str, Any]] = []
+        if source := self.union(KERNELS, "name"):
+            for key, figures in self._durations(source, "name"):
+                rows.append({"kind": "kernel", "name": self.text(key), **figures})
+        if source := self.union(MEMCPYS, "copyKind", "bytes"):
+            for key, figures in self._durations(source, "copyKind", size="bytes"):
+                name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
+                rows.append({"kind": "memcpy", "name": name, **figures})
+        if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
+            for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
+                rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
+        clear = demangle_all(row["name"] for row in rows)
+        for row in rows:
+            printed, row["name"] = row["name"], clear[row["name"]]
+            row["mangled_name"] = printed if row["name"] != printed else None
+            row["short_name"] = short_name(row["name"])
+        self.report.tables["gpu_summary"] = _with_shares(rows)
+
+    def union(self, tables: tuple[str, ...], *columns: str) -> str:
+        """The rows of several tables of one kind as one source."""
+        wanted = (*columns, "start", "end")
+        parts = [f"SELECT {', '.join(wanted)} FROM {t}" for t in tables if self.has(t, *wanted)]  # noqa: S608
+        return f"({' UNION ALL '.join(parts)})" if parts else ""
+
+    def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """For each key the columns of a summary row; operations without valid times are counted, not timed."""
+        untimed = 0
+        for name, calls, timed, total, low, high, avg, med, variance, amount in self.rows(
+            durations_sql(table, key, size)
+        ):
+            untimed += calls - timed
+            figures: dict[str, Any] = {
+                "calls": calls,
+                "total_ns": total,
+                "avg_ns": avg,
+                "med_ns": med,
+                "min_ns": low,
+                "max_ns": high,
+                "stddev_ns": variance**0.5 if variance is not None and timed > 1 else None,
+            }
+            if size is not None:
+                figures["total_bytes"] = amount
+            yield name, figures
+        if untimed:
+            self.report.warn(
+                f"{untimed} operations have no valid times (nvprof's device buffer was too small): they are"
+                " in the calls, not in the times",
+                fix="run again with a larger --device-buffer-size",
+            )
+
+    def _api_summary(self) -> None:
+        rows: list[dict[str, Any]] = []
+        for table, api in API.items():
+            if self.has(table, "cbid", "start", "end"):
+                key = self._call_key(table, api)
+                rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in self._durations(table, key)]
+        self.report.tables["api_summary"] = _with_shares(rows)
+
+    def _call_key(self, table: str, api: Api) -> str:
+        """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
+        first: dict[str, int] = {}
+        ids = [i for (i,) in self.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
+        same = {i: one for i in ids if (one := first.setdefault(api_name(api, i), i)) != i}
+        return (
+            f"CASE cbid {' '.join(f'WHEN {i} THEN {one}' for i, one in same.items())} ELSE cbid END" if same else "cbid"
+        )
+
+    def _um_summary(self) -> None:
+        table = _MEMORY
+        needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
+        if not self.has(table, *needed):
+            return
+        rows: list[dict[str, Any]] = []
+        value = whole("value")
+        at = f"CASE WHEN counterKind = 1 THEN {whole('dstId')} WHEN counterKind <> 3 THEN {whole('srcId')} END"
+        sql = (
+            f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
+            f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
+        )
+        for kind, device, count, amount, low, high, took in self.rows(sql):
+            name, has_size, has_time = MEMORY_EVENTS.get(kind, (f"counter {kind}", False, False))
+            row: dict[str, Any] = {"device": device, "name": name, "calls": count}
+            if has_size and count:
+                row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
+            rows.append(row | ({"total_ns": took} if has_time else {}))
+        self._add("um_summary", rows)
+
+    def _gpu_trace(self) -> None:
+        columns = Columns("gpu_trace", _SHARED, _OWN)
+        parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
+        if self.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
+            parts.append(memory_trace_sql(_MEMORY))
+        sql = " UNION ALL ".join(p for p in parts if p)
+        if not sql:
+            return
+        names = (
+            dict(self.rows("SELECT id, name FROM CUPTI_ACTIVITY_KIND_DEVICE"))
+            if self.has("CUPTI_ACTIVITY_KIND_DEVICE", "id", "name")
+            else {}
+        )
+        first: int | None = None
+        for device, name, start, end, *rest in self.rows(f"SELECT * FROM ({sql}) ORDER BY 3"):  # noqa: S608
+            text = name if isinstance(name, str) else self.text(name)
+            kind = next((k for begin, k in _KINDS if text.startswith(begin)), "kernel")
+            valid = start is not None and start > 0 and (end is None or end >= start)
+            first = start if first is None and valid else first
+            context, stream, correlation, *dimensions, size, src, dst = rest
+            took = end - start if valid and end is not None else None
+            speed = size * 1e9 / took if size is not None and took and kind != "um" else None
+            columns.append(
+                (
+                    0, device, self._strings.get(names.get(device, -1)), kind, context, stream, *dimensions,
+                    MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
+                ),
+                (start - (first or 0) if valid else None, took, correlation, size, speed),
+            )  # fmt: skip
+        self.report.tables["gpu_trace"] = columns.finish()
+
+    def _operations(self, table: str) -> str:
+        return trace_sql(table, self._columns[table]) if table in self._columns else ""
+
+    def _api_trace(self) -> None:
+        columns = Columns(
+            "api_trace", ("block", "pid", "tid", "return_value"), ("start_ns", "duration_ns", "correlation")
+        )
+        needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
+        parts = [
+            f"SELECT '{api}', {', '.join(map(whole, needed))}, "  # noqa: S608
+            f"{whole('returnValue') if self.has(table, 'returnValue') else 'NULL'} FROM {table}"
+            for table, api in API.items()
+            if self.has(table, *needed)
+        ]
+        if not parts:
+            return
+        first: int | None = None
+        for api, cbid, start, end, pid, tid, correlation, code in self.rows(" UNION ALL ".join(parts) + " ORDER BY 3"):
+            if start is None or end is None:
+                continue
+            first = start if first is None else first
+            took = end - start if end >= start else None
+            columns.append((0, pid, tid, code, api_name(api, cbid)), (start - first, took, correlation))
+        self.report.tables["api_trace"] = columns.finish()
+
+
+_SHARED = (
+    *("block", "device", "device_name", "kind", "context", "stream"),
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"),
+    *("static_smem_bytes", "dynamic_smem_bytes", "src_memory", "dst_memory"),
+)
+_OWN = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")
+
+
+def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    whole = sum(row["total_ns"] or 0 for row in rows)
+    for row in rows:
+        row["block"] = 0
+        if whole and row["total_ns"] is not None:
+            row["time_pct"] = 100.0 * row["total_ns"] / whole
+    return sorted(rows, key=lambda row: -(row["total_ns"] or 0))

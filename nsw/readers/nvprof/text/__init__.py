@@ -1,0 +1,1 @@
+"""nvprof's text and CSV."""

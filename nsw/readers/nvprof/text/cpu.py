@@ -1,0 +1,237 @@
+"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
+
+A function stands two blanks behind its time. Flat tables have no more; from the bottom up its callers stand below it,
+from the top down its callees, two characters further in, behind blanks and bars:
+
+    Time(%)      Time  Name
+     48.87%  3.03999s  loop
+     48.87%  3.03999s  | main
+
+What was left out stands below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nsw.readers.nvprof.text.cpu_tree import HALF_A_SHARE, CallTree, Damaged
+from nsw.readers.nvprof.text.summary import TIME
+from nsw.readers.text.quantities import duration, number
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof.text.state import Sink, Stream
+
+HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
+_ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")
+_SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
+_TORN = re.compile(r"\s*\d+\.\d+%(?:\s+(?:\d[\d.]*[num]?s?)?\s*)?\Z")  # a row that ends too early
+_CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
+_BRANCHES = re.compile(r"(?:[|] |  )*")
+_BRANCH = ("|", "{{!")
+_REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
+# `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
+_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_LONGEST_NAME = 16_384  # characters; where a module or a place begins costs the square of them
+_THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
+_END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
+_LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
+_BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
+_WHOLE = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
+_AGAIN = "copy the report again"
+_UNREAD = {
+    "unknown": "CPU samples without the title of their table are not read: their order is not known",
+    "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
+    "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
+    "doubled": "CPU samples of more than all of the time are not read: callers stand among the functions",
+    "limited": "CPU samples of which some are left out are not read: what is left does not add up to functions",
+}
+
+
+class _Row(NamedTuple):
+    """What a line says, less the indentation."""
+
+    name: str
+    module: str | None
+    has_place: bool
+    time: float  # ns
+    half: float  # of its last digit
+    share: float
+
+
+class CpuTable:
+    """One table of CPU samples being read, from its title on."""
+
+    def __init__(self, sink: Sink, stream: Stream, title: str) -> None:
+        self._sink = sink
+        self._origin = stream.origin()
+        self._tree = CallTree() if "top down" in title else None
+        self._is_known = bool(title)
+        self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}  # as they are in the table of functions
+        self._is_summed = False  # rows of one function are several
+        self._limits: list[str] = []
+        self._may_begin = True
+        self._is_open = True  # rows may follow
+        self._said = False
+        self._began = 0
+        self._shares, self._tops = 0.0, 0  # of the functions of the first thread
+        self._is_later_thread = False
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row, the line of titles, or what stands below the table."""
+        if text[:1] == "=":
+            return self._hear(number, text)
+        # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
+        found = _ROW.match(text.rstrip()) if self._is_open else None
+        if found is not None:
+            self._may_begin = False
+            return self._take_row(number, found)
+        if self._may_begin and _SHARE.match(text):
+            return self._leave_out("shares", number)
+        if self._may_begin:
+            self._may_begin = HEADER.match(text) is not None
+            return self._may_begin
+        if not self._is_open:
+            return False
+        if _TORN.match(text) or (self._tree is not None and _CUT.match(text)):
+            self._fault(number)
+            return True
+        return _REMARK.match(text) is not None
+
+    def end(self) -> None:
+        """Nothing more of this table follows: what is still open was cut off."""
+        if self._tree is None:
+            self._check_shares()
+        elif self._is_open and self._began:
+            self._fault(self._began)
+        self._is_open = False
+
+    def _check_shares(self) -> None:
+        """Functions are all of the time: a caller that lost its branch is one too many, a lost line one too few."""
+        off, most = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
+        if not self._tops or self._said or (self._limits and off < most):
+            return
+        self._tops = 0  # said once
+        if off > most:
+            self._withdraw(self._began, "doubled")
+        elif off < -most:
+            self._sink.warn(
+                f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time",
+                self._began,
+                _AGAIN,
+            )
+
+    def _hear(self, number: int, text: str) -> bool:
+        if _THREAD.match(text):
+            self._is_later_thread = self._tops > 0
+            self._is_summed = True
+            if self._tree is not None:
+                self._tree.begin_thread()
+            return True
+        if (ended := _END.match(text)) is not None:
+            self._close(number, int(ended["hertz"]))
+            return True
+        if (limit := _LIMIT.match(text)) is not None:
+            self._limits.append(limit["what"])
+            if self._tree is not None or not self._is_known or (self._is_summed and "threshold" in limit["what"]):
+                self._withdraw(number)
+            elif self._rows and "threshold" in limit["what"]:
+                self._sink.note(f"CPU samples: the functions below the threshold are not printed ({limit['what']})")
+            return True
+        self.end()
+        return False
+
+    def _take_row(self, number: int, found: re.Match[str]) -> bool:
+        self._began = self._began or number
+        if self._said:
+            return True
+        if len(found["gap"]) == 1:
+            return self._leave_out("flattened", number)
+        row = _row(found)
+        if row is None:
+            return self._leave_out("flattened", number)
+        if self._tree is None:
+            is_top = len(found["gap"]) == 2 and not found["name"].startswith(_BRANCH)
+            if is_top:
+                self._add(row)
+            elif not self._is_known:
+                self._withdraw(number, "unknown")
+            return True
+        depth = _depth(found)
+        if depth is None or not self._tree.add(depth, row.name, row.module, (row.time, row.half), row.share):
+            self._fault(number)
+        return True
+
+    def _add(self, row: _Row) -> None:
+        """A function of a flat table, or from the bottom up: its time is its own."""
+        if not self._is_later_thread:
+            self._shares += row.share
+            self._tops += 1
+        self._is_summed = self._is_summed or row.has_place
+        key = (row.name, row.module) if self._is_summed else (row.name, row.module, len(self._rows))
+        kept = self._rows.get(key)
+        if kept is None:
+            kept = self._rows[key] = {**self._origin, "name": row.name, "module": row.module, "self_s": 0.0}
+            self._sink.add("functions", kept)
+        kept["self_s"] = kept["cpu_time_s"] = round(kept["self_s"] * 1e9 + row.time, 3) / 1e9
+
+    def _close(self, number: int, hertz: int) -> None:
+        """The table is whole."""
+        if self._tree is not None and self._is_open and not self._said and self._began:
+            try:
+                functions = self._tree.functions(hertz)
+            except Damaged as fault:
+                self._say(f"CPU samples from the top down are not read: {fault}", number, _AGAIN)
+                functions = []
+            for name, module, own, inclusive in functions:
+                row = {**self._origin, "name": name, "module": module, "self_s": own, "cpu_time_s": inclusive}
+                self._rows[(name, module)] = row
+                self._sink.add("functions", row)
+        self._is_open = False
+
+    def _withdraw(self, number: int, why: str = "limited") -> None:
+        """Take back what was read: it is not what the table seemed to say."""
+        taken = {id(row) for row in self._rows.values()}
+        kept = [row for row in self._sink.rows.get("functions", ()) if id(row) not in taken]
+        if kept:
+            self._sink.rows["functions"] = kept
+        else:
+            self._sink.rows.pop("functions", None)
+        self._rows.clear()
+        what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
+        if not self._said:
+            self._say(what, number, _WHOLE if why == "limited" else _AGAIN)
+
+    def _fault(self, number: int) -> None:
+        if not self._said:
+            self._sink.fault("CPU samples are cut short or damaged", number, _AGAIN)
+        self._said = self._said or self._tree is not None
+
+    def _leave_out(self, why: str, number: int) -> bool:
+        if not self._said:
+            self._say(_UNREAD[why], number, _BOTTOM_UP)
+        return True
+
+    def _say(self, what: str, number: int, fix: str) -> None:
+        self._sink.warn(what, number, fix)
+        self._said = True
+
+
+def _row(found: re.Match[str]) -> _Row | None:
+    time, share = duration(found["time"]), number(found["share"])
+    name = _BRANCHES.sub("", found["name"], count=1)
+    placed = _PLACE.match(name) if len(name) <= _LONGEST_NAME else None
+    if time is None or share is None or placed is None or not name:
+        return None
+    module = placed["module"]
+    return _Row(
+        placed["name"], module and module.strip(), placed["place"] is not None, time.value, time.pm or 0.0, share.value
+    )
+
+
+def _depth(found: re.Match[str]) -> int | None:
+    """How far in the name stands; None where blanks were lost."""
+    behind = found["gap"][2:] + found["name"]
+    branches = _BRANCHES.match(behind)
+    width = branches.end() if branches is not None else 0
+    return None if behind[width : width + 1].isspace() else width // 2

@@ -1,0 +1,171 @@
+"""The lines of a text report as nvprof wrote them: less what transports, terminals and editors put around them.
+
+A report seldom arrives alone: `mpirun --tag-output` and `srun --label` put a rank before each line, log
+services a timestamp, a terminal colours, a web page entities, Markdown pipes, a source file comment marks, a
+notebook JSON. All that goes; the rank is kept.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+from nsw.readers.nvprof.text.numbers import OddRowsError
+from nsw.readers.text.line_blocks import line_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
+Run: TypeAlias = "tuple[Sequence[int], int | None, Sequence[str]]"  # lines that follow each other, of one rank
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
+_ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
+_TAG = re.compile(r"</?(?:pre|br|code|span|div|samp|kbd|body|html)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"""\s*(?:
+      \[(?P<job>\d+),(?P<ompi>\d+)\]<(?:stderr|stdout|stddiag)>:[ ]?   # Open MPI --tag-output
+    | \[(?P<mpich>\d+)\][ ]?(?=[=\s"\d])                                  # MPICH, Intel MPI -prepend-rank
+    | (?P<srun>\d{1,6}):[ ]                                              # srun --label
+    | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,12}\]?[ ]               # timestamps
+    | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[ ]
+    | >[ ]?                                                              # quoted in a mail
+    | \+?[ ]?(?:\#|//+|(?:!|--)(?=[ ]))[ ]?                            # in a comment, perhaps in a difference
+    | \+(?!\+)
+    | \*(?:[ ]|\Z)
+    )""",
+    re.VERBOSE,
+)
+_DIGITS = frozenset("0123456789")
+_PREFIX_STARTS = _DIGITS | frozenset("[>#/*+!-")
+_HEAD = 14  # characters, among which a prefix of digits has a colon
+_WRAPPED = (_PREFIX_STARTS | {"|"}) - _DIGITS
+_MARKS = "\x00\x08\x1b\r&\u00a0\\"
+_TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
+_CELL = re.compile(r'\s*(".*\\n"),?\s*\Z', re.DOTALL)  # a line in the JSON of a notebook
+_GAP = re.compile(" {2,}")
+_OTHER_BLANKS = "\t\x0b\x0c\x1c\x1d\x1e\x1f"
+_RULE = re.compile(r"[\s|:+-]*\Z")
+
+
+def read_runs(path: Path) -> Iterator[Run]:
+    """All lines of the file, cleaned, as runs of one rank; memory does not grow with the file."""
+    for first, text in line_blocks(path):
+        block = text.removesuffix("\r").replace("\r\n", "\n") if "\r" in text else text
+        if any(mark in block for mark in _MARKS) or ("<" in block and _TAG.search(block)):
+            yield from _runs(_marked(first, block))
+            continue
+        lines = block.split("\n")
+        if _are_wrapped(lines):
+            lines_of_ranks = ((number, *_unwrapped(line)) for number, line in enumerate(lines, first))
+            yield from _runs(lines_of_ranks)
+        else:
+            yield range(first, first + len(lines)), None, lines
+
+
+def _are_wrapped(lines: Sequence[str]) -> bool:
+    """Whether there may be prefixes, or pipes; without a backslash a quote begins no line in JSON."""
+    heads = [line.lstrip()[:_HEAD] for line in lines]
+    firsts = {head[:1] for head in heads}
+    if not _WRAPPED.isdisjoint(firsts) or ('"' in firsts and any(map(str.startswith, lines, repeat("\t")))):
+        return True
+    return ":" in "".join(heads) and any(":" in head and head[0] in _DIGITS for head in heads)
+
+
+def have_blanks_alone(lines: Sequence[str]) -> bool:
+    r"""Whether all that may stand between words is a blank, and no other character that `\s` finds."""
+    text = "".join(lines)
+    return not any(blank in text for blank in _OTHER_BLANKS) if text.isascii() else text.isprintable()
+
+
+def _runs(lines: Iterable[Line]) -> Iterator[Run]:
+    for rank, run in groupby(lines, itemgetter(1)):
+        numbers, _, texts = zip(*run, strict=True)
+        yield numbers, rank, texts
+
+
+def columns_apart(lines: Sequence[str], width: int) -> list[tuple[str, ...]]:
+    """The columns of lines whose cells stand two blanks or more apart, of the last one with all that follows.
+
+    Raises:
+        OddRowsError: They have other than so many cells, or characters of which may be blanks what is none.
+    """
+    if not lines or len(_GAP.split(lines[0], width - 1)) != width or not have_blanks_alone(lines):
+        raise OddRowsError
+    rows = [_GAP.split(line, width - 1) for line in lines]
+    if set(map(len, rows)) != {width}:
+        raise OddRowsError
+    return list(zip(*rows, strict=True))
+
+
+def _marked(first: int, block: str) -> Iterator[Line]:
+    """The lines of a block that has colours, entities, tags or progress bars in it."""
+    for number, text in enumerate(block.split("\n"), first):
+        # a progress bar draws over itself; what nvprof wrote may come after it
+        for drawn in text.rstrip("\r").split("\r"):
+            yield number, *clean(drawn)
+
+
+def clean(text: str) -> tuple[int | None, str]:
+    """One line without colours, entities, pipes and prefixes, and the rank that its prefix names."""
+    if "\x1b" in text or "\x08" in text or "\x00" in text:
+        text = _ANSI.sub("", text)
+    if "&" in text and _ENTITY.search(text):
+        text = html.unescape(text)
+    if "\u00a0" in text:
+        text = text.replace("\u00a0", " ")
+    if "<" in text and "|" not in text:
+        text = _TAG.sub("", text)
+    if "\\" in text and _CELL.match(text) is None:
+        text = _ESCAPE.sub(r"\1", text)
+    return _unwrapped(text)
+
+
+def _unwrapped(text: str) -> tuple[int | None, str]:
+    rank = None
+    head = text.lstrip()[:1]
+    if head == '"' and text[0] == "\t":
+        text = text.lstrip("\t")
+    if head == '"' and (cell := _CELL.match(text)) is not None:
+        text = _from_json(cell[1])
+        head = text.lstrip()[:1]
+    if head in _PREFIX_STARTS and head:
+        rank, text = _without_prefixes(text)
+        head = text.lstrip()[:1]
+    if head == "|" and text.count("|") >= 3 and _TREE.match(text) is None:
+        text = _from_pipes(text)
+    return rank, text
+
+
+def _without_prefixes(text: str) -> tuple[int | None, str]:
+    rank = None
+    for _ in range(4):
+        found = _PREFIX.match(text)
+        if found is None:
+            break
+        own = found["ompi"] or found["mpich"] or found["srun"]
+        rank = int(own) if own else rank
+        text = text[found.end() :]
+    return rank, text
+
+
+def _from_json(text: str) -> str:
+    r"""`"==7== API calls:\n"` as notebooks keep it."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return text
+    return _ANSI.sub("", line).rstrip("\n") if isinstance(line, str) else text
+
+
+def _from_pipes(text: str) -> str:
+    """A row of a Markdown table as columns with blanks between them."""
+    if _RULE.match(text):
+        return ""
+    return "  ".join(cell.strip() for cell in text.strip().strip("|").split("|"))

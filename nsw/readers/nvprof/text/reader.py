@@ -1,0 +1,364 @@
+"""nvprof's (and pgprof's) reports as text or CSV, alone or in the middle of a job's output.
+
+Every line is either a row of the table being read, or says what comes next: a process, a result, a table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nvprof.text import cpu, memory, metrics, sections, summary, trace
+from nsw.readers.nvprof.text.csv import csv_table, header_of
+from nsw.readers.nvprof.text.instances import TextInstances, with_instances
+from nsw.readers.nvprof.text.lines import clean, read_runs
+from nsw.readers.nvprof.text.numbers import OddRowsError
+from nsw.readers.nvprof.text.old_ranges import take_old_range
+from nsw.readers.nvprof.text.state import LinesTaker, Sink, Stream
+from nsw.readers.nvprof.text.summary_rows import nvtx_name
+from nsw.readers.nvprof.text.titles import BEGINS, are_damaged_titles, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsw.readers.nvprof.text.state import RowTaker
+
+_LEAST: Final = 8  # lines that are worth being looked at together
+_PART: Final = 100  # of more, as many are tried together when not all are rows
+_SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
+# Behind what the program had not ended with a line end: only what can be of nobody else.
+_SAID_BEHIND = re.compile(
+    r"==\d{1,10}== (?:(?:NV|PG)PROF is profiling process \d|Profiling (?:application|result):|Warning: ).*"
+)
+_PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
+_RESULT = re.compile(r"\s*Profiling result:\s*\Z")
+_RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # all in one line
+_TITLE = re.compile(
+    r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
+    r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
+    rf"|{sections.TITLES}|Data collected at .*|Warp State):?\s*\Z",
+    re.IGNORECASE,
+)
+_NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
+_DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+_AGAIN = "copy the report again"
+_SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
+_BARE_WARNING = re.compile(
+    r"Warning: (?:\d+ records have invalid timestamps|Found \d+ invalid records|One or more events or metrics)"
+)
+_NOTHING = re.compile(
+    r"\s*No (?:kernels|(?:API|OpenACC|OpenMP) activities|events/metrics|events|metrics) were profiled\."
+)
+_SECTIONS = {
+    "metric result": "metric",
+    "event result": "metric",
+    "unified memory profiling result": "um",
+    "nvtx result": "nvtx",
+    "api calls": "api",
+    "gpu activities": "gpu",
+}
+# How all lines begin that `_Reading` follows: most lines of a job's output do not.
+_TELLS = re.compile(
+    r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
+    |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
+    |"?Sample\ Count|Warning:\ |(?:NV|PG)PROF\ is
+    |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:|Available\ |"?Critical\ path|"","Device"
+    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
+    + BEGINS,
+    re.IGNORECASE | re.VERBOSE,
+)
+_TELLING = (
+    "PROF is profiling",
+    "== Profiling result:",
+    "== Profiling application:",
+    "== Metric result:",
+    "== Event result:",
+    "== Event and metric result:",
+    "Unified Memory profiling result:",
+)
+_SECTION = re.compile(r"\s*(?:==\d{1,10}==|={8}) (?:CPU profiling result|NVTX result|OpenACC \(|OpenMP \()")
+_LABELLED_ROW = re.compile(r"\s*(?:GPU activities|API calls): +\d+\.\d+% +\d")
+
+
+def sniff(sample: Sample) -> int:
+    """How sure this is nvprof's: its own lines anywhere, or one of its table titles near the beginning."""
+    if sample.is_binary or not sample.head:
+        return 0
+    if any(t in sample.text for t in _TELLING) or sample.contains(*_TELLING):
+        return 90
+    lines = [clean(line)[1] for line in sample.text.splitlines()[:4000]]
+    if any(_SECTION.match(line) for line in lines):
+        return 90
+    if any(_is_header(line) or _LABELLED_ROW.match(line) for line in lines):
+        return 60
+    if sections.LISTING.search(sample.text):
+        return 60
+    return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
+
+
+def _is_header(text: str) -> bool:
+    if "(%)" not in text and "Start" not in text and "Invocations" not in text and "Avg Size" not in text:
+        return False
+    return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
+
+
+_HEADERS = (
+    summary.HEADER,
+    trace.HEADER,
+    metrics.HEADER,
+    memory.HEADER,
+    cpu.HEADER,
+)
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read all processes and runs of one file."""
+    report = Report(str(path), tool="nvprof", format="nvprof-text")
+    reading = _Reading(Sink(report))
+    for numbers, rank, lines in read_runs(path):
+        reading.take_all(numbers, rank, lines)
+    reading.finish()
+    _want_results(report)
+    _warn_of_cut_names(report)
+    if options.tables is not None:
+        report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
+    return report
+
+
+def _want_results(report: Report) -> None:
+    """A file of nvprof's messages only, or of tables of which no line was understood, is not read."""
+    facts = report.tables.get("facts", [])
+    figures = any(len(t) for name, t in report.tables.items() if name != "facts")
+    if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
+        return
+    report.error("holds nvprof's messages only, no result", fix=None if report.problems else _AGAIN)
+
+
+def _warn_of_cut_names(report: Report) -> None:
+    """Say that the lines were broken at some width, or cropped: nvprof prints names whole, and each call once."""
+    names = {row["name"] for row in report.tables.get("gpu_summary", []) if isinstance(row, dict)}
+    cut = {n for n in names if n.count("(") > n.count(")") or (n.count("<") > n.count(">") and "operator" not in n)}
+    calls: set[tuple[object, ...]] = set()
+    for row in report.tables.get("api_summary", []):
+        if isinstance(row, dict):
+            call = (*(row.get(c) for c in ("block", "rank", "pid", "device")), row["name"])
+            cut |= {row["name"]} if call in calls else set()
+            calls.add(call)
+    if cut:
+        report.warn(
+            "a name is cut" if len(cut) == 1 else f"{len(cut)} names are cut",
+            fix="copy the report again, with whole lines",
+        )
+
+
+class _Reading:
+    """The streams of one file, by launcher rank."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._streams: dict[int | None, Stream] = {}
+
+    def take_all(self, numbers: Sequence[int], rank: int | None, lines: Sequence[str]) -> None:
+        """Lines that follow each other: all of them at once where all are rows, else in parts, else one by one."""
+        stream = self._streams.get(rank)
+        if stream is None:
+            stream = self._streams[rank] = Stream(rank)
+        if len(lines) >= _LEAST and isinstance(stream.table, LinesTaker):
+            try:
+                stream.table.take_all(lines)
+            except OddRowsError:
+                pass
+            else:
+                return
+        if len(lines) > _PART:
+            for at in range(0, len(lines), _PART):
+                self.take_all(numbers[at : at + _PART], rank, lines[at : at + _PART])
+            return
+        for number, text in zip(numbers, lines, strict=True):
+            self._take(stream, number, text)
+
+    def _take(self, stream: Stream, number: int, text: str) -> None:
+        """One line: a row, or what it says of the next ones."""
+        if stream.table is not None and stream.table.take(number, text):
+            return
+        if _TELLS.match(text) or "== " in text:
+            self._follow(stream, number, text)
+
+    def _follow(self, stream: Stream, number: int, text: str) -> None:
+        if _RESULT_AND_MORE.search(text):
+            self._sink.fault("a result without line ends: which cell is of which row is lost", number, _AGAIN)
+        said = _SAID.match(text)
+        if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
+            said = _SAID.match(behind[0])
+        if said is not None:
+            text = said["text"]
+            if said["pid"] is not None:
+                self._switch(stream, int(said["pid"]))
+            if self._hear(stream, number, text):
+                return
+        elif self._hear_bare(stream, number, text.strip()):
+            return
+        if _RESULT.match(text):
+            self._sink.new_block(stream)
+        elif _NOTHING.match(text):
+            if not stream.in_nvtx:  # else of one range
+                self._sink.message(number, text.strip(), None)
+        elif (title := _TITLE.match(text)) is not None:
+            self._enter(stream, title["what"].lower())
+        elif not (stream.in_nvtx and take_old_range(self._sink, stream, number, text)) and not self._describe(
+            stream, text
+        ):
+            self._begin_table(stream, number, text)
+
+    def _switch(self, stream: Stream, pid: int) -> None:
+        """A line of another process: what follows is of its block, when it has one."""
+        if pid == stream.pid:
+            return
+        stream.pid = pid
+        if pid in stream.blocks_by_pid and stream.blocks_by_pid[pid] != stream.block:
+            stream.block = stream.blocks_by_pid[pid]
+            stream.table = None
+
+    def _hear(self, stream: Stream, number: int, text: str) -> bool:
+        """What nvprof says of itself; whether the line is done with."""
+        if (profiling := _PROFILING.match(text)) is not None:
+            command = profiling[2].strip()
+            self._sink.add("facts", {"block": self._sink.blocks, **_who(stream), "key": "command", "text": command})
+            return True
+        if (severity := _SEVERITY.match(text)) is not None:
+            if severity[2]:
+                self._sink.message(number, severity[2], severity[1].lower())
+            return True
+        if text.startswith("Profiling application:"):
+            return True
+        if stream.in_nvtx and _NVTX.match(text):
+            return False
+        self._sink.message(number, text, None)
+        return False
+
+    def _hear_bare(self, stream: Stream, number: int, text: str) -> bool:
+        """What only nvprof says of itself, in a report that lost the marks before it; whether the line is done with."""
+        if (profiling := _PROFILING.match(text)) is not None:
+            who = {**_who(stream), "pid": int(profiling[1])}
+            self._sink.add("facts", {"block": self._sink.blocks, **who, "key": "command", "text": profiling[2].strip()})
+            return True
+        if _BARE_WARNING.match(text):
+            self._sink.message(number, text, None)
+            return True
+        return False
+
+    def _enter(self, stream: Stream, what: str) -> None:
+        """A title that says what the next table is of."""
+        stream.table = cpu.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
+        sections.announce(self._sink, what)
+        section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
+        if section == "nvtx":
+            stream.in_nvtx = True
+            stream.nvtx_domain = stream.nvtx_range = None
+        elif section in {"um", "metric", "other"}:
+            stream.in_nvtx = False
+        stream.section = section
+
+    def _describe(self, stream: Stream, text: str) -> bool:
+        """The device, NVTX domain or range that the next table is of, or a figure on its own."""
+        if (kernel := metrics.KERNEL.match(text)) is not None:
+            stream.kernel = kernel[1]  # some put it before the titles
+            return True
+        if (device := _DEVICE.match(text)) is not None:
+            stream.set_device(device[1])
+            if stream.section not in {"um", "metric"}:
+                stream.section, stream.filled = None, set()  # --print-summary-per-gpu: a table for each
+            return True
+        if stream.in_nvtx and (nvtx := _NVTX.match(text)) is not None:
+            if nvtx["what"] == "Domain":
+                stream.nvtx_domain = nvtx_name(nvtx["name"])
+            elif nvtx["what"] == "Range":
+                stream.nvtx_range = nvtx["name"]
+                stream.table = None
+            return True
+        return stream.section == "um" and memory.add_fact(self._sink, stream, text)
+
+    def _begin_table(self, stream: Stream, number: int, text: str) -> None:
+        if (table := self._table(stream, number, text)) is not None:
+            self._check_rows(stream)
+            stream.table = table
+        elif are_damaged_titles(text):
+            self._check_rows(stream)
+            refuse(self._sink, stream, number)
+
+    def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
+        sink = self._sink
+        if (other := sections.section_table(sink, stream, text)) is not None:
+            if not isinstance(other, sections.PassedOver):
+                self._need_block(stream)
+            return other
+        if "(%)" in text:
+            if cpu.HEADER.match(text):
+                return cpu.CpuTable(sink, stream, "")
+            if found := summary.HEADER.match(text):
+                self._begin_summary(stream, typed=found[1] is not None)
+                return summary.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
+        if trace.HEADER.match(text) or trace.COUNTER_HEADER.match(text):
+            self._need_block(stream)
+            return trace.TraceTable(sink, stream, text, number)
+        if found := metrics.HEADER.match(text):
+            self._need_block(stream)
+            return TextInstances(sink, stream, metrics.MetricTable(sink, stream, found, number))
+        if memory.HEADER.match(text):
+            self._need_block(stream)
+            return memory.MemoryTable(sink, stream)
+        if (header := header_of(text)) is not None:
+            if header[0] == "summary":
+                self._begin_summary(stream, typed="Type" in header[1])
+            self._need_block(stream)
+            return with_instances(sink, stream, csv_table(sink, stream, text, number), header)
+        if stream.table is None and summary.ROW.match(text) and stream.section not in {"cpu", "other"}:
+            return self._headless(stream, number, text)
+        return None
+
+    def _headless(self, stream: Stream, number: int, text: str) -> RowTaker:
+        """Rows that were pasted without their titles."""
+        self._need_block(stream)
+        table = summary.SummaryTable(self._sink, stream, typed=False, number=number)
+        table.take(number, text)
+        return table
+
+    def _need_block(self, stream: Stream) -> None:
+        if stream.block is None:
+            kept = stream.section, stream.in_nvtx, stream.device, stream.device_name
+            self._sink.new_block(stream)
+            stream.section, stream.in_nvtx, stream.device, stream.device_name = kept
+
+    def _begin_summary(self, stream: Stream, *, typed: bool) -> None:
+        """A title line of a summary: of the block that was announced, else of one of its own."""
+        announced = stream.section is not None and not typed
+        self._need_block(stream)
+        if not announced and not stream.in_nvtx and stream.filled:
+            section = stream.section
+            self._sink.new_block(stream)
+            stream.section = None if typed else section
+        elif typed and not stream.in_nvtx:
+            stream.section = None
+
+    def _check_rows(self, stream: Stream) -> None:
+        """A table whose titles are followed by no row was cut off."""
+        table = stream.table
+        if isinstance(table, cpu.CpuTable):
+            table.end()
+        if getattr(table, "rows", 1) == 0:
+            self._sink.fault("a table has titles and no rows", getattr(table, "number", 0), "copy the report again")
+
+    def finish(self) -> None:
+        """Say what was cut off, and hand the tables over."""
+        for stream in self._streams.values():
+            self._check_rows(stream)
+            for fact in self._sink.rows.get("facts", ()):  # a process names its command before its block begins
+                if fact["key"] == "command" and fact["rank"] == stream.rank:
+                    fact["block"] = stream.blocks_by_pid.get(fact["pid"], fact["block"])
+        self._sink.finish()
+
+
+def _who(stream: Stream) -> dict[str, int | None]:
+    return {"rank": stream.rank, "pid": stream.pid}

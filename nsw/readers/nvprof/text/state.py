@@ -1,0 +1,155 @@
+"""What a text report has said so far: which process and result block the next row belongs to, and the rows.
+
+nvprof names the process on the lines it talks on (`==PID==`), never on the rows; ranks that a launcher put
+before the lines tell the streams of several processes apart, each with a `Stream` of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from nsw.readers.messages import known_message
+from nsw.readers.nvprof.columns import Columns
+from nsw.readers.nvprof.devices import split_device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.readers.model import Report
+
+_MOST_SHOWN = 5  # faults of one kind; the rest are counted
+_MOST_MESSAGES = 200
+
+
+class RowTaker(Protocol):
+    """A table that is being read: takes a line when it is one of its rows."""
+
+    def take(self, number: int, text: str) -> bool:
+        """Whether the line was a row of this table (and is now in the sink)."""
+
+
+@runtime_checkable
+class LinesTaker(Protocol):
+    """One that can take many lines at once, when all of them are plain rows."""
+
+    def take_all(self, lines: Sequence[str]) -> None:
+        """Take them all, as `take` would.
+
+        Raises:
+            OddRowsError: None of them was taken, since not all are plain.
+        """
+
+
+@dataclass(slots=True)
+class Stream:
+    """One launcher rank's lines (or all lines, where there are no ranks): where we are in them."""
+
+    rank: int | None
+    block: int | None = None
+    pid: int | None = None
+    device: int | None = None
+    device_name: str | None = None
+    section: str | None = None  # what the last title announced: gpu, api, openacc, um, nvtx, cpu, other ...
+    kernel: str | None = None  # that stood before the titles of the next table
+    in_nvtx: bool = False
+    nvtx_domain: str | None = None
+    nvtx_range: str | None = None
+    table: RowTaker | None = None
+    filled: set[str] = field(default_factory=set)  # sections of this block that have rows
+    blocks_by_pid: dict[int, int] = field(default_factory=dict)
+    # the block and the GPU below which the rows of OpenACC or OpenMP stood first
+    directives: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
+
+    def where(self) -> tuple[int, int | None, int | None]:
+        """The same as `origin`, for `Columns`: block, rank, pid."""
+        return self.block or 0, self.rank, self.pid
+
+    def origin(self) -> dict[str, Any]:
+        """The columns that say where a row comes from."""
+        return {"block": self.block or 0, "rank": self.rank, "pid": self.pid}
+
+    def set_device(self, text: str) -> None:
+        """Take `Tesla V100-SXM2-16GB (0)` as the device of what follows."""
+        self.device_name, self.device = split_device(text)
+
+
+class Sink:
+    """All rows and problems of one report."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+        self.tables: dict[str, Columns] = {}
+        self.blocks = 0
+        self.summed: set[tuple[str, tuple[int | None, ...]]] = set()  # sections of blocks of which there are summaries
+        self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
+        self._faults: Counter[str] = Counter()
+        self._said: set[tuple[str, str]] = set()
+
+    def new_block(self, stream: Stream) -> None:
+        """The next rows of the stream are of another process or run."""
+        stream.block = self.blocks
+        self.blocks += 1
+        stream.table = None
+        stream.section = None
+        stream.in_nvtx = False
+        stream.device = stream.device_name = None
+        stream.filled = set()
+        if stream.pid is not None:
+            stream.blocks_by_pid[stream.pid] = stream.block
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        """One row of a small table."""
+        rows = self.rows.get(table)
+        if rows is None:
+            rows = self.rows[table] = []
+        rows.append(row)
+
+    def table(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> Columns:
+        """A table that may be as long as the program ran; its columns as `Columns` takes them."""
+        found = self.tables.get(table)
+        if found is None:
+            found = self.tables[table] = Columns(table, shared, own, name)
+        return found
+
+    def fault(self, what: str, number: int, fix: str | None = None) -> None:
+        """An error of the file at a line; of many alike the first few are shown."""
+        self._faults[what] += 1
+        if self._faults[what] <= _MOST_SHOWN:
+            self.report.error(what, line=number, fix=fix)
+
+    def warn(self, what: str, number: int, fix: str | None = None) -> None:
+        """The same for something that misleads."""
+        self._faults[what] += 1
+        if self._faults[what] <= _MOST_SHOWN:
+            self.report.warn(what, line=number, fix=fix)
+
+    def note(self, what: str) -> None:
+        """Something that the report holds and that is not read: said once."""
+        if not self._faults[what]:
+            self.report.warn(what)
+        self._faults[what] = 1
+
+    def message(self, number: int, text: str, severity: str | None) -> None:
+        """Something nvprof said of itself: a problem of the report, said once."""
+        problem = known_message("nvprof", text, line=number, severity=severity)
+        if problem is None or len(self._said) >= _MOST_MESSAGES:
+            return
+        key = (problem.severity, problem.message)
+        if key not in self._said:
+            self._said.add(key)
+            self.report.problems.append(problem)
+
+    def finish(self) -> None:
+        """Demangle, shorten and hand the tables over."""
+        for make in self.at_end:
+            make()
+        for what, times in self._faults.items():
+            if times > _MOST_SHOWN:
+                self.report.warn(f"{times} times in all: {what}")
+        self.report.tables |= self.rows
+        self.report.tables |= {name: columns.finish() for name, columns in self.tables.items() if len(columns)}
+        if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:
+            self.report.error("a result is announced, and no table of it can be read", fix="copy the report again")

@@ -1,0 +1,1 @@
+"""Reports of Python's own profilers."""

@@ -1,0 +1,1 @@
+"""Reports of PyTorch's profiler: traces and tables."""

@@ -1,0 +1,287 @@
+"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 0.4 to today."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.readers.messages import known_message
+from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.text.pasted_lines import pasted_lines, unquoted
+from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
+from nsw.readers.text.ranked_lines import as_shown, by_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from nsw.readers.text.ranked_lines import Line
+    from nsw.tables import Row
+
+# a line that may be the header; `_Table.is_known` decides
+_NAME = re.compile(r"\bName\b(?=\s\s| *\|)")
+_TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
+_LEAD = re.compile(r"^(?:\d{4}-\S+Z|\s*(?:#|//|>|\*)+) ")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
+_DASHES = re.compile(r"(?<!-)-{4,}+(?: {2,}+-{4,}+)++")
+_RULE = re.compile(r"[|\s:-]+")
+_FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
+_SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
+_MOST_SAID = 50
+_TITLES = re.compile(r"\s{2,}|\s*\|\s*")
+_ENOUGH_TITLES = 4
+_AGAIN = "copy or print the table again"
+_GAP = re.compile(r"\s{2,}")
+
+_FIXED = {
+    "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
+    "Self CPU total": "self_cpu_ns", "CPU total %": "cpu_pct", "CPU total": "cpu_ns", "CPU time avg": "cpu_avg_ns",
+    "CPU Mem": "cpu_bytes", "Self CPU Mem": "self_cpu_bytes", "# of Calls": "calls", "Number of Calls": "calls",
+    "Input Shapes": "input_shapes", "Input size": "input_shapes", "Source Location": "source",
+    "CPU time": "cpu_avg_ns", "Calls": "calls",  # until PyTorch 1.1
+}  # fmt: skip
+# the accelerator's columns carry its name: CUDA, XPU, HPU ...
+_DEVICE = (
+    (re.compile(r"Self (\w+) %"), "self_device_pct"),
+    (re.compile(r"Self (\w+) Mem"), "self_device_bytes"),
+    (re.compile(r"(\w+) time(?: avg)?"), "device_avg_ns"),
+    (re.compile(r"(\w+) total"), "device_ns"),
+    (re.compile(r"(\w+) Mem"), "device_bytes"),
+    (re.compile(r"Self (\w+)(?: total)?"), "self_device_ns"),
+)
+_UNREAD = frozenset({"CUDA total %", "XPU total %", "Node ID", "Overload Name", ""})
+_FLOPS = re.compile(r"(?:Total )?([KMGTP]?)FLOP[Ss]")
+_FLOPS_POWER = {"": 0, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+
+
+def sniff(sample: Sample) -> int:
+    """By the header of the table near the beginning, or its footer anywhere."""
+    if sample.is_binary:
+        return 0
+    before = ""
+    for raw in sample.text.replace("**", "").split("\n"):
+        line = unquoted(as_shown(raw))
+        if _may_be_header(line) and _Table(line, before).is_known:
+            return 92
+        before = line if line.strip() else before
+    return 60 if sample.contains("Self CPU time total:") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `operators`, a block a table, and `facts` with the totals below each."""
+    report = Report(str(path), tool="pytorch", format="torch-table")
+    operators: list[Row] = []
+    facts: list[Row] = []
+    block = -1
+    for rank, lines in by_rank(pasted_lines(path)):
+        table: _Table | None = None
+        before = ""
+        for number, raw in lines:
+            text = raw.replace("**", "")
+            if _may_be_header(text) and (found_table := _Table(text, before)).is_known:
+                table = found_table
+                block += 1
+            elif (found := _FOOTER.search(text)) is not None:
+                table = None
+                fact = _total(found)
+                block = max(block, 0)
+                if any((f["key"], f["block"], f["rank"]) == (fact["key"], block, rank) for f in facts[-8:]):
+                    block += 1  # of a table that is not here
+                facts.append(fact | {"block": block, "rank": rank})
+            elif _are_damaged_titles(text):
+                table = None
+                report.error("the titles of a table are damaged: its rows are left out", line=number, fix=_AGAIN)
+            elif table is not None:
+                table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
+            elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
+                _note(report, problem)
+            before = text if text.strip() else before
+    if facts and not operators:
+        report.warn("the totals of a table stand here, but no row of it that can be read", fix=_AGAIN)
+    if options.wants("operators"):
+        report.tables["operators"] = operators
+    if options.wants("facts") and facts:
+        report.tables["facts"] = facts
+    return report
+
+
+def _may_be_header(line: str) -> bool:
+    """Whether the titles `Name` and then a time stand in the line."""
+    name = _NAME.search(line)  # the first: what is not behind it is behind no later one
+    return name is not None and _TIMES.search(line, name.end()) is not None
+
+
+def _are_damaged_titles(text: str) -> bool:
+    """Whether a line that is no header has titles in every second column at least."""
+    if "Self C" not in text and " total" not in text:
+        return False
+    titles = [" ".join(t.split()) for t in _TITLES.split(text.strip().strip("|"))]
+    known = sum(t in _FIXED or any(p.fullmatch(t) for p, _ in _DEVICE) for t in titles)
+    return known >= _ENOUGH_TITLES and 2 * known > len(titles)
+
+
+def _note(report: Report, problem: Problem) -> None:
+    """A message of the profiler; those that come again and again are kept once."""
+    if len(report.problems) < _MOST_SAID and all(p.message != problem.message for p in report.problems):
+        report.problems.append(problem)
+
+
+def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
+    """Take one line below a header; None where the table ends with it."""
+    number, text = line[0], table.own(line[1])
+    if _FENCE.match(text):
+        return None
+    if not text.strip():
+        table.after_blank = True
+        return table
+    spread, table.after_blank = table.after_blank and table.rows > 0, False
+    if _DASHES.search(text) or ("---" in text and _RULE.fullmatch(text)):
+        if not table.ruled:
+            table.lay_out(text)
+            return table
+        return None if table.rows else table
+    row = table.row(text)
+    if row is not None:
+        table.rows += 1
+        operators.append(row | origin)
+    elif table.rows and (place := table.more_source(text)):
+        operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{place}".strip()
+    elif spread:  # a row may follow a blank line where an author put one between all lines; this is none
+        return None
+    else:
+        report.warn("a line within a table of PyTorch that is no row was passed over", line=number)
+    return table
+
+
+@dataclass(slots=True)
+class _Column:
+    name: str
+    read: Callable[[str], Quantity | None] | None  # None: text
+
+
+class _Table:
+    """The columns of one table, by its header and the dashes above it."""
+
+    def __init__(self, header: str, before: str) -> None:
+        self.rows = 0
+        self.after_blank = False
+        self.ruled = False
+        self._spans: list[tuple[int, int]] = []
+        self._piped = header.count("|") >= 4
+        self._is_fenced = "|" in header[: header.find("Name")]  # pipes at both ends of each line
+        dashes = _DASHES.search(before)
+        if dashes and not self._piped and header.startswith(before[: dashes.start()].rstrip()):
+            self.lay_out(before)
+            self.ruled = False  # the dashes below the header are still to come
+        self.device: str | None = None
+        titles = self._split(self.own(header))
+        self._columns = [self._column(name) for name in titles]
+        known = [c.name for c in self._columns if c.name]
+        figures = [c.name for c in self._columns if c.read is not None]
+        # hand-made extracts leave columns out, but not out of one row
+        self._needed = [c for c in ("self_cpu_ns", "calls") if c in known] or figures[:1]
+        strange = [t for c, t in zip(self._columns, titles, strict=True) if not c.name and t not in _UNREAD]
+        enough = len(known) >= max(3, 0.6 * len(self._columns)) and ("calls" in known or not strange)
+        self.is_known = known[:1] == ["name"] and bool(figures) and enough
+
+    def own(self, text: str) -> str:
+        """A line less what an author, or a log, put before each line of the table."""
+        if self._piped:
+            return text[max(text.find("|"), 0) :] if self._is_fenced else text
+        return text if self._spans else _LEAD.sub("", text)
+
+    def lay_out(self, dashes: str) -> None:
+        """Learn where the columns are."""
+        self.ruled = True
+        found = _DASHES.search(dashes)
+        if found and not self._spans:
+            self._spans = [(found.start() + m.start(), found.start() + m.end()) for m in re.finditer("-+", found[0])]
+
+    def row(self, text: str) -> Row | None:
+        """A row of `operators`, or None where the line is none."""
+        for cells in (self._cut(text), self._split(text)):
+            if cells is not None and len(cells) == len(self._columns):
+                row = self._fill(self._unswapped(cells))
+                if row is not None:
+                    return row
+        return None
+
+    def more_source(self, text: str) -> str:
+        """The text of a line that holds nothing but a further place in the source."""
+        has_source = any(c.name == "source" for c in self._columns)
+        if self._piped and has_source:
+            told = {c.name: cell for c, cell in zip(self._columns, self._split(text), strict=False) if cell}
+            return told["source"] if told.keys() == {"source"} else ""
+        return text.strip() if has_source and self._spans and not text[: self._spans[1][1]].strip() else ""
+
+    def _cut(self, text: str) -> list[str] | None:
+        if not self._spans or self._piped or len(self._spans) != len(self._columns):
+            return None
+        for (_, stop), (start, _) in zip(self._spans, self._spans[1:], strict=False):
+            if text[stop:start].strip():
+                return None
+        return [text[start:stop].strip() for start, stop in self._spans]
+
+    def _split(self, text: str) -> list[str]:
+        if self._piped:
+            cells = text.strip().removeprefix("|").removesuffix("|").split("|")
+            return [_ESCAPED.sub(r"\1", " ".join(cell.split())) for cell in cells]
+        return [cell.strip() for cell in _GAP.split(text[self._spans[0][0] if self._spans else 0 :].strip())]
+
+    def _column(self, header: str) -> _Column:
+        name = " ".join(header.split())
+        if name in _FIXED:
+            return _Column(_FIXED[name], _reader(_FIXED[name]))
+        if flops := _FLOPS.fullmatch(name):
+            power = _FLOPS_POWER[flops[1]]
+            return _Column("flops", lambda text: (d := digits(text)) and d.scaled(power))
+        for pattern, column in _DEVICE:
+            if found := pattern.fullmatch(name):
+                self.device = found[1].upper()
+                return _Column(column, _reader(column))
+        return _Column("", None)
+
+    def _unswapped(self, cells: list[str]) -> list[str]:
+        """PyTorch prints FLOP below the header of the source, and the source below that of FLOP."""
+        names = [c.name for c in self._columns]
+        if "source" in names and "flops" in names:
+            source, flops = names.index("source"), names.index("flops")
+            if cells[source] == "--" or digits(cells[source]) is not None:
+                cells = list(cells)
+                cells[source], cells[flops] = cells[flops], cells[source]
+        return cells
+
+    def _fill(self, cells: list[str]) -> Row | None:
+        row: Row = {"device_kind": self.device}
+        for column, cell in zip(self._columns, cells, strict=True):
+            if column.name == "calls":
+                row["calls"] = whole(cell)
+            elif column.read is None:
+                row[column.name] = cell or None
+            elif (quantity := column.read(cell)) is not None:
+                row[column.name] = quantity.value
+                if quantity.pm is not None:
+                    row[f"{column.name}_pm"] = quantity.pm
+        row.pop("", None)
+        if not row.get("name") or any(row.get(column) is None for column in self._needed):
+            return None
+        return None if (row.get("calls") or 0) >= 2**63 else row
+
+
+def _reader(column: str) -> Callable[[str], Quantity | None] | None:
+    if column.endswith("_ns"):
+        return duration
+    if column.endswith("_pct"):
+        return percent
+    if column.endswith("_bytes"):
+        return lambda text: size(text, base=1024)
+    return None
+
+
+def _total(found: re.Match[str]) -> Row:
+    """`Self CUDA time total: 1.763ms` as the fact self_cuda_time_total_ns."""
+    time = duration(found[2])
+    key = f"{found[1].lower().replace(' ', '_')}_time_total_ns"
+    return {"key": key, "unit": "ns", "value": time and time.value, "value_pm": time and time.pm}

@@ -1,0 +1,1 @@
+"""Text as users have it: lines pasted anywhere, numbers with any marks and units."""

@@ -1,0 +1,1 @@
+"""What the readers of timelines share: phases, iterations, communication, statistics of many durations."""

@@ -1,0 +1,191 @@
+"""Phases of a process's timeline: set-up, warm-up, steady state, end.
+
+An operation of a GPU belongs to the iteration that launched it. An iteration lasts from its first operation on the
+GPU to that of the next one, so that a loop which launches ahead of the GPU is not taken to be faster than it is; the
+last one to the end of its last operation. Iterations without GPU work are timed on the host.
+Warm-up are the first iterations as long as they take clearly longer than those of the later half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.iterations import Iterations
+
+PHASES: Final = ("setup", "warmup", "steady", "end")
+SETUP, WARMUP, STEADY, END = range(4)
+KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION is a kernel of NCCL's
+_CLEARLY: Final = 1.25  # times the median
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """GPU work of one process, in any order; times in ns. Those of one device are under one number."""
+
+    start: IntArray
+    end: IntArray
+    launched: IntArray  # by the host's clock; the start where no call is known
+    device: IntArray
+    what: IntArray  # KERNEL, COMMUNICATION or MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """GPU work before the first iteration or after the last: the time a GPU was at work, and the sum of durations."""
+
+    busy: int
+    gpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """The phases of one process.
+
+    `host` are the times by the host's clock at which warm-up, steady state and end begin; `edges` the starts of the
+    iterations, and the end of the last, by the GPU's clock (by the host's where they have no GPU work). Per iteration:
+    `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gpu` the sum of the
+    operations' durations, `memory` and `communication` those of copies and sets and of NCCL kernels among them.
+    `before` and `after` are what lies around the iterations.
+    """
+
+    iterations: Iterations
+    warmup: int
+    host: tuple[int, int, int]
+    edges: IntArray
+    busy: IntArray
+    gpu: IntArray
+    memory: IntArray
+    communication: IntArray
+    operations: IntArray
+    before: Around
+    after: Around
+
+    def phase(self, times: IntArray) -> IntArray:
+        """The phase of what the host did at these times, as an index of PHASES."""
+        import numpy as np
+
+        codes: np.ndarray[Any, np.dtype[Any]] = np.zeros(len(times), np.int8)
+        for bound in self.host:
+            codes += times >= bound
+        return codes
+
+    @property
+    def bounds(self) -> tuple[int, int, int]:
+        """When warm-up, steady state and end begin, by the clock of `edges`."""
+        return int(self.edges[0]), int(self.edges[self.warmup]), int(self.edges[-1])
+
+    @property
+    def durations(self) -> IntArray:
+        """Of the iterations, in ns."""
+        return self.edges[1:] - self.edges[:-1]
+
+
+def phased(work: Operations, iterations: Iterations, warmup: int | None = None) -> Phased:
+    """Split a process's timeline by its iterations.
+
+    Args:
+        work: Its GPU work; may be empty.
+        iterations: Its iterations.
+        warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
+    """
+    import numpy as np
+
+    starts = iterations.starts
+    order = None if bool((work.launched[1:] >= work.launched[:-1]).all()) else np.argsort(work.launched, kind="stable")
+    ordered = work if order is None else Operations(*(getattr(work, c)[order] for c in work.__slots__))
+    at = np.searchsorted(ordered.launched, [*starts.tolist(), iterations.end])
+    edges = _edges(ordered, at, iterations)
+    durations = ordered.end - ordered.start
+    gpu = _sums(durations, at)
+    parts = [_sums(np.where(mine, durations, 0), at) if (mine := ordered.what == what).any() else np.zeros_like(gpu)
+             for what in (MEMORY, COMMUNICATION)]  # fmt: skip
+    busy = busy_between(work, edges)
+    count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
+    host = int(starts[0]), int(starts[count]), iterations.end
+    before, after = (Around(int(busy[i]), int(gpu[i])) for i in (0, -1))
+    busy, gpu, memory, communication = (values[1:-1] for values in (busy, gpu, *parts))
+    return Phased(iterations, count, host, edges, busy, gpu, memory, communication, np.diff(at), before, after)
+
+
+def lock_step(found: list[Phased]) -> int | None:
+    """The warm-up of processes that iterate together: that of the one that is warm last; None where they do not."""
+    alike = len({(p.iterations.found_by, p.iterations.name, len(p.iterations)) for p in found}) == 1
+    return max(p.warmup for p in found) if alike else None
+
+
+def _edges(work: Operations, at: IntArray, iterations: Iterations) -> IntArray:
+    import numpy as np
+
+    some = np.diff(at) > 0
+    edges = np.append(iterations.starts, iterations.end)
+    if 2 * int(some.sum()) < len(some):
+        return edges
+    heads = at[:-1][some]
+    inside = slice(int(at[0]), int(at[-1]))
+    edges[:-1][some] = np.minimum.reduceat(work.start[inside], heads - at[0])
+    edges[-1] = work.end[inside].max()
+    # where one of the iterations has no GPU work, or streams overtake each other, none begins before the one before it
+    return np.maximum.accumulate(edges)
+
+
+def _sums(values: IntArray, at: IntArray) -> IntArray:
+    """The sums of the values before the first place, between each and the next, and after the last."""
+    import numpy as np
+
+    total = np.concatenate(([0], np.cumsum(values)))
+    return np.diff(total[at], prepend=0, append=total[-1])
+
+
+def _warmup(durations: IntArray) -> int:
+    """The first iterations that take clearly longer than those of the later half; at most half of all."""
+    import numpy as np
+
+    later = durations[len(durations) // 2 :]
+    low, middle, high = np.quantile(later, (0.25, 0.5, 0.75)).tolist()
+    slow = durations > max(_CLEARLY * middle, high + 1.5 * (high - low))
+    count = len(slow) if bool(slow.all()) else int(np.argmin(slow))
+    return min(count, len(durations) // 2)
+
+
+def busy_between(work: Operations, edges: IntArray) -> IntArray:
+    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns.
+
+    Of several GPUs the mean of those that ran kernels (a process may touch others to copy or to set).
+    """
+    import numpy as np
+
+    if not len(work.start):
+        return np.zeros(len(edges) + 1, np.int64)
+    if bool((work.device == work.device[0]).all()):
+        return _busy(work.start, work.end, edges)
+    used = _different(work.device[work.what != MEMORY]) or _different(work.device)
+    per_device = [_busy(work.start[mine], work.end[mine], edges) for d in used if (mine := work.device == d).any()]
+    return np.asarray(sum(per_device) // len(per_device))
+
+
+def _different(values: IntArray) -> list[int]:
+    """The different values of few; much faster than to sort them."""
+    found = []
+    while len(values):
+        found.append(int(values[0]))
+        values = values[values != values[0]]
+    return found
+
+
+def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
+    import numpy as np
+
+    if not bool((start[1:] >= start[:-1]).all()):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    covered = reach - start
+    covered[1:] = reach[1:] - np.maximum(start[1:], reach[:-1])
+    covered = np.cumsum(np.maximum(covered, 0, out=covered))
+    at = np.searchsorted(start, edges, "right") - 1
+    # what goes on at the edge is one stretch from there to its end
+    until = np.where(at >= 0, covered[at] - np.maximum(reach[at] - edges, 0), 0)
+    return np.diff(until, prepend=0, append=covered[-1])

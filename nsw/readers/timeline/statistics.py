@@ -1,0 +1,144 @@
+"""Exact statistics of durations by group: medians are medians, sums are integers, whatever the size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from nsw.readers.timeline.arrays import IntArray
+
+_CHUNK = 1 << 20  # values turned to floats at a time
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Values of several groups: those of `keys[i]` are `values[bounds[i]:bounds[i + 1]]`, ascending."""
+
+    keys: tuple[int, ...]
+    bounds: tuple[int, ...]
+    values: IntArray
+
+    def of(self, index: int) -> IntArray:
+        """The sorted values of the group at `index`."""
+        return self.values[self.bounds[index] : self.bounds[index + 1]]
+
+
+def group(keys: IntArray, values: IntArray) -> Grouped:
+    """The values by key.
+
+    Args:
+        keys: Shape (n,), ids of the groups; any integers.
+        values: Shape (n,), integers of any width.
+
+    Raises:
+        OverflowError: The values are so large that their sums are no int64: no durations.
+    """
+    import numpy as np
+
+    if len(keys) == 0:
+        return Grouped((), (0,), np.empty(0, np.int64))
+    low, high = require_sums(values)
+    first, last = int(keys.min()), int(keys.max())
+    bits = (high - low).bit_length()
+    if (last - first).bit_length() + bits < 63:
+        return _by_packing(keys, values, first, low, bits)
+    order = np.lexsort((values, keys))
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return Grouped(tuple(ordered[starts].tolist()), (*starts.tolist(), len(keys)), values[order].astype(np.int64))
+
+
+def require_sums(values: IntArray) -> tuple[int, int]:
+    """The least and the greatest of some values.
+
+    Raises:
+        OverflowError: They are so large that their sums are no int64: no durations.
+    """
+    low, high = int(values.min()), int(values.max())
+    if max(abs(low), abs(high)) * len(values) >= _LARGEST:
+        raise OverflowError("durations too large to be added")
+    return low, high
+
+
+def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: int) -> Grouped:
+    """Key and value in one integer, sorted once: some five times faster than an indirect sort."""
+    import numpy as np
+
+    packed = keys.astype(np.int64)
+    packed -= first
+    packed <<= bits
+    packed += values
+    packed -= low
+    packed.sort()
+    found: list[int] = []
+    bounds = [0]
+    while bounds[-1] < len(packed):
+        key = int(packed[bounds[-1]]) >> bits
+        found.append(key + first)
+        after = (key + 1) << bits
+        bounds.append(int(np.searchsorted(packed, after)) if after < 2**63 else len(packed))
+    packed &= (1 << bits) - 1
+    packed += low
+    return Grouped(tuple(found), tuple(bounds), packed)
+
+
+L = TypeVar("L", bound=Hashable)
+
+
+def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
+    """Sorted values by label, where `labels[i]` is that of group i: several groups may share one."""
+    import numpy as np
+
+    members: dict[L, list[int]] = {}
+    for index, label in enumerate(labels):
+        members.setdefault(label, []).append(index)
+    return {
+        label: grouped.of(indices[0])
+        if len(indices) == 1
+        else np.sort(np.concatenate([grouped.of(i) for i in indices]), kind="stable")  # quick on sorted pieces
+        for label, indices in members.items()
+    }
+
+
+def statistics(values: IntArray) -> dict[str, Any]:
+    """total, calls, avg, med, min, max, stddev in ns, of sorted values; one value has no deviation."""
+    n = len(values)
+    total = int(values.sum())
+    middle = (int(values[(n - 1) // 2]) + int(values[n // 2])) / 2
+    return {
+        "total_ns": float(total),
+        "calls": n,
+        "avg_ns": total / n,
+        "med_ns": middle,
+        "min_ns": float(values[0]),
+        "max_ns": float(values[-1]),
+        "stddev_ns": _deviation(values, total / n),
+    }
+
+
+def _deviation(values: IntArray, mean: float) -> float | None:
+    if len(values) < 2:
+        return None
+    squares = 0.0
+    for start in range(0, len(values), _CHUNK):
+        apart: np.ndarray[Any, Any] = values[start : start + _CHUNK] - mean
+        apart *= apart  # a dot product would wake threads that wait for each other where cores are few
+        squares += float(apart.sum())
+    return math.sqrt(squares / (len(values) - 1))
+
+
+def with_shares(rows: list[dict[str, Any]], total: float | None = None) -> list[dict[str, Any]]:
+    """The rows, most time first, each with its `time_pct` of `total` ns (of the rows' own sum where None)."""
+    whole = sum(r["total_ns"] for r in rows if r["total_ns"] is not None) if total is None else total
+    for row in rows:
+        known = row["total_ns"] is not None and whole > 0
+        row["time_pct"] = 100.0 * row["total_ns"] / whole if known else None
+    return sorted(rows, key=lambda r: (-(r["total_ns"] or 0.0), str(r["name"])))
