@@ -25,6 +25,11 @@ _LEAST_FREE = 1 << 30
 _QSUB = (("Cobalt", r"cobalt|BlueGene"), ("OpenPBS or PBS Professional", r"pbs_version"), ("Torque", r"^Version:"))
 
 
+def whose_qsub(version: str) -> str:
+    """The batch system whose `qsub --version` prints this; empty where it is none of those that nsw can tell."""
+    return next((who for who, sign in _QSUB if re.search(sign, version, re.IGNORECASE | re.MULTILINE)), "")
+
+
 class Verdict(StrEnum):
     """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
 
@@ -96,8 +101,7 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
     owner = ""
     if adapter.submit == "qsub":
         told = transport.run(["qsub", "--version"], timeout=_SECONDS)
-        text = told.stdout + told.stderr
-        owner = next((who for who, sign in _QSUB if re.search(sign, text, re.IGNORECASE | re.MULTILINE)), "")
+        owner = whose_qsub(told.stdout + told.stderr)
     if owner and adapter.name.split()[0].lower() not in owner.lower():  # whatever its commands answer
         fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
         yield Check("scheduler", Verdict.BAD, f"its qsub is {owner}'s", fix)

@@ -166,6 +166,56 @@ def _options(
 
 
 @_command()
+def init(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND...]", help="The command line to make a recipe for, behind --.", show_default=False
+        ),
+    ] = None,
+    new_site: Annotated[
+        str | None,
+        typer.Option("--site", "-s", metavar="NAME", help="Write a site of this name instead.", show_default=False),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", help="With --site: the machine to ask, by your own ssh; else this one.", show_default=False
+        ),
+    ] = None,
+    shipped: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RECIPE", help="Copy a shipped recipe and its files.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: recipe.yaml; with --site your own sites file, ~/.config/nsw/sites.yaml.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over what is there.", show_default=False)] = False,
+) -> None:
+    """Write a first recipe, for a command line or from a shipped one, or a first site."""
+    from nsw.cli import starting
+
+    if sum(map(bool, (command, new_site, shipped))) != 1:
+        raise UsageError(
+            "nsw init needs one of: a command line, --from, --site",
+            hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`, `nsw init --site mine`",
+        )
+    if host is not None and new_site is None:
+        raise UsageError("--host belongs to --site")
+    if new_site is not None:
+        raise typer.Exit(starting.site(new_site, host, output, force))
+    if shipped is not None:
+        raise typer.Exit(starting.from_shipped(shipped, output, force))
+    raise typer.Exit(starting.from_command(command or [], output, force))
+
+
+@_command()
 def plan(
     recipe: Recipe,
     site: Site = None,

@@ -50,6 +50,13 @@ def _recipes(_: Given, begun: str) -> Iterator[str]:
         yield from (file.name for file in sorted(recipes_folder().glob("*.yaml")))
 
 
+def _shipped(_: Given, __: str) -> Iterator[str]:
+    """The shipped recipes, by name."""
+    from nsw.resources import recipes_folder
+
+    yield from (file.stem for file in sorted(recipes_folder().glob("*.yaml")))
+
+
 def _yaml_files(folder: Path) -> Iterator[Path]:
     looked = islice(folder.iterdir(), _MOST_LOOKED_AT)
     seen = sorted(entry for entry in looked if not entry.name.startswith("."))
@@ -174,4 +181,5 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "chip": _chips,
     "action": lambda _given, _begun: ["check"],
     "name": _sites,
+    "shipped": _shipped,
 }

@@ -7,6 +7,7 @@ from typing import Any, Final
 from typer.core import TyperCommand
 
 _EXAMPLES: Final = {
+    "init": "nsw init -- python train.py --batch 8",
     "plan": "nsw plan recipe.yaml --site mycluster",
     "render": "nsw render recipe.yaml --site mycluster --into scripts/",
     "run": "nsw run recipe.yaml --site mycluster --yes",

@@ -86,9 +86,7 @@ def recipe_path(named: str) -> Path:
     path = Path(named)
     if path.is_file():
         return path
-    from nsw.resources import recipes_folder
-
-    shipped = {p.name: p for p in recipes_folder().glob("*.yaml")}
+    shipped = _shipped()
     wanted = path.name if path.suffix else f"{path.name}.yaml"
     if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
         say(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)", file=sys.stderr)
@@ -102,6 +100,27 @@ def recipe_path(named: str) -> Path:
         f"there is no recipe {named}",
         hint=did_you_mean(named, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
     )
+
+
+def _shipped() -> dict[str, Path]:
+    """The recipes that nsw ships, by the name of their file."""
+    from nsw.resources import recipes_folder
+
+    return {p.name: p for p in sorted(recipes_folder().glob("*.yaml"))}
+
+
+def shipped_recipe(named: str) -> Path:
+    """The shipped recipe of that name, with or without its ending.
+
+    Raises:
+        UsageError: There is none.
+    """
+    shipped = _shipped()
+    if found := shipped.get(named) or shipped.get(f"{named}.yaml"):
+        return found
+    names = [name.removesuffix(".yaml") for name in shipped]
+    hint = did_you_mean(named, names) or f"shipped recipes: {', '.join(names)}"
+    raise UsageError(f"nsw ships no recipe {named}", hint=hint)
 
 
 def facts(place: LoadedSite) -> SiteFacts:

@@ -22,6 +22,7 @@ from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.secrets import Secret
+from nsw.recipe.shipped_files import source
 from nsw.recipe.units import clock
 from nsw.recipe.written import as_text
 from nsw.site.model import FILL
@@ -154,7 +155,8 @@ class _Builder:
     def files(self) -> list[tuple[str, str]]:
         """The application's files: where they are, their name beside the program."""
         folder = self._loaded.folder
-        return [(str(folder / name), (folder / name).name) for name in self._loaded.recipe.app.files]
+        found = [source(folder, name) for name in self._loaded.recipe.app.files]
+        return [(str(path), path.name) for path in found]
 
     def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""

@@ -15,6 +15,7 @@ from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.idle import repeated, unused
 from nsw.recipe.matrix import MatrixFault, expansion
+from nsw.recipe.shipped_files import source
 from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
         if not isinstance(name, str) or not name or "\0" in name:
             continue
         try:
-            exists = (folder / name).exists()
+            exists = source(folder, name).exists()
         except OSError:
             exists = False
         if not exists:

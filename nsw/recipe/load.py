@@ -15,6 +15,7 @@ from nsw.recipe.faults import shown
 from nsw.recipe.left_behind import left_behind
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
+from nsw.recipe.shipped_files import taken_from_nsw
 from nsw.recipe.validate import validate
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _loaded(
         cases, faults, warnings = check_matrix(chosen, recipe)
         if folder is not None:
             warnings += left_behind(chosen, recipe.app, folder)
+            warnings += taken_from_nsw(chosen, folder, recipe.app.files)
     if recipe is None or faults:
         raise InputError(in_order(faults))
     kept = choose_cases(cases, options)

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from nsw.recipe.faults import Fault
+from nsw.recipe.units import parse_duration
 from nsw.schedulers.native import Native
 
 if TYPE_CHECKING:
@@ -139,6 +141,33 @@ class Facts:
     throttle: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue or partition that a site's batch system lists.
+
+    Attributes:
+        name: Its name.
+        gpus: GPUs a node; 0 for none, None where the listing does not tell.
+        kind: What the listing calls the GPUs, such as a100; empty where it does not.
+        walltime: The longest time of a job in seconds; None without a limit or where it is not told.
+        is_default: Whether jobs go there that name none.
+    """
+
+    name: str
+    gpus: int | None = None
+    kind: str = ""
+    walltime: int | None = None
+    is_default: bool = False
+
+
+def told_limit(text: str) -> int | None:
+    """Seconds of a limit that a listing prints, `1-00:00:00` or `30:00`; None where it is no time."""
+    try:
+        return parse_duration(f"00:{text}" if text.count(":") == 1 and "-" not in text else text)
+    except Fault:
+        return None
+
+
 class Adapter(ABC):
     """A batch system. A subclass must fill in what is abstract or unset here; the rest has defaults."""
 
@@ -246,6 +275,14 @@ class Adapter(ABC):
     def parse_facts(self, result: CommandResult) -> Facts:  # noqa: ARG002
         """The settings; what is missing is taken as the system's default."""
         return Facts(history=bool(self.history))
+
+    def queues_command(self) -> list[str] | None:
+        """List the queues that take jobs, for a new sites file; None where nsw cannot read such a list."""
+        return None
+
+    def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
+        """What `queues_command` said; lines that are not understood are left out."""
+        return []
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
         """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
+from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, told_limit
 from nsw.schedulers.cobalt_words import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
 from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = ("JobID", "State", "JobName")  # none of them holds a blank
 _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
+_QUEUE_COLUMNS: Final = 11  # of `qstat -Q`
 _BY_USER: Final = 'exec qstat -u "$(id -un)" "$@"'  # qstat without ids would list everybody's jobs
 _NOISE: Final = re.compile(r"No handlers could be found for logger|^Usage: |^Refer to man pages")
 _FAULT: Final = re.compile(
@@ -112,6 +113,19 @@ class Cobalt(Adapter):
     def sign_of_life_command(self) -> list[str]:
         """What every user may ask and costs little: the queues."""
         return ["qstat", "-Q"]
+
+    def queues_command(self) -> list[str]:
+        """The queues, a line each."""
+        return ["qstat", "-Q"]
+
+    def parse_queues(self, result: CommandResult) -> list[Queue]:
+        """Those that run jobs, with their MaxTime; Cobalt knows nothing of GPUs."""
+        found = []
+        for line in result.stdout.splitlines():
+            fields = line.split()
+            if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
+                found.append(Queue(fields[0], walltime=told_limit(fields[4])))
+        return found
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import UsageError
 from nsw.recipe.units import clock
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Refusal
+from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Queue, Refusal, told_limit
 from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.native import spans
 from nsw.schedulers.pbs_answers import array_of, listed_lines, subjob
@@ -134,6 +134,20 @@ class Pbs(Adapter):
     def sign_of_life_command(self) -> list[str]:
         """What every user may ask and costs little: the server's line."""
         return ["qstat", "-B"]
+
+    def queues_command(self) -> list[str]:
+        """The queues with their limits, then how many GPUs the nodes have."""
+        return ["bash", "-c", "qstat -Qf && pbsnodes -a 2>/dev/null | grep resources_available.ngpus | sort -u"]
+
+    def parse_queues(self, result: CommandResult) -> list[Queue]:
+        """Those that are enabled and started; PBS does not say which nodes are whose, so GPUs are the most of any."""
+        gpus = max((int(n) for n in re.findall(r"resources_available\.ngpus = (\d+)", result.stdout)), default=None)
+        found = []
+        for name, body in re.findall(r"^Queue: *(\S+)\n((?:[ \t]+.*\n?)*)", result.stdout, re.MULTILINE):
+            said = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
+            if said.get("enabled") == "True" == said.get("started"):
+                found.append(Queue(name, gpus, walltime=told_limit(said.get("resources_max.walltime", ""))))
+        return found
 
     def facts_command(self) -> list[str]:
         """The server's settings."""

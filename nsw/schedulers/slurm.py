@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw.recipe.units import clock, format_duration
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
+from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
 from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.native import spans
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Request, Watched
     from nsw.schedulers.native import Native
 
+_GRES = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
 _UNIT = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l")
 _SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
@@ -148,6 +149,22 @@ class Slurm(Adapter):
     def sign_of_life_command(self) -> list[str]:
         """What every user may ask and costs little: the partitions' names."""
         return ["sinfo", "--noheader", "--format=%P"]
+
+    def queues_command(self) -> list[str]:
+        """The partitions, a line for each kind of node in them."""
+        return ["sinfo", "--noheader", "--format=%P|%a|%G|%l"]
+
+    def parse_queues(self, result: CommandResult) -> list[Queue]:
+        """`gpu*|up|gpu:a100:4(S:0-1)|1-00:00:00`; of a partition's kinds of nodes that with most GPUs."""
+        found: dict[str, Queue] = {}
+        for line in result.stdout.splitlines():
+            name, up, gres, longest, *_ = (*line.strip().split("|"), "", "", "", "")
+            gpus = [(int(count or 1), kind) for kind, count in _GRES.findall(gres)]  # several kinds: that with most
+            most, kind = max(gpus, default=(0, ""))
+            bare = name.removesuffix("*")
+            if bare and up == "up" and (bare not in found or most > (found[bare].gpus or 0)):
+                found[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
+        return list(found.values())
 
     def facts_command(self) -> list[str]:
         """What the cluster is set to."""

@@ -31,6 +31,9 @@ NOT_KNOWN = {
     "where",
     "launch",
     "top",
+    "command",
+    "new_site",
+    "host",
 }
 
 

@@ -1,0 +1,139 @@
+"""Ask a machine what it is: batch system, queues, GPUs, profilers, accounts, scratch. Nothing is written there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.site_check import whose_qsub
+from nsw.campaign.site_starter import Answers
+from nsw.errors import UnreachableError, UsageError
+from nsw.schedulers.create import adapter_of
+from nsw.site.registered import schedulers
+
+if TYPE_CHECKING:
+    from nsw.schedulers.adapter import Adapter, Queue
+    from nsw.transport.model import Transport
+
+_SECONDS = 60.0
+_MOST_QUEUES = 50
+_LONGEST = 200  # characters of a message
+_BY_OWNER: Final = {"Cobalt": "cobalt", "OpenPBS or PBS Professional": "pbs"}  # by what `whose_qsub` says
+_TOOLS: Final = ("nsys", "ncu", "nvprof")
+# Each answer is a line `word value`, so that what a login shell prints of itself is passed over.
+_PROBE: Final = r"""
+for c in %(commands)s; do p=$(command -v "$c") && printf 'nsw-has %%s %%s\n' "$c" "$p"; done
+for d in "$SCRATCH" "$WORK" "$PSCRATCH" "/scratch/$USER" "/lustre/$USER"; do
+  [ -n "$d" ] && [ -d "$d" ] && [ -w "$d" ] && { printf 'nsw-scratch %%s\n' "$d"; break; }
+done
+for t in nsys ncu nvprof; do
+  for p in /opt/nvidia/nsight-systems/*/bin/"$t" /opt/nvidia/nsight-compute/*/"$t" /usr/local/cuda/bin/"$t"; do
+    [ -x "$p" ] && printf 'nsw-tool %%s %%s\n' "$t" "$p"
+  done
+done
+type module >/dev/null 2>&1 && echo nsw-module yes
+exit 0
+"""
+
+
+def survey(transport: Transport, host: str | None) -> Answers:
+    """What a machine answers.
+
+    Args:
+        transport: The way to it.
+        host: The host, where it is not this machine.
+
+    Raises:
+        UnreachableError: It does not answer.
+        UsageError: Its batch system is none that nsw knows.
+    """
+    adapters = {name: adapter for name in schedulers() if (adapter := adapter_of(name)) is not None}
+    probe = _PROBE % {"commands": " ".join({*(one.submit for one in adapters.values()), "qconf", *_TOOLS})}
+    plain = _lines(transport, ["bash", "-c", probe])
+    login = _lines(transport, ["bash", "-lc", probe], needed=False)
+    login_shell = not _has(plain, adapters) and bool(_has(login, adapters))
+    said = login if login_shell else plain
+    scheduler, adapter = _scheduler(transport, _has(said, adapters), said, adapters, login_shell=login_shell)
+    queues, untold = _queues(transport, adapter, login_shell=login_shell) if adapter is not None else ((), "")
+    gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
+    on_path = {tool for tool in _TOOLS if tool in said.get("has", {})}
+    return Answers(
+        scheduler=scheduler,
+        queue_key="partition" if adapter is not None and "partition" in adapter.keys else "queue",
+        queues=queues,
+        untold=untold,
+        gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
+        accounts=_accounts(transport) if scheduler == "slurm" else (),
+        profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in on_path},
+        scratch=next(iter(said.get("scratch", {})), ""),
+        host=host,
+        login_shell=login_shell,
+        has_module="module" in login and "module" not in plain,
+    )
+
+
+def _lines(transport: Transport, command: list[str], *, needed: bool = True) -> dict[str, dict[str, str]]:
+    """`nsw-has sbatch /usr/bin/sbatch` as {has: {sbatch: /usr/bin/sbatch}}."""
+    done = transport.run(command, timeout=_SECONDS)
+    if needed and done.returncode != 0:
+        raise UnreachableError(done.stderr.strip() or f"the machine gave no answer (exit status {done.returncode})")
+    found: dict[str, dict[str, str]] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("nsw-"):
+            what, _, rest = line.removeprefix("nsw-").partition(" ")
+            key, _, value = rest.partition(" ") if what in {"has", "tool"} else (rest, "", "")
+            found.setdefault(what, {})[key] = value
+    return found
+
+
+def _has(said: dict[str, dict[str, str]], adapters: dict[str, Adapter]) -> list[str]:
+    """The schedulers whose command for submission is there."""
+    return [name for name, one in adapters.items() if one.submit in said.get("has", {})]
+
+
+def _scheduler(
+    transport: Transport,
+    there: list[str],
+    said: dict[str, dict[str, str]],
+    adapters: dict[str, Adapter],
+    *,
+    login_shell: bool,
+) -> tuple[str, Adapter | None]:
+    """Which of those that could be it is; several have a qsub."""
+    if not there:
+        return "local", None
+    with_qsub = [name for name in there if adapters[name].submit == "qsub"]
+    others = [name for name in there if name not in with_qsub]
+    if others:  # Slurm's package brings a qsub of its own
+        return others[0], adapters[others[0]]
+    if "qconf" in said.get("has", {}) and "sge" in adapters:
+        return "sge", adapters["sge"]
+    shell = ["bash", "-lc"] if login_shell else ["bash", "-c"]
+    told = transport.run([*shell, "qsub --version"], timeout=_SECONDS)
+    owner = whose_qsub(told.stdout + told.stderr)
+    name = _BY_OWNER.get(owner)
+    if name is None:
+        what = f"{owner}'s" if owner else "of a batch system that nsw cannot tell"
+        known = ", ".join(schedulers())
+        raise UsageError(f"the qsub of this machine is {what}", hint=f"nsw knows {known}; docs/extending/scheduler.md")
+    return name, adapters[name]
+
+
+def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tuple[tuple[Queue, ...], str]:
+    """The queues, and why there are none."""
+    command = adapter.queues_command()
+    if command is None:
+        return (), f"nsw cannot read a list of {adapter.name}'s queues"
+    words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
+    done = transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
+    said = next(iter(done.stderr.strip().splitlines()), "it listed none")
+    return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"
+
+
+def _accounts(transport: Transport) -> tuple[str, ...]:
+    """The user's accounts in Slurm's database, where there is one."""
+    script = 'sacctmgr -nP show assoc user="$(id -un)" format=account 2>/dev/null'
+    done = transport.run(["bash", "-lc", script], timeout=_SECONDS)
+    names = [line.strip() for line in done.stdout.splitlines() if re.fullmatch(r"[\w.-]+", line.strip())]
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,170 @@
+"""`nsw init`: what it writes is accepted, nothing is written over, and what a machine answers becomes a site."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nsw.resources import recipes_folder
+
+SINFO = """\
+cpu*|up|(null)|infinite
+gpu|up|gpu:a100:4(S:0-1)|1-00:00:00
+gpu|up|gpu:a100:2|1-00:00:00
+old|down|gpu:v100:4|30:00
+"""
+QSTAT_PBS = """\
+Queue: workq
+    queue_type = Execution
+    resources_max.walltime = 02:30:00
+    enabled = True
+    started = True
+
+Queue: shut
+    queue_type = Execution
+    enabled = False
+    started = True
+
+     resources_available.ngpus = 4
+"""
+QSTAT_COBALT = """\
+Name     Users  Groups  MinTime   MaxTime   MaxRunning  MaxQueued  MaxUserNodes  MaxNodeHours  TotalNodes  State
+====================================================================================================================
+debug    None   None    00:10:00  00:20:00  1           2          4             None          None        running
+default  None   None    None      None      None        None       None          None          None        stopped
+"""
+COBALT = 'version: "qsub.py " + $Revision: 559 $ + , Cobalt  + $Version$'
+
+
+@pytest.fixture
+def machine(home, tmp_path, monkeypatch):
+    """`machine(sinfo="...")`: this machine has these commands, each printing a text, and no others of their kind."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "id", "grep", "sort", "cat", "env", "sh"):
+        where = next(Path(p) / name for p in os.environ["PATH"].split(":") if (Path(p) / name).exists())
+        (folder / name).symlink_to(where)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("HOME", str(home))  # whose .profile would set PATH anew
+    (home / ".bash_profile").write_text(f"PATH={folder}\n")
+    for name in ("SCRATCH", "WORK", "PSCRATCH", "NSW_SITE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def make(**commands):
+        for name, text in commands.items():
+            (folder / name).write_text(f"#!/bin/bash\ncat <<'TEXT'\n{text}\nTEXT\n")
+            (folder / name).chmod(0o755)
+
+    return make
+
+
+def test_a_recipe_for_a_command_line_is_planned_and_run(nsw, home):
+    (home / "prog.py").write_text("print('hello')\n")
+    said = nsw("init", "--", "python", "prog.py", "--batch", "8")
+    assert said.code == 0, said.err
+    assert "brings prog.py" in said.out
+    assert "files: [prog.py]" in (home / "recipe.yaml").read_text()
+    assert nsw("plan", "recipe.yaml", "-s", "local").code == 0
+    assert nsw("init", "--", "true").code == 2
+    assert "prog.py" in (home / "recipe.yaml").read_text()
+    assert nsw("init", "--force", "--", "true").code == 0
+    assert "prog.py" not in (home / "recipe.yaml").read_text()
+
+
+@pytest.mark.parametrize("path", sorted(recipes_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_shipped_recipe_is_copied_with_its_files(nsw, home, path):
+    assert nsw("init", "--from", path.stem, "-o", "new/mine.yaml").code == 0
+    copied = [file for file in (home / "new").rglob("*") if file.is_file()]
+    assert home / "new/mine.yaml" in copied
+    assert len(copied) > 1
+    said = nsw("plan", "new/mine.yaml", "-s", "batch")
+    assert "there is no file" not in said.err
+    assert "nsw ships" not in said.err
+    assert nsw("init", "--from", path.stem, "-o", "new/mine.yaml").code == 2
+
+
+def test_a_recipe_copied_alone_finds_the_shipped_program_and_says_so(nsw, home):
+    (home / "mine.yaml").write_text((recipes_folder() / "cpu_quickstart.yaml").read_text())
+    said = nsw("plan", "mine.yaml", "-s", "here", "--json")
+    assert said.code == 0
+    assert "apps/quickstart.py is not beside the recipe: the one that nsw ships is used" in said.out
+    (home / "mine.yaml").write_text((home / "mine.yaml").read_text().replace("apps/quickstart.py", "apps/other.py"))
+    assert "there is no file 'apps/other.py'" in nsw("plan", "mine.yaml", "-s", "here").err
+
+
+def test_init_wants_one_thing(nsw):
+    for words in ((), ("--from", "x", "--site", "y"), ("--host", "h", "--", "true")):
+        assert nsw("init", *words).code == 2
+    assert "did you mean 'hot_kernels'" in nsw("init", "--from", "hot_kernel").err
+
+
+def test_a_site_of_slurm_takes_the_partition_with_gpus(nsw, home, machine):
+    machine(sbatch="", sinfo=SINFO, sacctmgr="proj-a\nproj-b")
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 0, said.err
+    text = (home / "made.yaml").read_text()
+    for line in (
+        "scheduler: slurm",
+        "partition: gpu # there are also cpu",
+        "gpus: { chip: ga100, per_node: 4 } # a100",
+        "limits: { max_walltime: 1d } # of gpu",
+        "account: proj-a # or proj-b",
+    ):
+        assert line in text
+    assert "fill in  account: one of proj-a, proj-b" in said.out
+    assert "found    partition cpu: no GPUs" in said.out
+    assert "old" not in said.out
+    assert nsw("sites", "--sites", "made.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("qsub", "qstat", "lines"),
+    [
+        ("pbs_version = 23.06.06", QSTAT_PBS, ["scheduler: pbs", "queue: workq", "per_node: 4", "max_walltime: 2h30m"]),
+        (COBALT, QSTAT_COBALT, ["scheduler: cobalt", "queue: debug", "max_walltime: 20m", "#- gpus: "]),
+    ],
+)
+def test_whose_qsub_it_is_decides_on_the_scheduler(nsw, home, machine, qsub, qstat, lines):
+    machine(qsub=qsub, qstat=qstat)
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 0, said.err
+    text = (home / "made.yaml").read_text()
+    assert [line for line in lines if line not in text] == []
+    assert "fill in  account" in said.out
+
+
+def test_torque_is_told_apart_and_refused(nsw, home, machine):
+    machine(qsub="Version: 6.1.2\nCommit: 661e092552de43a785c15d39a3634a541d86898e")
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 2
+    assert "Torque's" in said.err
+    assert not (home / "made.yaml").exists()
+
+
+def test_a_machine_with_gpus_and_no_batch_system_is_a_site_too(nsw, home, machine):
+    uuid = "GPU-12345678-1234-1234-1234-123456789abc"
+    machine(**{"nvidia-smi": "\n".join(f"GPU {n}: NVIDIA A100-SXM4-80GB (UUID: {uuid})" for n in range(2))})
+    assert nsw("init", "--site", "mine", "-o", "made.yaml").code == 0
+    text = (home / "made.yaml").read_text()
+    assert "scheduler: local" in text
+    assert "gpus: { chip: ga100, per_node: 2 }" in text
+
+
+def test_a_site_is_put_at_the_end_of_ones_own_file_and_never_over_another(nsw, home, machine, tmp_path):
+    machine(sbatch="", sinfo=SINFO)
+    own = tmp_path / "config/nsw/sites.yaml"
+    assert nsw("init", "--site", "one").code == 0
+    before = own.read_text()
+    assert nsw("init", "--site", "two").code == 0
+    assert own.read_text().startswith(before)
+    assert nsw("init", "--site", "two").code == 2
+    assert nsw("init", "--site", "two", "--force").code == 2
+    listed = nsw("sites").out
+    assert "one" in listed
+    assert "two" in listed
+    own.write_text("nsw: 1\nsites: {three: {scheduler: local}}\n")
+    said = nsw("init", "--site", "four")
+    assert said.code == 2
+    assert "scheduler: slurm" in said.out
+    assert own.read_text() == "nsw: 1\nsites: {three: {scheduler: local}}\n"
+    assert [p.name for p in own.parent.iterdir()] == ["sites.yaml"]
