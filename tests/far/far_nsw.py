@@ -39,14 +39,19 @@ class Orders:
     def environment(self):
         return json.loads((self.folder / "environment.json").read_text())
 
-    def next(self, text):
-        """Count a remote command; the order that is meant for it, or None. Each order is carried out `times` times."""
+    def next(self, text, whole):
+        """Count a remote command; the order that is meant for it, or None. Each order is carried out `times` times.
+
+        Args:
+            text: How it begins, for the log.
+            whole: All of it, which an order's `match` is looked for in.
+        """
         with (self.folder / "log").open("a+") as log:
             fcntl.flock(log, fcntl.LOCK_EX)
             log.seek(0)
             number = sum(1 for _ in log) + 1
             orders = self._waiting()
-            found = next((one for one in orders if _is_for(one, number, text)), None)
+            found = next((one for one in orders if _is_for(one, number, whole)), None)
             print(number, found["what"] if found else "-", text, file=log)
             if found is not None:
                 found["times"] -= 1
@@ -112,7 +117,7 @@ class _Session:
         self._stream = data.startswith(b"nsw_go()")
         short = _SHORT.search(data)
         text = short[1].decode(errors="replace") if short else "connect"
-        self._order = self._orders.next(" ".join(text.split()))
+        self._order = self._orders.next(" ".join(text.split()), data.decode(errors="replace"))
         if self._order is None:
             return
         self._budget = self._order["bytes"]

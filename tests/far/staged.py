@@ -1,0 +1,237 @@
+"""A campaign of two stages on a site behind a transport: the second measures what the first one found.
+
+Each nsw that drives it is a process of its own, forked from the test, which can be killed after any of its calls of the
+transport. Waiting costs little: the clock of the loop runs faster than the wall's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.campaign import private
+from nsw.campaign.begin import Ingredients, begin
+from nsw.campaign.build_step import Builds
+from nsw.campaign.canary import Canary
+from nsw.campaign.drive import Driver
+from nsw.campaign.driven import Driven
+from nsw.campaign.folder import locked
+from nsw.campaign.ledger import Ledger, Reading
+from nsw.campaign.ledger_stages import Choice
+from nsw.campaign.left_behind import wait_for_commands
+from nsw.campaign.stages import Stages
+from nsw.errors import NswError, UnreachableError
+from nsw.plan.jobs import pack
+from nsw.plan.model import CHOSEN, Plan, Resources, Run
+from nsw.schedulers.batch import BatchScheduler, Limits
+from nsw.scripts.render import render_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.campaign.rows import RunRow
+    from nsw.schedulers.adapter import Adapter
+    from nsw.transport.model import Transport
+
+FASTER = 20  # seconds of the loop in one of the wall's
+UNREACHABLE = 3  # exit status
+CALLS = frozenset({"run", "run_many", "expand", "make_folders", "read_many", "tail", "list_many", "stage", "get_many"})
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a campaign is carried out.
+
+    Args:
+        scheduler: The name of its template.
+        adapter: Its batch system.
+        connect: The way to it, from the campaign's folder there and a file here.
+        scratch: Where campaigns have their folders.
+        work: A folder that programs may write in.
+    """
+
+    scheduler: str
+    adapter: Adapter
+    connect: Callable[[str, Path], Transport]
+    scratch: str
+    work: Path
+
+
+class Clock:
+    """Time that passes faster."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __call__(self) -> float:
+        return self._begun + (time.monotonic() - self._begun) * FASTER
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / FASTER)
+
+
+@dataclass(frozen=True)
+class Death:
+    """When an nsw is killed: right after its `calls`-th call of the transport, from the first that `since` is found in.
+
+    A call is its name and arguments, as Python shows them.
+    """
+
+    calls: int
+    since: str = ""
+
+
+class Mortal:
+    """A transport whose process is killed."""
+
+    def __init__(self, inner: Transport, death: Death) -> None:
+        self._inner = inner
+        self._death = death
+        self._calls = 0
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        if name not in CALLS:
+            return found
+
+        def call(*words: object, **named: object) -> object:
+            result = found(*words, **named)
+            if self._calls or self._death.since in f"{name} {words}":
+                self._calls += 1
+                if self._calls >= self._death.calls:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+
+class Staged:
+    """The campaign.
+
+    Args:
+        root: Folder of campaigns, which the site cannot see.
+        site: Where it is carried out.
+        cases: How many cases; each has a first run and one that needs it to be read.
+        in_array: Tasks that go in one submission.
+    """
+
+    def __init__(self, root: Path, site: Site, cases: int = 2, in_array: int = 100) -> None:
+        self.site = site
+        self.begins = site.work / "begins"
+        self.begins.touch()
+        self.begins.chmod(0o666)
+        names = [f"n-{n}" for n in range(1, cases + 1)]
+        runs = [run for name in names for run in (self._first(name), self._second(name))]
+        plan = Plan("t", "there", tuple(names), pack("t", runs, runs_per_task=1, max_array=in_array))
+
+        def render(job, campaign, scratch):
+            lines = site.adapter.directives(job, scratch)
+            return render_job(plan, job, scheduler=site.scheduler, campaign=campaign, scratch=scratch, directives=lines)
+
+        self.folder = begin(root, plan, Ingredients({"name": "t"}, {}, site.scratch, render))
+        self.runs = [run.id for run in runs]
+
+    def _first(self, case: str) -> Run:
+        """Finds something that no other run can know."""
+        script = f'echo {case}.look >>"{self.begins}"; echo kernel-$RANDOM-$$ >report'
+        return Run(f"{case}.look.r1", case, {}, "look", "timeline", "x", 1, ("bash", "-c", script), {},
+                   Resources(time_s=60), ("report",))  # fmt: skip
+
+    def _second(self, case: str) -> Run:
+        script = f'echo {case}.measure >>"{self.begins}"; printf "%s\\n" "$@"'
+        return Run(f"{case}.measure.r1", case, {}, "measure", "counters", "x", 1, ("bash", "-c", script, "it", CHOSEN), {},
+                   Resources(time_s=60), needs=f"{case}.look")  # fmt: skip
+
+    # --- driving ------------------------------------------------------------------------------------------
+
+    def drive(self, death: Death | None = None) -> int:
+        """Carry it on in a process of its own; its exit status, -9 where it was killed."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                code = self._carry_on(death)
+            except BaseException:  # noqa: BLE001  the child of a test must not go on as the test
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def finish(self, tries: int = 20) -> int:
+        """Carry it on until it is over, again when the site could not be reached; how many nsw that took."""
+        for number in range(1, tries + 1):
+            code = self.drive()
+            assert code in {0, UNREACHABLE}, code
+            if code == 0:
+                return number
+        raise AssertionError(f"not over after {tries} tries")
+
+    def _carry_on(self, death: Death | None) -> int:
+        clock = Clock()
+        try:
+            with locked(self.folder), Ledger(self.folder.ledger) as ledger:
+                scratch = ledger.meta("scratch")
+                with closing(self.site.connect(scratch, self.folder.commands)) as way:
+                    transport: Transport = Mortal(way, death) if death else way  # type: ignore[assignment]
+                    wait_for_commands(transport, lambda _text: None)
+                    scheduler = BatchScheduler(
+                        self.site.adapter, transport, scratch, self.folder.id, Limits(lost_after_s=600), clock=clock,
+                        sleep=clock.sleep,
+                    )  # fmt: skip
+                    it = Driven(self.folder, ledger, scheduler, transport, scratch)
+                    builds = Builds(it)
+                    stages = Stages(it, lambda: self._read(ledger), self._choose, clock)
+                    driver = Driver(it, Canary(ledger), builds, stages)
+                    private.prepare(self.folder, transport, scratch, "nobody")
+                    builds.prepare()
+                    driver.recover()
+                    driver.run()
+        except UnreachableError as fault:
+            print(fault.render(), file=sys.stderr)
+            return UNREACHABLE
+        except NswError as fault:
+            print(fault.render(), file=sys.stderr)
+            return 2
+        return 0
+
+    def _read(self, ledger: Ledger) -> None:
+        some = ledger.runs("reading = 'collected'")
+        ledger.update_runs([run.id for run in some], reading=Reading.READ)
+
+    def _choose(self, _run: RunRow, sources: Sequence[RunRow]) -> Choice:
+        found = (self.folder.reports / sources[0].id / "report").read_text().strip()
+        return Choice((found, "a b'c$(d)"), 30, sources[0].id, "as found")
+
+    # --- what became of it --------------------------------------------------------------------------------
+
+    def fault(self) -> str | None:
+        """What is not as it must be: each run done once, the second one of what the first found. None if all is."""
+        with Ledger(self.folder.ledger, read_only=True) as ledger:
+            states = {run.id: (str(run.state), run.reason) for run in ledger.runs()}
+        if {state for state, _ in states.values()} != {"done"}:
+            return f"not all are done: {states}"
+        begun = sorted(self.begins.read_text().split())
+        if begun != sorted(run.removesuffix(".r1") for run in self.runs):
+            return f"programs began: {begun}"
+        for run in self.runs:
+            if run.endswith(".measure.r1"):
+                found = (self.folder.reports / run.replace("measure", "look") / "report").read_text()
+                measured = (self.folder.reports / run / "stdout").read_text()
+                if measured != f"{found}a b'c$(d)\n" or not found.startswith("kernel-"):
+                    return f"{run} measured {measured!r}, and {found!r} was found"
+        return None
+
+    def choices(self) -> Mapping[str, Choice]:
+        """What was decided so far."""
+        with Ledger(self.folder.ledger, read_only=True) as ledger:
+            return ledger.choices()
