@@ -10,6 +10,7 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import Finding, findings
+from nsw.analysis.outliers import Outlier, outliers
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
 
@@ -58,6 +59,7 @@ class Summary:
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
     model: tuple[Effective, ...] = ()
+    outliers: tuple[Outlier, ...] = ()
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -69,6 +71,7 @@ class Summary:
             variants=tuple(v for v in self.variants if v.case_id in cases),
             findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
             model=tuple(m for m in self.model if m.case_id in cases),
+            outliers=tuple(o for o in self.outliers if o.case_id in cases),
         )
 
 
@@ -112,4 +115,5 @@ def summarize(
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
         asked.figure, tuple(findings(cases, curve)), tuple(missing), effective_rates(cases, asked.models, runs, tables),
+        tuple(outliers(runs, tables.get("figures", ()))),
     )  # fmt: skip

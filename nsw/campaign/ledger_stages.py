@@ -68,8 +68,10 @@ class LedgerStages:
         return waiting
 
     def sources_of(self, source: str) -> list[str]:
-        """The runs of a CASE.PASS, in the plan's order."""
-        found = self._db.execute("SELECT id FROM runs WHERE case_id || '.' || pass_name = ? ORDER BY seq", (source,))
+        """The runs of a CASE.PASS that are no warm-up, in the plan's order."""
+        found = self._db.execute(
+            "SELECT id FROM runs WHERE case_id || '.' || pass_name = ? AND repeat > 0 ORDER BY seq", (source,)
+        )
         return [run for (run,) in found]
 
     def release_stage(self, runs: Iterable[str]) -> None:

@@ -118,9 +118,9 @@ def _read_run(
         name = str(file.relative_to(folder.path))
         part = read[file.name]
         source = str((home / part.source).relative_to(folder.path))
-        # what a failed program did until then is no measurement of the case: its reports are kept and what is wrong in
-        # them is said, but none of their rows is averaged with those of good runs
-        for table, data in report.tables.items() if run.state is State.DONE else ():
+        # what a failed program did until then, and what a warm-up did, is no measurement of the case: the reports are
+        # kept and what is wrong in them is said, but none of their rows is averaged with those of good runs
+        for table, data in report.tables.items() if run.state is State.DONE and run.repeat else ():
             if part.takes(table):
                 result.add(table, table_rows(table, data), run, source)
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
@@ -151,7 +151,8 @@ def _read_figures(
         return
     source = str(output.relative_to(folder.path))
     found = figures(output.read_text(errors="replace"))
-    result.add("figures", iter(f for f in found if f["value"] is not None), run, source)
+    if run.repeat:
+        result.add("figures", iter(f for f in found if f["value"] is not None), run, source)
     for figure in (f for f in found if f["value"] is None):
         needed = figure["name"] in required
         result.lacking += needed

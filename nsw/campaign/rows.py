@@ -42,7 +42,7 @@ WERE_READ = (Reading.READ, Reading.INCOMPLETE)  # their rows are in the tables
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run as the ledger knows it; times are Unix seconds."""
+    """One run as the ledger knows it; times are Unix seconds, and repeat 0 is a warm-up, which no statistics see."""
 
     COLUMNS: ClassVar = (
         "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "

@@ -47,7 +47,12 @@ def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow) -> str | None:
     read_reports(folder, ledger)
     wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
     kind = run.pass_kind
-    if not wrong and kind == "counters" and not any(r["run"] == run.id for r in load_rows(folder, "metrics")):
+    if (
+        not wrong
+        and kind == "counters"
+        and run.repeat
+        and not any(r["run"] == run.id for r in load_rows(folder, "metrics"))
+    ):
         wrong = ["its report holds no metric: did the kernel filter match anything?"]
     return "; ".join(wrong) or None
 

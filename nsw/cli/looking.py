@@ -63,7 +63,7 @@ def problems(campaign: str | None, root: Path | None, format: str, output: Path 
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        found, note = ledger.problems(), ledger.meta(NOTE)
+        found, note = [*ledger.problems(), *_outliers(folder, ledger)], ledger.meta(NOTE)
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
     if format in writing.OF_ROWS:
         writing.put_rows(format, rows, _PROBLEM, output, note)
@@ -76,6 +76,16 @@ def problems(campaign: str | None, root: Path | None, format: str, output: Path 
         else:
             console().print(f"{folder.id}: no problem")
     return Exit.GOOD
+
+
+def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+    """Outliers among the repeats of a case, as problems."""
+    from nsw.analysis.outliers import outliers
+    from nsw.campaign.reading import load_rows
+
+    fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
+    found = outliers(ledger.runs(), load_rows(folder, "figures"))
+    return [(one.run, None, "warning", f"an outlier: {one.text}", fix) for one in found]
 
 
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
+from nsw.plan.repeats import apart, repeats_of
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
@@ -60,16 +61,16 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
-    per_job = site.limits.runs_per_job
+    per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
     return Plan(
         name=recipe.name,
         site=site.name,
         cases=tuple(case.id for case in cases),
-        jobs=pack(recipe.name, runs, runs_per_task=None if per_job == FILL else int(per_job),
+        jobs=pack(recipe.name, runs, runs_per_task=per_task,
                   max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=tuple(builder.notes),
+        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)])),
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
@@ -134,7 +135,8 @@ class _Builder:
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
         for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
             source = None if self._facts.replay else guided.source_of(one, self._passes)
-            ids = [f"{case.id}.{one.name}.r{n}" for n in range(1, (one.repeats or recipe.repeats) + 1)]
+            repeats = repeats_of(recipe, one, case.id)
+            ids = [id_ for id_, _ in repeats]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
             why = done.impossible
             if why is None and source is not None and impossible[source] is not None:
@@ -148,7 +150,7 @@ class _Builder:
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
                     done.reports, done.after, app, self._run_secrets(secret, tool),
                     f"{case.id}.{source}" if source else "")
-                for n, id_ in enumerate(ids, 1)
+                for id_, n in repeats
             ]  # fmt: skip
         return made
 

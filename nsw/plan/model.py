@@ -52,7 +52,7 @@ class RunSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Case x pass x repeat: the smallest unit.
+    """Case x pass x repeat: the smallest unit. Repeat 0 is a warm-up, which no statistics see.
 
     `command` is what is executed, profiler and launcher included; `reports` are the shell patterns, relative
     to the run's folder, of the files that the profiler will leave.

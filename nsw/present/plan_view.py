@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.plan.model import AROUND_S, CHOSEN
+from nsw.plan.repeats import WARM_UP
 from nsw.present.terminal import plural, seconds, table
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(f"(limit a task: the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
     out.print(
-        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}, {plural(len(plan.jobs), 'job')}"
+        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
+        f" {plural(len(plan.jobs), 'job')}"
         + ("" if plan.replay else f"; at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours")
     )
     if plan.node_gpus:
@@ -55,6 +57,11 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
     for warning in warnings:
         out.print(f"warning: {warning}", style="yellow")
+
+
+def _warm_ups(plan: Plan) -> str:
+    count = sum(run.repeat == WARM_UP for run in plan.runs)
+    return f" ({count} of them to warm up)" if count else ""
 
 
 def _row(job: Job) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 _BRIEF = 3  # kernels a case in the brief form
+_OUTLIERS = 5  # in the brief form
 
 
 def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool = True) -> None:
@@ -48,10 +49,19 @@ def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool =
     if not brief:
         for case in summary.cases:
             _show_case(out, case, summary.cover)
+    _show_outliers(out, summary, brief=brief)
     for missing in summary.missing:
         out.print(missing, style="yellow")
     if verdict:
         show_findings(out, summary)
+
+
+def _show_outliers(out: Console, summary: Summary, *, brief: bool) -> None:
+    shown = summary.outliers[:_OUTLIERS] if brief else summary.outliers
+    for one in shown:
+        out.print(f"outlier: {one.run}: {one.text}", style="yellow", soft_wrap=True)
+    if left := len(summary.outliers) - len(shown):
+        out.print(f"... and {plural(left, 'outlier')} more (`nsw problems` names all)", style="yellow")
 
 
 def show_findings(out: Console, summary: Summary) -> None:
@@ -273,5 +283,6 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "model": [asdict(m) for m in summary.model],
         "findings": [asdict(f) for f in summary.findings],
         "cases": [asdict(c) for c in summary.cases],
+        "outliers": [asdict(o) for o in summary.outliers],
         "missing": [clean(m) for m in summary.missing],
     }

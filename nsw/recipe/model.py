@@ -259,11 +259,16 @@ class Recipe(Model):
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(default=1, description="How often each case is run in each pass.")
+    warmup: Number = Field(
+        default=0,
+        description="Runs of each case before its repeats, in each pass but counters. They are kept, but nothing of"
+        " them is in tables and statistics.",
+    )
     entries: list[PassEntry] = Field(
-        default=[PassEntry(timeline={})],  # type: ignore[arg-type]  # parsed
+        default=[PassEntry(baseline={})],  # type: ignore[arg-type]  # parsed
         alias="passes",
         min_length=1,
-        description="The ways to observe each case, in order.",
+        description="The ways to observe each case, in order; the program alone (baseline) if left out.",
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Literal["tables", "reports", "everything"] = Field(default="reports", description="What is brought back.")

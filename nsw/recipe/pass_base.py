@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nsw.recipe.fields import Count, DurationOrTemplate, Name, Ranks, Template
+from nsw.recipe.fields import Count, DurationOrTemplate, Name, Number, Ranks, Template
 
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
 
@@ -27,6 +27,9 @@ class PassBase(Model):
 
     given_name: Name | None = Field(default=None, alias="name", description="Name of the pass; defaults to its kind.")
     repeats: Count | None = Field(default=None, description="Repeats of this pass; defaults to the recipe's.")
+    warmup: Number | None = Field(
+        default=None, description="Warm-up runs of this pass; by default the recipe's, and none for counters."
+    )
     time: DurationOrTemplate | None = Field(
         default=None, description="Walltime of a run of this pass, instead of resources.time."
     )

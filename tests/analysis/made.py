@@ -6,7 +6,10 @@ from nsw.analysis.cases import CaseSummary, Copy, Figure, Share
 
 
 def make_run(name="r", case="c", *, params=None, pass_name="baseline", pass_kind="baseline"):
-    return SimpleNamespace(id=name, case_id=case, params=params or {}, pass_name=pass_name, pass_kind=pass_kind)
+    return SimpleNamespace(
+        id=name, case_id=case, params=params or {}, pass_name=pass_name, pass_kind=pass_kind, repeat=1, state="done",
+        seconds=None, host=None,
+    )  # fmt: skip
 
 
 def gpu_row(name, total, *, kind="kernel", calls=1, run="r", report="a", **more):
