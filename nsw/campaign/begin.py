@@ -76,6 +76,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             ledger.set_meta(meta.CREATED, time.time())
             ledger.set_meta(meta.CANARY, WANTED if parse_canary(rule).wanted(len(plan.runs)) else "")
             ledger.set_meta(meta.COLLECT, made_of.recipe.get("collect") or "reports")
+            ledger.set_meta(meta.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
             ledger.set_meta(meta.ORIGINS, origins(plan.files, made_of.origin))
             ledger.set_meta(meta.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
             if plan.note:

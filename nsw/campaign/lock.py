@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.recipe.document import parse
@@ -119,7 +119,7 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[s
 
 def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[str]:
     """Write down which profilers and driver the jobs met; what differs from the recipe's own lock is returned."""
-    head, recipe = _read_recipe(folder)
+    head, recipe = read_locked(folder)
     lock = recipe.get("lock")
     said = transport.run([*_READ, scratch], timeout=60)
     tools = tools_of(said.stdout)
@@ -133,19 +133,24 @@ def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[s
     ]
     if before != tools:
         lock["tools"] = tools
-        part = folder.recipe.with_suffix(".part")
-        part.unlink(missing_ok=True)  # whatever it is: a link would be written through
-        part.write_text(head + as_yaml(recipe), encoding="utf-8")
-        part.replace(folder.recipe)
+        write_locked(folder, head, recipe)
     return told
 
 
-def _read_recipe(folder: CampaignFolder) -> tuple[str, dict[str, object]]:
-    """The comments at its head, and the recipe."""
+def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> None:
+    """Replace the campaign's recipe.lock.yaml as a whole."""
+    part = folder.recipe.with_suffix(".part")
+    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
+    part.write_text(head + as_yaml(recipe), encoding="utf-8")
+    part.replace(folder.recipe)
+
+
+def read_locked(folder: CampaignFolder) -> tuple[str, dict[str, Any]]:
+    """The comments at the head of the campaign's recipe.lock.yaml, and the recipe as data."""
     text = folder.recipe.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     head = "".join(lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)])
-    recipe: dict[str, object] = parse(text, str(folder.recipe)).data
+    recipe: dict[str, Any] = parse(text, str(folder.recipe)).data
     return head, recipe
 
 

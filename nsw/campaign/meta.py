@@ -83,6 +83,7 @@ CREATED: Final = Key("created", _moment, str, float)  # Unix seconds
 CLEANED: Final = Key("cleaned", _moment, str, float)  # Unix seconds: when `nsw clean` removed its files; 0: never
 NOTE: Final = _maybe_text("note")  # printed with everything that comes of the campaign
 COLLECT: Final = _text("collect")  # tables | reports | everything
+RECIPE: Final = _maybe_text("recipe")  # the file that the recipe came from
 ORIGINS: Final = _list("origins")  # [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
 PLACES: Final = _object("places")  # key of `resources` -> its place in the recipe
 CANARY: Final = _text("canary")  # "" | wanted | passed | failed | waived

@@ -159,8 +159,8 @@ def _read_figures(
         what = f"{'required ' if needed else ''}figure {figure['name']}"
         why = "is no number: nan or inf" if figure["matches"] else "was not found"
         fix = (
-            f"compare the recipe's regex with what `nsw logs {run.id}` shows; `nsw retry` does the run again;"
-            " `required: false` in the recipe allows a run without it"
+            f"compare the recipe's regex with what `nsw logs {run.id}` shows; `nsw reread` takes a corrected one,"
+            " `nsw retry` does the run again, and `required: false` allows a run without it"
         )
         severity = "error" if needed else "warning"
         result.problems.append((source, severity, f"{what} {why} in the program's output", fix if needed else None))

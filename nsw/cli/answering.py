@@ -30,7 +30,7 @@ def read_reports(folder: CampaignFolder, ledger: Ledger) -> None:
     from nsw.readers.model import Options
     from nsw.readers.said import said_in
 
-    recipe = _recipe_of(folder)
+    recipe = recipe_of(folder)
     wanted, steps = recipe.app.figures, recipe.report.steps
     site = ledger.site()
     nsys = (site.get("profilers") or {}).get("nsys")
@@ -102,7 +102,7 @@ def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> An
     """What the recipe wants reported."""
     from nsw.analysis.summary import Asked
 
-    recipe = _recipe_of(folder)
+    recipe = recipe_of(folder)
     report, figures = recipe.report, recipe.app.figures
     scaling, compare = report.scaling, report.compare
     figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
@@ -216,7 +216,7 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     return steps
 
 
-def _recipe_of(folder: CampaignFolder) -> Recipe:
+def recipe_of(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
     from nsw.campaign.ownership import open_file
     from nsw.recipe.load import load_recipe_text

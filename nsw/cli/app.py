@@ -322,6 +322,26 @@ def retry(
 
 
 @_command()
+def reread(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(
+            "--recipe",
+            help="Take figures and the report section from this recipe; from the campaign's own if not given.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Read a campaign's reports again: for lost tables, a new figure or a corrected regex."""
+    from nsw.cli import rereading
+
+    raise typer.Exit(rereading.reread(_either(campaign, named), root, recipe))
+
+
+@_command()
 def fetch(
     runs: Annotated[
         list[str] | None,

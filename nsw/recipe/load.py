@@ -52,19 +52,22 @@ class LoadedRecipe:
     left_out: list[Case] = field(default_factory=list)
 
 
-def load_recipe(path: Path, site: str | None = None, options: Overrides | None = None) -> LoadedRecipe:
+def load_recipe(
+    path: Path, site: str | None = None, options: Overrides | None = None, *, with_files: bool = True
+) -> LoadedRecipe:
     """Load a recipe.
 
     Args:
         path: The file.
         site: Name of the site it is to run on; the section `sites: NAME:` is laid over the recipe.
         options: What a command line changes of it.
+        with_files: Whether the application's files must be there.
 
     Raises:
         InputError: With every fault found, in the order of the file.
         UsageError: An option names what the recipe has not.
     """
-    return _loaded(read_document(path, "recipe"), path, site, path.parent, options or _NONE)
+    return _loaded(read_document(path, "recipe"), path, site, path.parent if with_files else None, options or _NONE)
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
