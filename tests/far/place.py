@@ -110,3 +110,5 @@ def make_user() -> None:
         pwd.getpwnam(USER)
     except KeyError:
         subprocess.run(["useradd", "-m", "-s", "/bin/bash", USER], check=True)
+    # without a password, and not locked: an sshd that does not use PAM would refuse even a key
+    subprocess.run(["usermod", "-p", "*", USER], check=True)

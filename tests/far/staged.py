@@ -25,6 +25,7 @@ from nsw.campaign.folder import locked
 from nsw.campaign.ledger import Ledger, Reading
 from nsw.campaign.ledger_stages import Choice
 from nsw.campaign.left_behind import wait_for_commands
+from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
@@ -45,6 +46,9 @@ UNREACHABLE = 3  # exit status
 CALLS = frozenset({"run", "run_many", "expand", "make_folders", "read_many", "tail", "list_many", "stage", "get_many"})
 
 
+_SMALL = Resources(time_s=60, memory_bytes=50 << 20)
+
+
 @dataclass(frozen=True)
 class Site:
     """Where a campaign is carried out.
@@ -62,6 +66,11 @@ class Site:
     connect: Callable[[str, Path], Transport]
     scratch: str
     work: Path
+
+
+def ended(process: int) -> int:
+    """Wait for an nsw that was started; its exit status, -9 where it was killed."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 class Clock:
@@ -120,10 +129,12 @@ class Staged:
         site: Where it is carried out.
         cases: How many cases; each has a first run and one that needs it to be read.
         in_array: Tasks that go in one submission.
+        body: What each program does besides, as a line of bash.
     """
 
-    def __init__(self, root: Path, site: Site, cases: int = 2, in_array: int = 100) -> None:
+    def __init__(self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":") -> None:
         self.site = site
+        self.body = body
         self.begins = site.work / "begins"
         self.begins.touch()
         self.begins.chmod(0o666)
@@ -140,19 +151,23 @@ class Staged:
 
     def _first(self, case: str) -> Run:
         """Finds something that no other run can know."""
-        script = f'echo {case}.look >>"{self.begins}"; echo kernel-$RANDOM-$$ >report'
+        script = f'echo {case}.look >>"{self.begins}"; {self.body}; echo kernel-$RANDOM-$$ >report'
         return Run(f"{case}.look.r1", case, {}, "look", "timeline", "x", 1, ("bash", "-c", script), {},
-                   Resources(time_s=60), ("report",))  # fmt: skip
+                   _SMALL, ("report",))  # fmt: skip
 
     def _second(self, case: str) -> Run:
-        script = f'echo {case}.measure >>"{self.begins}"; printf "%s\\n" "$@"'
+        script = f'echo {case}.measure >>"{self.begins}"; {self.body}; printf "%s\\n" "$@"'
         return Run(f"{case}.measure.r1", case, {}, "measure", "counters", "x", 1, ("bash", "-c", script, "it", CHOSEN), {},
-                   Resources(time_s=60), needs=f"{case}.look")  # fmt: skip
+                   _SMALL, needs=f"{case}.look")  # fmt: skip
 
     # --- driving ------------------------------------------------------------------------------------------
 
     def drive(self, death: Death | None = None) -> int:
         """Carry it on in a process of its own; its exit status, -9 where it was killed."""
+        return ended(self.start(death))
+
+    def start(self, death: Death | None = None) -> int:
+        """Begin to carry it on in a process of its own: its id."""
         sys.stdout.flush()
         sys.stderr.flush()
         child = os.fork()
@@ -165,7 +180,7 @@ class Staged:
             finally:
                 sys.stderr.flush()
                 os._exit(code)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return child
 
     def finish(self, tries: int = 20) -> int:
         """Carry it on until it is over, again when the site could not be reached; how many nsw that took."""
@@ -180,7 +195,7 @@ class Staged:
         clock = Clock()
         try:
             with locked(self.folder), Ledger(self.folder.ledger) as ledger:
-                scratch = ledger.meta("scratch")
+                scratch = ledger.meta(SCRATCH)
                 with closing(self.site.connect(scratch, self.folder.commands)) as way:
                     transport: Transport = Mortal(way, death) if death else way  # type: ignore[assignment]
                     wait_for_commands(transport, lambda _text: None)
@@ -216,11 +231,10 @@ class Staged:
 
     def fault(self) -> str | None:
         """What is not as it must be: each run done once, the second one of what the first found. None if all is."""
-        with Ledger(self.folder.ledger, read_only=True) as ledger:
-            states = {run.id: (str(run.state), run.reason) for run in ledger.runs()}
+        states = self.states()
         if {state for state, _ in states.values()} != {"done"}:
             return f"not all are done: {states}"
-        begun = sorted(self.begins.read_text().split())
+        begun = self.begun()
         if begun != sorted(run.removesuffix(".r1") for run in self.runs):
             return f"programs began: {begun}"
         for run in self.runs:
@@ -230,6 +244,15 @@ class Staged:
                 if measured != f"{found}a b'c$(d)\n" or not found.startswith("kernel-"):
                     return f"{run} measured {measured!r}, and {found!r} was found"
         return None
+
+    def begun(self) -> list[str]:
+        """The programs that began, each as often as it did."""
+        return sorted(self.begins.read_text().split())
+
+    def states(self) -> dict[str, tuple[str, str | None]]:
+        """Of each run its state, and the reason where there is one."""
+        with Ledger(self.folder.ledger, read_only=True) as ledger:
+            return {run.id: (str(run.state), run.reason) for run in ledger.runs()}
 
     def choices(self) -> Mapping[str, Choice]:
         """What was decided so far."""

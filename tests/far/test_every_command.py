@@ -42,6 +42,8 @@ def test_a_submission_whose_answer_is_lost_is_adopted_and_not_made_again(far_sit
     campaign.finish(MOST_NSW)
     assert campaign.fault() is None, (campaign.fault(), far.faults())
     assert [line.split()[1] for line in far.faults()] == ["cut", "stall"]
+    if site.scheduler == "slurm":
+        assert len(list(far.folder.glob("fake-slurm/jobs/*/job.json"))) == 2
 
 
 @pytest.mark.soak

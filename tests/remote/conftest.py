@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 LogLevel VERBOSE
-SetEnv FROM_SSHD=yes
+SetEnv FROM_SSHD=yes {environment}
 AcceptEnv LANG
 {more}
 """
@@ -42,13 +42,26 @@ Host far
 """
 
 
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @dataclass
 class Server:
-    """An sshd; `more` are lines of its configuration."""
+    """An sshd for one user; `more` are lines of its configuration, `environment` is that of its sessions.
+
+    `through` is a port that clients connect to instead of its own.
+    """
 
     folder: Path
     port: int = 0
     more: str = ""
+    user: str = field(default_factory=getpass.getuser)
+    through: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen | None = None
 
     @property
@@ -61,14 +74,14 @@ class Server:
             if not (self.folder / key).exists():
                 subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / key], check=True)
         (self.folder / "authorized_keys").write_text((self.folder / "id.pub").read_text())
-        if not self.port:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.port = free.getsockname()[1]
+        self.port = self.port or free_port()
+        called = self.through or self.port
         host = (self.folder / "host_key.pub").read_text().split()
-        (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {host[0]} {host[1]}\n")
-        (self.folder / "sshd_config").write_text(SERVER.format(port=self.port, folder=self.folder, more=self.more))
-        self.config.write_text(CLIENT.format(port=self.port, folder=self.folder, user=getpass.getuser()))
+        (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{called} {host[0]} {host[1]}\n")
+        given = " ".join(f"{name}={value}" for name, value in self.environment.items())
+        text = SERVER.format(port=self.port, folder=self.folder, more=self.more, environment=given)
+        (self.folder / "sshd_config").write_text(text)
+        self.config.write_text(CLIENT.format(port=called, folder=self.folder, user=self.user))
         Path("/run/sshd").mkdir(exist_ok=True)
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "sshd_config"], stderr=log)
