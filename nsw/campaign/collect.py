@@ -46,6 +46,12 @@ def collect(
     transport.get_many(wanted)
 
 
+def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
+    """Where the files of an attempt were brought to; None where they were not."""
+    target = folder.reports / run
+    return next((one for one in (target, target / f"attempt-{attempt}") if _attempt_of(one) == attempt), None)
+
+
 def started_again(folder: CampaignFolder, run: str) -> str | None:
     """Which other jobs started a run that was claimed already, as a sentence; None for none."""
     lines = (read_tail(folder.reports / run / _AGAIN) or b"").decode(errors="replace").split()

@@ -115,68 +115,6 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
 
 
-def logs(run: str | None, campaign: str | None, root: Path | None, lines: int) -> int:
-    """The end of a run's output."""
-    from nsw.present.terminal import console
-    from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.native import Native
-
-    folder = folders.find(folders.root(root), campaign)
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
-        row = the_one(known) if run is None else one_of(known, run)
-        scratch = ledger.meta(SCRATCH)
-        native = ledger.native_id(row.submission) if row.submission else None
-        site = ledger.site()
-    adapter = adapter_of(site.get("scheduler", "local"))
-    end_of = _tail_of(folder, site)
-    out = console()
-    out.print(
-        f"{row.id}: {row.state}"
-        + (f", {row.reason}" if row.reason else "")
-        + (f", attempt {row.attempt}" if row.attempt > 1 else ""),
-        style="bold",
-    )
-    home = run_folder(scratch, row.id, row.attempt)
-    if row.attempt == 0:
-        out.print("it has not begun")
-    for name in ("stdout", "stderr"):
-        _show_end(out, end_of(f"{home}/{name}", folder.reports / row.id / name), name, lines)
-    if row.submission:
-        name = adapter.log_name(row.submission, Native.parse(native), row.task) if adapter else f"{row.submission}.log"
-        _show_end(out, end_of(f"{scratch}/jobs/{name}"), "job script", lines)
-    return Exit.GOOD
-
-
-def _tail_of(folder: folders.CampaignFolder, site: dict[str, Any]) -> Callable[..., bytes | None]:
-    """What gives the end of a file of the site, or None.
-
-    Another user's campaign names a site and a folder of that user's choice: no connection is made, and only files of
-    that user on this machine are read, those of the site or else those that were brought.
-    """
-    if owner_if_other(folder.path):
-        return lambda there, *brought: tail(folder.path, (Path(there), *brought), _MOST_SHOWN)
-    from nsw.transport.create import connect
-
-    transport = connect(site)  # without the folder's lock, which who drives it holds
-    return lambda there, *_: transport.tail(there, _MOST_SHOWN)
-
-
-def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
-    from nsw.present.text_of_others import clean
-
-    text = (content or b"").decode(errors="replace").splitlines()
-    if not text:
-        return
-    chosen = text[-lines:] if lines else text
-    out.print(
-        f"--- {name}" + (f" (last {lines} of {len(text)} lines)" if lines and len(text) > lines else ""),
-        style="dim",
-    )
-    for line in chosen:
-        out.print(clean(line), soft_wrap=True)
-
-
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
     """The campaigns below the root, oldest first."""
     parent = folders.root(root)

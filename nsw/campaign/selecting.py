@@ -1,0 +1,97 @@
+"""Runs as a person names them: a run, a case, its parameters, a pattern, a job of the scheduler, a part of an id."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from nsw.campaign.job_ids import job_ids
+from nsw.campaign.rows import BuildRow, RunRow
+from nsw.errors import UsageError, did_you_mean
+from nsw.recipe.overrides import fits_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.campaign.ledger import Ledger
+
+T = TypeVar("T", RunRow, RunRow | BuildRow)
+_PATTERN: Final = re.compile(r"[*?\[]")
+_HAVE: Final = "`nsw status --runs` lists them"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a command line says of runs; nothing: all of them.
+
+    Attributes:
+        only: Words for the runs that are meant.
+        without: Words for those that are not.
+    """
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.only or self.without)
+
+
+def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]:
+    """The runs that are meant, in their order.
+
+    Raises:
+        UsageError: A word names none, or nothing is left.
+    """
+    if not selection:
+        return list(rows)
+    jobs = job_ids(ledger, rows)
+    only = {row.id for word in selection.only for row in needed("--case", word, rows, jobs)}
+    without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs)}
+    kept = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
+    if not kept:
+        raise UsageError("--case and --exclude leave no run")
+    return kept
+
+
+def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
+    """The runs that a word names, of a part of an id all that have it.
+
+    Raises:
+        UsageError: There is none; `option` is where the word stands.
+    """
+    found = named(word, rows, jobs) or [row for row in rows if word in row.id]
+    if not found:
+        known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
+        hint = did_you_mean(word, known) or "a case, its parameters (gpus=2), a run, a pattern or a job id; " + _HAVE
+        raise UsageError(f"{option} {word}: no run fits", hint=hint)
+    return found
+
+
+def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
+    """The runs that a word names: the run, else the case, the job, what has the parameters or fits the pattern.
+
+    Args:
+        word: As it was typed.
+        rows: Runs, or runs and builds.
+        jobs: The scheduler's job id of each that has one.
+    """
+    tests = [
+        lambda row: row.id == word,
+        lambda row: isinstance(row, RunRow) and row.case_id == word,
+        lambda row: _is_job(jobs.get(row.id, ""), word),
+        lambda row: "=" in word and isinstance(row, RunRow) and fits_parameters(row.case_id, row.params, word),
+        lambda row: _PATTERN.search(word) is not None
+        and (fnmatchcase(row.id, word) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, word))),
+    ]
+    for test in tests:
+        if found := [row for row in rows if test(row)]:
+            return found
+    return []
+
+
+def _is_job(job: str, word: str) -> bool:
+    """Whether a word is this job's id or that of the array which it is a task of: 12 of 12_3, 12[3].host."""
+    rest = job.removeprefix(word)
+    return word[:1].isdigit() and rest != job and not rest[:1].isalnum()
