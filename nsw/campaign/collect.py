@@ -49,7 +49,7 @@ def collect(
 def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
     """Where the files of an attempt were brought to; None where they were not."""
     target = folder.reports / run
-    return next((one for one in (target, target / f"attempt-{attempt}") if _attempt_of(one) == attempt), None)
+    return next((one for one in (target, target / f"attempt-{attempt}") if attempt_of(one) == attempt), None)
 
 
 def started_again(folder: CampaignFolder, run: str) -> str | None:

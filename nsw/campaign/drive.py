@@ -19,7 +19,7 @@ from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.watching import Watching
 from nsw.errors import NswError
-from nsw.safe_files import open_plain
+from nsw.safe_files import open_plain, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.model import Submission
 
 _CANCEL = "cancel"
+_LONGEST_ASKED = 1 << 26  # bytes
 
 
 class Driver:
@@ -91,8 +92,8 @@ class Driver:
             self._spare_builds()
             chosen = self._submitting.next()
         self._submitting.hand_over(chosen)
-        if self._cancel_asked():
-            self.cancel()
+        if (asked := self._cancel_asked()) is not None:
+            self.cancel(asked or None)
         return bool(self._flight) or self._submitting.in_doubt or self._it.ledger.has_planned()
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
@@ -117,8 +118,12 @@ class Driver:
         (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._it.changed([*waiting, *(one.id for one in flying)])
 
-    def _cancel_asked(self) -> bool:
-        return (self._it.folder.path / _CANCEL).exists()
+    def _cancel_asked(self) -> list[str] | None:
+        """The runs that somebody asked to cancel, none for all; None where nobody asked."""
+        path = self._it.folder.path / _CANCEL
+        if not path.exists():
+            return None
+        return read_plain(path, last=_LONGEST_ASKED).decode(errors="replace").splitlines()
 
     def _spare_builds(self) -> None:
         """A build that no run waits for any more need not go on."""
@@ -144,7 +149,12 @@ class Driver:
         return chosen
 
 
-def ask_to_cancel(folder: CampaignFolder) -> None:
-    """Ask the nsw that drives this campaign to cancel it."""
+def ask_to_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> None:
+    """Ask the nsw that drives this campaign to cancel it, or some runs of it."""
     require_own(folder.path)
-    os.close(open_plain(folder.path / _CANCEL, os.O_WRONLY | os.O_CREAT))
+    path = folder.path / _CANCEL
+    made = path.with_suffix(".new")
+    made.unlink(missing_ok=True)
+    with os.fdopen(open_plain(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
+        file.write("\n".join(runs or ()))
+    made.replace(path)  # whole from the first moment

@@ -13,7 +13,7 @@ from nsw.errors import UsageError, did_you_mean
 from nsw.recipe.overrides import fits_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsw.campaign.ledger import Ledger
 
@@ -77,18 +77,18 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
         rows: Runs, or runs and builds.
         jobs: The scheduler's job id of each that has one.
     """
-    tests = [
+    ways: tuple[Callable[[RunRow | BuildRow], bool], ...] = (
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
         lambda row: _is_job(jobs.get(row.id, ""), word),
         lambda row: "=" in word and isinstance(row, RunRow) and fits_parameters(row.case_id, row.params, word),
-        lambda row: _PATTERN.search(word) is not None
-        and (fnmatchcase(row.id, word) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, word))),
-    ]
-    for test in tests:
-        if found := [row for row in rows if test(row)]:
-            return found
-    return []
+        lambda row: _PATTERN.search(word) is not None and _fits(row, word),
+    )
+    return next((found for way in ways if (found := [row for row in rows if way(row)])), [])
+
+
+def _fits(row: RunRow | BuildRow, pattern: str) -> bool:
+    return fnmatchcase(row.id, pattern) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, pattern))
 
 
 def _is_job(job: str, word: str) -> bool:

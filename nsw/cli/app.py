@@ -15,6 +15,7 @@ from nsw.cli.output import output_path, unknown_ending
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
+    from nsw.campaign.selecting import Selection
     from nsw.recipe.overrides import Overrides
 
 app = typer.Typer(
@@ -76,6 +77,13 @@ Root = Annotated[
 Campaign = Annotated[
     str | None,
     typer.Argument(help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False),
+]
+CampaignOrRuns = Annotated[
+    str | None,
+    typer.Argument(
+        help="Campaign: folder, id or its beginning; the newest if not given. Or runs of it, as with --case.",
+        show_default=False,
+    ),
 ]
 CampaignOption = Annotated[
     str | None,
@@ -155,6 +163,25 @@ Passes = Annotated[
 Fit = Annotated[
     bool, typer.Option("--fit", help="Skip cases that the site cannot hold, with the reason.", show_default=False)
 ]
+
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        help="Only these: a case, parameters (gpus=2,batch=16), a run, a pattern or a job id; may be repeated.",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None, typer.Option("--exclude", help="Without these, named as with --case.", show_default=False)
+]
+
+
+def _selection(only: list[str] | None, without: list[str] | None) -> Selection:
+    from nsw.campaign.selecting import Selection
+
+    return Selection(tuple(only or ()), tuple(without or ()))
 
 
 def _options(
@@ -295,8 +322,8 @@ def retry(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs to do again: their ids, or a part that only one has; if none is named, all that failed, were"
-            " lost or cancelled, or lack a required figure.",
+            help="Runs to do again: their ids or a part that only one has, cases, parameters (gpus=2), patterns, job"
+            " ids; if none is named, all that failed, were lost or cancelled, or lack a required figure.",
             show_default=False,
         ),
     ] = None,
@@ -314,11 +341,13 @@ def retry(
             "--choose-again", help="Choose kernels anew for guided counters; else as before.", show_default=False
         ),
     ] = False,
+    case: Only = None,
+    exclude: Without = None,
 ) -> None:
     """Do runs again that did not succeed; earlier attempts are kept."""
     from nsw.cli import running
 
-    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again))
+    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again, _selection(case, exclude)))
 
 
 @_command()
@@ -345,7 +374,9 @@ def reread(
 def fetch(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="Runs: parts or patterns of their ids; all if none is named.", show_default=False),
+        typer.Argument(
+            help="Runs: ids, parts or patterns of them, cases, job ids; all if none is named.", show_default=False
+        ),
     ] = None,
     files: Annotated[
         list[str] | None,
@@ -358,19 +389,27 @@ def fetch(
     campaign: CampaignOption = None,
     root: Root = None,
     yes: Yes = False,
+    case: Only = None,
+    exclude: Without = None,
 ) -> None:
     """Bring files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.cli import fetching
 
-    raise typer.Exit(fetching.fetch(runs or [], files or [], campaign, root, yes))
+    raise typer.Exit(fetching.fetch(runs or [], files or [], campaign, root, yes, _selection(case, exclude)))
 
 
 @_command()
-def cancel(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
+def cancel(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    case: Only = None,
+    exclude: Without = None,
+) -> None:
     """End a campaign's runs, queued and running; what is done stays."""
     from nsw.cli import running
 
-    raise typer.Exit(running.cancel(_either(campaign, named), root))
+    raise typer.Exit(running.cancel(_either(campaign, named), root, _selection(case, exclude)))
 
 
 @_command()
@@ -412,10 +451,12 @@ def throttle(
 
 @_command()
 def status(
-    campaign: Campaign = None,
+    campaign: CampaignOrRuns = None,
     named: CampaignOption = None,
     root: Root = None,
     runs: Annotated[bool, typer.Option("--runs", help="List every run.", show_default=False)] = False,
+    case: Only = None,
+    exclude: Without = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -423,7 +464,8 @@ def status(
     """Show where a campaign stands and what went wrong."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.status(_either(campaign, named), root, runs, _chosen(format, json, output), output))
+    which = (campaign, named, root, _selection(case, exclude))
+    raise typer.Exit(looking.status(which, runs, _chosen(format, json, output), output))
 
 
 @_command()
@@ -431,25 +473,33 @@ def logs(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="Run or build: its id, or a part of it that only one has; the one that failed if not given.",
+            help="Run or build: its id or a part that only one has, its case, parameters, a pattern, a job id; the one"
+            " that failed if not given.",
             show_default=False,
         ),
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines; 0: all.")] = 40,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what it prints, until it ends.", show_default=False)
+    ] = False,
+    case: Only = None,
+    exclude: Without = None,
 ) -> None:
     """Print what a run wrote: its output, errors and end."""
-    from nsw.cli import looking
+    from nsw.cli import outputs
 
-    raise typer.Exit(looking.logs(run, campaign, root, lines))
+    raise typer.Exit(outputs.logs(run, campaign, root, lines, _selection(case, exclude), follow=follow))
 
 
 @_command()
 def problems(
-    campaign: Campaign = None,
+    campaign: CampaignOrRuns = None,
     named: CampaignOption = None,
     root: Root = None,
+    case: Only = None,
+    exclude: Without = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -457,7 +507,9 @@ def problems(
     """Print everything that is wrong with a campaign's reports, and what to do."""
     from nsw.cli import looking
 
-    raise typer.Exit(looking.problems(_either(campaign, named), root, _chosen(format, json, output), output))
+    raise typer.Exit(
+        looking.problems((campaign, named, root, _selection(case, exclude)), _chosen(format, json, output), output)
+    )
 
 
 @_command(name="ls")
@@ -470,13 +522,11 @@ def list_campaigns(root: Root = None, format: Format = None, json: Json = False,
 
 @_command()
 def summarize(
-    campaign: Campaign = None,
+    campaign: CampaignOrRuns = None,
     named: CampaignOption = None,
     root: Root = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option("--case", help="Only this case (may be repeated).", show_default=False),
-    ] = None,
+    case: Only = None,
+    exclude: Without = None,
     table: Annotated[
         str | None,
         typer.Option(
@@ -494,8 +544,8 @@ def summarize(
     """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
     from nsw.cli import summarizing
 
-    which, chosen = _either(campaign, named), _chosen(format, json, output)
-    raise typer.Exit(summarizing.summarize(which, root, case or [], table, chosen, output, _size(max_unpacked)))
+    which, chosen = (campaign, named, root, _selection(case, exclude)), _chosen(format, json, output)
+    raise typer.Exit(summarizing.summarize(which, table, chosen, output, _size(max_unpacked)))
 
 
 @_command()

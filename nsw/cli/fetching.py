@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_folder
+from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
+from nsw.campaign.selecting import needed, selected
 from nsw.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsw.campaign.selecting import Selection
+
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
 GUI_FILES = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nvvp")
 
 
-def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, root: Path | None, yes: bool) -> int:
+def fetch(
+    runs: Sequence[str],
+    patterns: Sequence[str],
+    campaign: str | None,
+    root: Path | None,
+    yes: bool,
+    selection: Selection,
+) -> int:
     """Bring files of runs into the campaign's folder `fetched`; their sizes are shown first.
 
     Raises:
@@ -34,10 +44,15 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        rows, site, scratch = ledger.runs(), ledger.site(), ledger.meta(SCRATCH)
-    chosen = [row for row in rows if row.attempt and (not runs or any(_fits(row.id, name) for name in runs))]
+        site, scratch = ledger.site(), ledger.meta(SCRATCH)
+        rows = selected(ledger, ledger.runs(), selection)
+        jobs = job_ids(ledger, rows)
+    if runs:
+        meant = {row.id for name in runs for row in needed("nsw fetch", name, rows, jobs)}
+        rows = [row for row in rows if row.id in meant]
+    chosen = [row for row in rows if row.attempt]
     if not chosen:
-        raise UsageError("no run that began has such a name", hint="`nsw status --runs` lists them")
+        raise UsageError("none of these runs has begun", hint="`nsw status --runs` lists them")
     wanted = tuple(patterns) or GUI_FILES
     with closing(connect(site)) as transport:
         homes = {run_folder(scratch, row.id, row.attempt): row.id for row in chosen}
@@ -63,10 +78,6 @@ def fetch(runs: Sequence[str], patterns: Sequence[str], campaign: str | None, ro
 
 
 _SHOWN = 20
-
-
-def _fits(run: str, name: str) -> bool:
-    return name in run or fnmatchcase(run, name)
 
 
 def _size(number: int) -> str:

@@ -1,44 +1,52 @@
-"""`nsw status`, `logs`, `ls`, `schema`, `sites`: looking, without driving anything."""
+"""`nsw status`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
 
 from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
-from nsw.campaign.meta import NOTE, SCRATCH, SITE
-from nsw.campaign.ownership import owner_if_other, tail
+from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import NOTE, SITE
+from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.selecting import selected
 from nsw.cli import writing
-from nsw.cli.naming import as_named, one_of, the_one
+from nsw.cli.naming import as_named, campaign_and_runs
 from nsw.cli.places import warn
 from nsw.errors import Exit
 from nsw.present import emit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from nsw.cli.naming import Which
 
 
-_MOST_SHOWN = 1 << 26  # bytes
 _WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
-def status(campaign: str | None, root: Path | None, everything: bool, format: str, output: Path | None) -> int:
-    """Where a campaign stands."""
+def status(which: Which, everything: bool, format: str, output: Path | None) -> int:
+    """Where a campaign stands, or some runs of it."""
     from nsw.present import status_view
     from nsw.present.terminal import console
 
-    folder = folders.find(folders.root(root), campaign)
+    folder, selection = campaign_and_runs(which)
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts, problems = ledger.counts(), ledger.problems()
+        everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
         some = everything or format != "table"
         runs = ledger.runs() if some else ledger.runs("state NOT IN ('done', 'planned')")
         head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
+        if selection:
+            runs = selected(ledger, runs, selection)
+            counts = Counter(str(run.state) for run in runs)
+            ids = {run.id for run in runs}
+            problems = [one for one in problems if one[0] in ids]
     if format in writing.OF_ROWS:
         rows = [{**r.params, **status_view.run_data(r, jobs)} for r in runs]
         columns = [
@@ -56,14 +64,17 @@ def status(campaign: str | None, root: Path | None, everything: bool, format: st
     return Exit.GOOD
 
 
-def problems(campaign: str | None, root: Path | None, format: str, output: Path | None) -> int:
+def problems(which: Which, format: str, output: Path | None) -> int:
     """Everything that is wrong with a campaign's reports, with what to do."""
     from nsw.present.problems import show_problems
     from nsw.present.terminal import console
 
-    folder = folders.find(folders.root(root), campaign)
+    folder, selection = campaign_and_runs(which)
     with Ledger(folder.ledger, read_only=True) as ledger:
         found, note = [*ledger.problems(), *_outliers(folder, ledger)], ledger.meta(NOTE)
+        if selection:
+            ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
+            found = [one for one in found if one[0] in ids]
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
     if format in writing.OF_ROWS:
         writing.put_rows(format, rows, _PROBLEM, output, note)

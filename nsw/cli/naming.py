@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from nsw.campaign.ledger import BuildRow, RunRow, State
 from nsw.errors import UsageError, did_you_mean
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.selecting import Selection
 
+# what a command line says of a campaign: the first word, that of -c, the folder of campaigns, the runs
+Which: TypeAlias = "tuple[str | None, str | None, Path | None, Selection]"
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _CHOICES = 8
 _BAD = (State.FAILED, State.LOST)
@@ -54,6 +57,45 @@ def choices(found: Sequence[RunRow | BuildRow]) -> str:
     lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
     more = len(found) - _CHOICES
     return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
+
+
+def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
+    """The campaign, and the runs of it that are meant: a first word that is no campaign may name runs.
+
+    Raises:
+        UsageError: It names no runs of the campaign of -c.
+        CampaignError: There is no such campaign, and no such run in the newest.
+    """
+    from dataclasses import replace
+
+    from nsw.campaign import folder as folders
+    from nsw.campaign.job_ids import job_ids
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.selecting import named
+    from nsw.errors import CampaignError, NswError
+
+    word, option, root, selection = which
+    parent = folders.root(root)
+    if word is None or word == option:
+        return folders.find(parent, option), selection
+    none: NswError = UsageError(
+        f"two campaigns are named: {word} and {option}",
+        hint=f"{word} is no run, case, pattern or job of {option} either",
+    )
+    if option is None:
+        try:
+            return folders.find(parent, word), selection
+        except CampaignError as fault:
+            none = fault
+    try:
+        folder = folders.find(parent, option)
+    except CampaignError:
+        raise none from None
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        runs = ledger.runs()
+        if named(word, runs, job_ids(ledger, runs)):
+            return folder, replace(selection, only=(*selection.only, word))
+    raise none
 
 
 def as_named(folder: CampaignFolder) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import IN_FLIGHT, Reading, State
+from nsw.campaign.selecting import named as runs_named
 from nsw.cli.naming import one_of
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nsw.campaign.ledger import RunRow
 
@@ -26,7 +28,14 @@ class Chosen:
     told: list[str]
 
 
-def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[State], first: Collection[str]) -> Chosen:
+def choose(
+    runs: Sequence[RunRow],
+    named: Sequence[str],
+    states: Collection[State],
+    first: Collection[str],
+    jobs: Mapping[str, str] = MappingProxyType({}),
+    meant: Collection[str] | None = None,
+) -> Chosen:
     """What to do again.
 
     Runs that the site packs into one task have one script: of those that did not succeed all are done again.
@@ -36,12 +45,16 @@ def choose(runs: Sequence[RunRow], named: Sequence[str], states: Collection[Stat
         named: Those that a person named; none: all that did not succeed.
         states: The states from which a run is done again; one that lacks a required figure is in any case.
         first: The canary, if it must be tried again whatever its state.
+        jobs: The scheduler's job id of each run that has one.
+        meant: Only these runs; None: all.
 
     Raises:
         UsageError: One that is named is not there, did not fail, or cannot be done yet.
     """
     may = [r.id for r in runs if r.state in states or _lacks_figure(r) or r.id in first]
-    again = {_named(run, runs, may) for run in named} if named else set(may)
+    if meant is not None:
+        may = [id_ for id_ in may if id_ in meant]
+    again = {id_ for word in named for id_ in _named(word, runs, may, jobs)} if named else set(may)
     tasks = {(r.job, r.task) for r in runs if r.id in again}
     going = {(r.job, r.task): r.id for r in runs if (r.job, r.task) in tasks and r.state in IN_FLIGHT}
     held = [r for r in runs if r.id in again and (r.job, r.task) in going]
@@ -74,12 +87,20 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _named(run: str, known: Sequence[RunRow], again: Collection[str]) -> str:
-    """The run of that id, or the only one of those to do again that has it as a part."""
-    some = [r for r in known if r.id in again and run in r.id]
-    if not some or any(r.id == run for r in known):
+def _named(word: str, known: Sequence[RunRow], again: Collection[str], jobs: Mapping[str, str]) -> Collection[str]:
+    """Of what a word names the runs to do again; of a part of an id the only run that has it."""
+    several = runs_named(word, known, jobs)
+    if several and several[0].id != word:
+        if found := [r.id for r in several if r.id in again]:
+            return found
+        if len(several) > 1:
+            ids = _some([r.id for r in several])
+            raise UsageError(f"{word}: none of these runs failed, so none is done again: {ids}")
+        word = several[0].id
+    some = [r for r in known if r.id in again and word in r.id]
+    if several or not some:
         some = list(known)
-    found = one_of(some, run).id
-    if found not in again:
-        raise UsageError(f"run {found} did not fail, and is not done again")
-    return found
+    found_one = one_of(some, word).id
+    if found_one not in again:
+        raise UsageError(f"run {found_one} did not fail, and is not done again")
+    return [found_one]

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import ENDED, Ledger, State
+from nsw.campaign.job_ids import job_ids
+from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.meta import AT_A_TIME, SCRATCH
+from nsw.campaign.selecting import Selection, selected
 from nsw.cli import answering, places
 from nsw.cli.naming import as_named
 from nsw.cli.planning import renderer, unset_secrets
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
+
+
+_ALL = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,14 @@ def resume(campaign: str | None, root: Path | None) -> int:
     return _carry_out(folder)
 
 
-def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool, choose_again: bool = False) -> int:
+def retry(
+    runs: list[str],
+    campaign: str | None,
+    root: Path | None,
+    failed: bool,
+    choose_again: bool = False,
+    selection: Selection = _ALL,
+) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.campaign.canary import Canary
     from nsw.campaign.dependents import release_dependents
@@ -159,7 +171,9 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         canary = Canary(ledger)
         states = (State.FAILED, State.LOST) if failed else AGAIN
-        chosen = choose(ledger.runs(), runs, states, canary.again())
+        every = ledger.runs()
+        meant = {run.id for run in selected(ledger, every, selection)} if selection else None
+        chosen = choose(every, runs, states, canary.again(), job_ids(ledger, every), meant)
         for told in chosen.told:
             say(told, file=sys.stderr)
         if not chosen.runs:
@@ -171,7 +185,7 @@ def retry(runs: list[str], campaign: str | None, root: Path | None, failed: bool
             ledger.release(chosen.runs)
             todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
             held = canary.tried_again(chosen.runs)
-    return _carry_out(folder, only=todo if runs else None, canary=held or not runs)
+    return _carry_out(folder, only=todo if runs or selection else None, canary=held or not (runs or selection))
 
 
 def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
@@ -196,8 +210,12 @@ def _tell_of_changes(ledger: Ledger) -> None:
         console(sys.stderr).print(f"warning: {told}", style="yellow", soft_wrap=True)
 
 
-def cancel(campaign: str | None, root: Path | None) -> int:
-    """End what is queued or running, here or through the nsw that drives the campaign."""
+def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
+    """End what is queued or running, or some of it, here or through the nsw that drives the campaign.
+
+    Raises:
+        UsageError: No run is meant, or one shares its task with others that are not.
+    """
     import time
 
     from nsw.campaign.drive import ask_to_cancel
@@ -207,15 +225,19 @@ def cancel(campaign: str | None, root: Path | None) -> int:
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
+        chosen = None if not selection else _to_cancel(ledger, selection)
+    if chosen == []:
+        say("nothing to cancel: these runs are over", file=sys.stderr)
+        return Exit.GOOD
     if not any(counts.get(state) for state in State if state not in ENDED):
         say(f"{folder.id} is over, and nothing is left to cancel ({headline(counts)})", file=sys.stderr)
         return Exit.GOOD
     try:
         with _opened(folder, quiet=True) as it:
             it.driver.recover()
-            it.driver.cancel()
+            it.driver.cancel(chosen)
     except CampaignLockedError:
-        ask_to_cancel(folder)
+        ask_to_cancel(folder, chosen)
         say("asked the nsw that drives it to cancel", file=sys.stderr)
         deadline = time.monotonic() + 60
         while (folder.path / "cancel").exists() and time.monotonic() < deadline:
@@ -223,6 +245,21 @@ def cancel(campaign: str | None, root: Path | None) -> int:
     with Ledger(folder.ledger, read_only=True) as ledger:
         say(headline(ledger.counts()))
     return Exit.GOOD
+
+
+def _to_cancel(ledger: Ledger, selection: Selection) -> list[str]:
+    """The runs that are meant and not over: the scheduler ends tasks, so all of a task or none."""
+    every = ledger.runs()
+    chosen = [run for run in selected(ledger, every, selection) if run.state not in ENDED]
+    ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
+    for run in every:
+        if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
+            one = tasks[run.job, run.task]
+            raise UsageError(
+                f"{run.id} shares a task with {one} (limits.runs_per_job), and would end with it",
+                hint="name it too, or exclude both",
+            )
+    return [run.id for run in chosen]
 
 
 def throttle(running: int, campaign: str | None, root: Path | None) -> int:

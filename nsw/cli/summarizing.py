@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import NOTE
+from nsw.campaign.selecting import selected
 from nsw.cli import answering, writing
+from nsw.cli.naming import campaign_and_runs
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, flat_rows
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.analysis.summary import Summary
+    from nsw.campaign import folder as folders
+    from nsw.cli.naming import Which
 
 Rows = list[dict[str, Any]]
 
 
 def summarize(
-    campaign: str | None,
-    root: Path | None,
-    cases: list[str],
+    which: Which,
     table: str | None,
     format: str,
     output: Path | None,
@@ -35,12 +36,13 @@ def summarize(
     """What a campaign shows; 1 when some of it failed.
 
     Raises:
-        UsageError: There is no such case or table, or one file cannot hold the tables.
+        UsageError: There is no such run or table, or one file cannot hold the tables.
     """
-    folder = folders.find(folders.root(root), campaign)
+    folder, selection = campaign_and_runs(which)
     folder.max_unpacked = max_unpacked
     with Ledger(folder.ledger, read_only=True) as ledger:
-        _check(ledger, cases, table)
+        _check(table)
+        cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []
         note, bad = ledger.meta(NOTE), answering.exit_code(ledger)
         tables = _Tables(folder, ledger, cases)
         if table is not None:
@@ -55,11 +57,7 @@ def summarize(
     return bad
 
 
-def _check(ledger: Ledger, cases: Sequence[str], table: str | None) -> None:
-    known = {r.case_id for r in ledger.runs()}
-    for case in cases:
-        if case not in known:
-            raise UsageError(f"there is no case {case}", hint=did_you_mean(case, known))
+def _check(table: str | None) -> None:
     if table is not None and table not in table_names():
         names = table_names()
         raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")

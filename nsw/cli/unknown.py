@@ -12,15 +12,12 @@ if TYPE_CHECKING:
 # commands of later versions -> what there is today
 _LATER: Final = {
     "attach": "campaigns are driven where they were begun; `nsw ls --root FOLDER` lists those of another folder",
-    "clean": "a campaign is one folder, and its `scratch` may lie elsewhere (`nsw status` names both): remove them",
     "compare": "variants of one campaign are compared by its recipe's `report: {compare: ...}`; for two campaigns write"
     " their tables side by side: `nsw summarize CAMPAIGN --format csv --output FOLDER`",
     "demo": "`nsw run alexnet_scaling.yaml --site demo` answers a question from recorded reports",
     "export": "`nsw summarize --format csv|parquet --output FOLDER` writes a campaign's tables,"
     " `nsw read FILE... --format csv|parquet --output FOLDER` those of any reports",
     "gate": "`nsw summarize --json` gives a script the figures to decide by",
-    "init": "copy one of the shipped recipes; `nsw plan cpu_quickstart.yaml` says where they are,"
-    " `nsw schema recipe` lets an editor complete keys",
     "query": "a campaign's tables are Parquet files in its folder `tables`; `nsw.open(CAMPAIGN).tables.gpu_summary`"
     " is a pandas frame",
     "report": "`nsw summarize` has each case in full, `--json` as data",

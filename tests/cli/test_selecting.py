@@ -1,0 +1,105 @@
+"""Runs as a person names them, the same in every command that takes them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.selecting import named
+
+from .test_exit_codes import refused
+
+
+@pytest.fixture
+def four(nsw, recipe):
+    """A campaign of four cases, a to the power of b, of which those with b=2 failed."""
+    app = "{command: 'echo out-{{ a }}-{{ b }}; exit $(({{ b }} - 1))'}"
+    assert nsw("run", recipe(app, "matrix: {a: [1, 2], b: [1, 2]}\n"), "-s", "here").code == 1
+    return next(Path("campaigns").iterdir())
+
+
+WAYS = [
+    (("--case", "a-1_b-1"), ["a-1_b-1"]),
+    (("--case", "a-1_b-1.baseline.r1"), ["a-1_b-1"]),
+    (("--case", "a=1"), ["a-1_b-1", "a-1_b-2"]),
+    (("--case", "a=1,b=2"), ["a-1_b-2"]),
+    (("--case", "*b-2"), ["a-1_b-2", "a-2_b-2"]),
+    (("--case", "a=2", "--exclude", "b=1"), ["a-2_b-2"]),
+    (("--case", "a-1_b-1", "--case", "a=2"), ["a-1_b-1", "a-2_b-1", "a-2_b-2"]),
+    (("--exclude", "a=1"), ["a-2_b-1", "a-2_b-2"]),
+    (("a=2",), ["a-2_b-1", "a-2_b-2"]),
+    (("a-2_b-1.baseline.r1",), ["a-2_b-1"]),
+]
+
+
+@pytest.mark.parametrize(("words", "cases"), WAYS)
+def test_status_and_summarize_show_what_is_named(nsw, four, words, cases):
+    assert [run["case"] for run in json.loads(nsw("status", "--json", *words).out)["runs"]] == cases
+    assert [case["id"] for case in json.loads(nsw("summarize", "--json", *words).out)["cases"]] == cases
+
+
+def test_status_counts_and_shows_the_named_runs_alone(nsw, four):
+    said = nsw("status", "a=1")
+    assert "2 runs: 1 done, 1 failed" in said.out
+    assert "a-1_b-1.baseline.r1" in said.out
+    assert "a-2" not in said.out
+
+
+def test_logs_takes_the_same_names(nsw, four):
+    assert "out-1-2" in nsw("logs", "a-1_b-2").out
+    assert "out-2-1" in nsw("logs", "a=2,b=1").out
+    assert "out-2-2" in nsw("logs", "a=2").out, "of several that which failed"
+    assert "out-2-2" in nsw("logs", "--case", "a=2").out
+    refused(nsw("logs", "*"), "which run? 2 failed or were lost")
+    refused(nsw("logs", "--case", "a=3"), "--case a=3: no run fits")
+
+
+def test_retry_takes_the_same_names_and_does_what_failed_of_them(nsw, four):
+    def attempts():
+        with Ledger(four / "campaign.db", read_only=True) as ledger:
+            return [run.attempt for run in ledger.runs()]
+
+    assert nsw("retry", "a=1").code == 1
+    assert attempts() == [1, 2, 1, 1]
+    assert nsw("retry", "--case", "a=2").code == 1
+    assert attempts() == [1, 2, 1, 2]
+    assert nsw("retry", "*b-2*", "--exclude", "a=1").code == 1
+    assert attempts() == [1, 2, 1, 3]
+    refused(nsw("retry", "b=1"), "b=1: none of these runs failed")
+    assert attempts() == [1, 2, 1, 3]
+
+
+def test_problems_are_those_of_the_named_runs(nsw, home, recipe):
+    app = "{command: 'echo {{ a }}', figures: {f: {regex: 'f=(.*)', unit: s, required: false}}}"
+    nsw("run", recipe(app, "matrix: {a: [1, 2]}\n"), "-s", "here")
+    said = nsw("problems", "--json", "--case", "a=2")
+    assert said.code == 0, said.err
+    rows = json.loads(said.out)["problems"]
+    assert {row["run"] for row in rows} == {"a-2.baseline.r1"}
+
+
+def test_a_word_that_names_neither_campaign_nor_run_is_refused(nsw, four):
+    refused(nsw("status", "nothing"), "no campaign 'nothing'")
+    refused(
+        nsw("status", "nothing", "-c", four.name), "two campaigns are named", "nothing is no run, case, pattern or job"
+    )
+    assert nsw("status", four.name).code == 0
+    assert nsw("status", four.name, "-c", four.name).code == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("12", ["a-1_b-1.baseline.r1", "a-1_b-2.baseline.r1"]),
+        ("12_3", ["a-1_b-1.baseline.r1"]),
+        ("123", ["a-2_b-1.baseline.r1"]),
+        ("1", []),
+    ],
+)
+def test_a_job_id_names_its_run_and_that_of_an_array_all_of_its_tasks(four, word, found):
+    with Ledger(four / "campaign.db", read_only=True) as ledger:
+        rows = ledger.runs()
+    ids = [row.id for row in rows]
+    jobs = dict(zip(ids, ["12_3", "12[4].host", "123.host", "1234"], strict=True))
+    assert [row.id for row in named(word, rows, jobs)] == found
