@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from nsw.campaign.begin import Ingredients, begin
-from nsw.cli import places
+from nsw.service.planning import make_plan
 
 EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main(): pass\napp()\n"
 RECIPE = """nsw: 1
@@ -40,7 +40,7 @@ def main() -> None:
         home = Path(folder)
         (home / "empty.py").write_text(EMPTY)
         (home / "big.yaml").write_text(RECIPE)
-        made, _, _, _ = places.make_plan(str(home / "big.yaml"), "local", None)
+        made = make_plan(str(home / "big.yaml"), "local").plan
         begin(home / "campaigns", made, Ingredients({"nsw": 1}, {}, None, lambda *_: ""))
         assert len(made.runs) == 10_000
         commands = {

@@ -89,8 +89,8 @@ def main() -> None:
 
 def compare(folder: Path, reached: int, bare: float, guided: float, full: float) -> None:
     import nsw
-    from nsw.cli.guiding import _kernels
     from nsw.readers import read
+    from nsw.service.kernel_choice import _kernels
     from nsw.tables import rows
 
     campaign = next(path for path in (folder / "out").iterdir() if not path.name.startswith("."))

@@ -22,7 +22,7 @@ from nsw.errors import NswError
 from nsw.safe_files import open_plain, read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
@@ -69,8 +69,14 @@ class Driver:
 
     def run(self, wait_s: float = 0.5) -> None:
         """Until no run is planned or in flight."""
+        for _ in self.rounds(wait_s):
+            pass
+
+    def rounds(self, wait_s: float = 0.5) -> Generator[None]:
+        """The same, a round at a time: yields before each wait. Closed early, it leaves what is in flight alone."""
         try:
             while self.step():
+                yield
                 self._it.scheduler.wait(wait_s)
         finally:
             with self._it.ledger.transaction():

@@ -42,7 +42,7 @@ def read_all(
     ledger: Ledger,
     read_reports: Callable[[Sequence[Path]], Iterator[Report]],
     figures: Callable[[str], list[dict[str, Any]]],
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Callable[[int, int], object] = lambda _done, _all: None,
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
     required: Collection[str] = (),
 ) -> None:

@@ -17,11 +17,11 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 def check(name: str, sites: Sequence[Path] | None, format: str) -> int:
     """Look at a site; 3 when something that campaigns need does not work."""
     from nsw.campaign.site_check import Verdict, check_site
-    from nsw.cli.asking import way_to
     from nsw.present import emit
     from nsw.present.terminal import console
     from nsw.present.text_of_others import clean
     from nsw.schedulers.create import adapter_of
+    from nsw.service.dry_run import way_to
     from nsw.site.load import load_site
 
     place = load_site(name, list(sites) if sites else None)

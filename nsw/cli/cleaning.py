@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, Reading
 from nsw.campaign.meta import CLEANED, PREPARED, SCRATCH, SITE
-from nsw.cli.naming import as_named
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present.terminal import plural, size
 from nsw.present.text_of_others import say
+from nsw.service.naming import as_named
 
 if TYPE_CHECKING:
     from pathlib import Path

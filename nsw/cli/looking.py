@@ -14,16 +14,16 @@ from nsw.campaign.meta import NOTE, SITE
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selecting import selected
 from nsw.cli import writing
-from nsw.cli.naming import as_named, campaign_and_runs
-from nsw.cli.places import warn
+from nsw.cli.notices import warn
 from nsw.errors import Exit
 from nsw.present import emit
+from nsw.service.naming import as_named, campaign_and_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from nsw.cli.naming import Which
+    from nsw.service.naming import Which
 
 
 _WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too
@@ -167,8 +167,8 @@ def _iso(seconds: float) -> str:
 
 
 def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
-    from nsw.present.status_view import headline
     from nsw.present.terminal import console, table
+    from nsw.wording import headline
 
     out = console()
     columns = ("campaign", "site", "begun", "runs") if out.width >= _WIDE else ("campaign", "site", "runs")

@@ -15,8 +15,8 @@ from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.campaign.selecting import Selection, named, selected
-from nsw.cli.naming import as_named, one_of, the_one
 from nsw.errors import Exit, NswError, UnreachableError
+from nsw.service.naming import as_named, one_of, the_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,9 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import RECIPE, SITE
 from nsw.cli import answering
 from nsw.errors import CampaignError
+from nsw.present.reading_bar import ReadingBar
 from nsw.present.text_of_others import say
+from nsw.service.collected import read_reports, recipe_of
 
 if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
@@ -29,7 +31,7 @@ def reread(campaign: str | None, root: Path | None, recipe: Path | None) -> int:
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         source, now = _recipe(ledger, recipe)
-        locked = answering.recipe_of(folder)
+        locked = recipe_of(folder)
         before = rereading.state_of(folder, ledger)
         if now is not None:
             _take_over(folder, source, locked, now)
@@ -42,7 +44,7 @@ def reread(campaign: str | None, root: Path | None, recipe: Path | None) -> int:
                 f"campaign {folder.id} has no report to read",
                 hint="`nsw fetch` brings reports that are still on the site; `nsw resume` goes on with the rest",
             )
-        answering.read_reports(folder, ledger)
+        read_reports(folder, ledger, ReadingBar())
         found = rereading.changes(before, rereading.state_of(folder, ledger))
         for line in found or ["nothing changed: the tables are as they were"]:
             say(line)

@@ -23,10 +23,10 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     Raises:
         UsageError: The file is there already.
     """
-    from nsw.cli.places import facts
     from nsw.recipe.imported_files import files_of
     from nsw.recipe.load import load_recipe_text
     from nsw.recipe.starter import recipe_for
+    from nsw.service.site_facts import facts
     from nsw.site.load import load_site
 
     path = output or _RECIPE
@@ -52,8 +52,8 @@ def from_shipped(name: str, output: Path | None, force: bool) -> int:
     Raises:
         UsageError: There is none of that name, or a file is there already.
     """
-    from nsw.cli.places import shipped_recipe
     from nsw.recipe.load import load_recipe
+    from nsw.service.planning import shipped_recipe
 
     source = shipped_recipe(name)
     path = output or Path(source.name)

@@ -9,11 +9,12 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import NOTE
 from nsw.campaign.selecting import selected
 from nsw.cli import answering, writing
-from nsw.cli.naming import campaign_and_runs
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, flat_rows
 from nsw.present.text_of_others import say
+from nsw.service.answers import summary_of
+from nsw.service.naming import campaign_and_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.summary import Summary
     from nsw.campaign import folder as folders
-    from nsw.cli.naming import Which
+    from nsw.service.naming import Which
 
 Rows = list[dict[str, Any]]
 
@@ -87,7 +88,7 @@ class _Tables:
 
     def summary(self) -> Summary:
         if self._summary is None:
-            whole = answering.summary_of(self._folder, self._ledger)
+            whole = summary_of(self._folder, self._ledger)
             self._summary = whole.only(self._cases) if self._cases else whole
         return self._summary
 

@@ -1,4 +1,4 @@
-"""What planning must know of a site beyond its sites file: found out by cli, handed in as data."""
+"""What planning must know of a site beyond its sites file: found out by service, handed in as data."""
 
 from __future__ import annotations
 

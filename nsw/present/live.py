@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from nsw.campaign.ledger import ENDED, Ledger, State
-from nsw.present.status_view import STYLES, headline
+from nsw.campaign.ledger import ENDED, State
+from nsw.present.reading_bar import ReadingBar
+from nsw.present.status_view import STYLES
 from nsw.present.terminal import console, seconds
 from nsw.present.text_of_others import clean
+from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged, RunsEnded, Started
+from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from nsw.campaign.ledger import RunRow
+    from nsw.service.events import Event
 
 _OVER = 5  # lines of a kind
 _RUNNING = 8
@@ -26,59 +30,92 @@ _REASONS = 4
 _REFRESH_S = 0.25
 
 
-class Watch:
-    """Follows a campaign: `with Watch(ledger) as watch:` and `watch.changed` as the driver's callback."""
+class Source(Protocol):
+    """Where the view asks for what no event carries: a campaign that is driven, or its ledger."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """State, reason, first run and number of the runs that wait."""
+
+
+class Watch:
+    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._out = console(sys.stderr)
         self._live: Live | None = None
+        self._bar = ReadingBar()
         self._drawn = 0.0
-        self._counts = ledger.counts()
-        self._total = sum(self._counts.values())
-        self._waiting = ledger.why_waiting()
+        self._counts: dict[str, int] = {}
+        self._total = 0
+        self._waiting: list[tuple[State, str | None, str, int]] = []
         self._recent: dict[str, RunRow] = {}
 
     def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the terminal to others."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        self._bar.stop()
+
+    def show(self, event: Event) -> None:
+        """Show what happened."""
+        match event:
+            case Started(counts=counts):
+                self._start(dict(counts))
+            case RunChanged():
+                self._changed(event)
+            case BuildChanged(build=build):
+                if build.state in {State.RUNNING, *ENDED}:
+                    self.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
+            case Message(text=text, level=level):
+                self.say(text if level == "info" else f"{level}: {text}")
+            case RunsEnded():
+                self.stop()
+            case ReportsRead(done=done, total=total):
+                if self._live is None:  # while runs go, reading must not draw over them
+                    self._bar(done, total)
+
+    def say(self, text: str) -> None:
+        """A line of its own, above what is live."""
+        (self._live.console if self._live is not None else self._out).print(text)
+
+    def _start(self, counts: dict[str, int]) -> None:
+        self._counts, self._total = counts, sum(counts.values())
+        self._waiting = self._source.why_waiting()
         if self._out.is_terminal:
             from rich.live import Live
 
             self._live = Live(self._picture(), console=self._out, refresh_per_second=2, transient=True,
                               get_renderable=self._picture)  # fmt: skip
             self._live.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def changed(self, runs: Sequence[RunRow]) -> None:
-        """Some runs changed their state."""
+    def _changed(self, event: RunChanged) -> None:
+        run = event.run
+        self._recent.pop(run.id, None)
+        self._recent[run.id] = run
         if self._live is None:
-            self._lines([run for run in runs if run.state in ENDED])
-        for run in runs:
-            self._recent.pop(run.id, None)
-            self._recent[run.id] = run
-        if self._live is not None:
-            now = time.monotonic()
-            if now - self._drawn > _REFRESH_S:
-                self._counts, self._waiting, self._drawn = self._ledger.counts(), self._ledger.why_waiting(), now
-            going = [r for r in self._recent.values() if r.state is State.RUNNING]
-            self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
-
-    def say(self, text: str) -> None:
-        """A line of its own, above what is live."""
-        (self._live.console if self._live is not None else self._out).print(text)
-
-    def _lines(self, ended: Sequence[RunRow]) -> None:
-        counts = self._ledger.counts() if ended else {}
-        before = sum(counts.get(s, 0) for s in ENDED) - len(ended)
-        for number, run in enumerate(ended, max(1, before + 1)):
-            took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-            why = f": {clean(run.reason)}" if run.reason else ""
-            self._out.print(f"{number}/{self._total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
+            if run.state in ENDED:
+                took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
+                why = f": {clean(run.reason)}" if run.reason else ""
+                self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
+            return
+        now = time.monotonic()
+        if now - self._drawn > _REFRESH_S:
+            self._counts, self._waiting, self._drawn = self._source.counts(), self._source.why_waiting(), now
+        going = [r for r in self._recent.values() if r.state is State.RUNNING]
+        self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
 
     def _picture(self) -> Group:
         from rich.console import Group

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.present.problems import show_problems
 from nsw.present.terminal import plural, seconds, table
+from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,18 +18,8 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import BuildRow, RunRow
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
-_ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _MOST = 30
 _FEW = 3  # runs alike that are still listed one by one
-
-
-def headline(counts: dict[str, int], incomplete: int = 0) -> str:
-    """`24 runs: 20 done (2 without a required figure), 1 running, 3 failed`."""
-    total = sum(counts.values())
-    parts = {s: f"{counts[s]} {s}" for s in _ORDER if counts.get(s)}
-    if incomplete and "done" in parts:
-        parts["done"] += f" ({incomplete} without a required figure)"
-    return f"{plural(total, 'run')}: " + ", ".join(parts.values())
 
 
 def calls_line(calls: Mapping[str, int]) -> str:

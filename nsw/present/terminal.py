@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from nsw.present.fitting import Fitted, numbered
 from nsw.present.text_of_others import clean, harmless
 from nsw.present.typed import as_typed
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -146,11 +147,6 @@ def spread(least: float | None, most: float | None) -> str:
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
     return "-" if value is None else f"{value:.1f} %"
-
-
-def plural(count: int, word: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _four(value: float) -> str:

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.cli import places, planning
+from nsw.cli import planning
 from nsw.errors import NswError
+from nsw.service.planning import make_plan as plan_recipe
 
 from .conftest import BASH, Scripts, make_plan, make_run
 
@@ -467,8 +468,8 @@ def test_templates_of_the_sites_file_stand_beside_it(tmp_path):
     (tmp_path / "sites.yaml").write_text(
         "nsw: 1\nsites:\n  here: {scheduler: local, gpus: {per_node: 0}, templates: {finish: end.j2}}\n"
     )
-    made, _, place, known = places.make_plan("cpu_quickstart", "here", [tmp_path / "sites.yaml"])
-    text = planning.renderer(made, place, known)(made.jobs[0], "c", "/s")
+    planned = plan_recipe("cpu_quickstart", "here", [tmp_path / "sites.yaml"])
+    text = planned.renderer()(planned.plan.jobs[0], "c", "/s")
     assert text.endswith("echo the end\n")
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from nsw.campaign import folder as folders
 from nsw.campaign.begin import Ingredients, begin
-from nsw.cli import places
 from nsw.errors import InputError, NswError
 from nsw.recipe.load import load_recipe_text
+from nsw.service.planning import make_plan
 
 NAMES = ["..", ".", "../up", "../../etc/passwd", "/abs", "a/../../b", "a/b", "-rf", "~", "~root", "$HOME", "$(touch PWNED)",
          "`touch PWNED`", "a\nb", "a\rb", "a\tb", "x y", "\u202ecod", "\u2028", "%2e%2e%2f", "..\\..\\x", "CON", "x" * 300, "[red]x[/red]",
@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
 
 def planned(here, text: str):
     (here / "r.yaml").write_text(HEAD + text)
-    return places.make_plan("r.yaml", "local", None)[0]
+    return make_plan("r.yaml", "local").plan
 
 
 def test_whatever_a_parameter_holds_its_run_has_a_folder_of_one_plain_name(here):

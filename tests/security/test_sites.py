@@ -8,13 +8,14 @@ import struct
 
 import pytest
 
-from nsw.cli import places, planning
+from nsw.cli import notices
 from nsw.errors import InputError, NswError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
 from nsw.scripts.render import render_job
 from nsw.scripts.sandbox import LARGEST
+from nsw.service.planning import make_plan
 from nsw.site.files import unsafe
 
 from .test_sandbox import ESCAPES
@@ -39,8 +40,8 @@ def write(path, name="here", template="echo the end"):
 
 
 def script(site, sites=None):
-    made, _, place, known = places.make_plan("cpu_quickstart", site, sites)
-    return planning.renderer(made, place, known)(made.jobs[0], "c", "/s")
+    planned = make_plan("cpu_quickstart", site, sites, notify=notices.show)
+    return planned.renderer()(planned.plan.jobs[0], "c", "/s")
 
 
 # --- whose file it is ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Runs and builds as a person names them: by their id, or by a part of it that only one has."""
+"""Runs and builds by the names that people give: an id, or a part of it that only one has."""
 
 from __future__ import annotations
 

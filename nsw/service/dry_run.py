@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.errors import RefusedError
+from nsw.errors import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
     from nsw.recipe.load import LoadedRecipe
     from nsw.schedulers.adapter import Adapter
+    from nsw.service.planning import Planned
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
     from nsw.transport.runner import Runner
@@ -39,24 +40,18 @@ class Prospect:
     untold: str | None = None
 
 
-def ask(
-    plan: Plan,
-    loaded: LoadedRecipe,
-    place: LoadedSite,
-    script: Callable[[Job, str, str], str],
-    transport: Transport | None = None,
-    calls: Counter[str] | None = None,
-) -> list[Prospect]:
+def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
     """A prospect for each distinct set of resources; none where the site's scheduler cannot be asked.
 
     `calls` counts the scheduler's commands that this took.
     """
     from nsw.schedulers.create import adapter_of
 
+    plan, loaded, place = planned.plan, planned.recipe, planned.place
     adapter = adapter_of(place.site.scheduler)
     if adapter is None or not adapter.capabilities.test_run:
         return []
-    transport = transport or way_to(place)
+    transport = way_to(place)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
         asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
         found = list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), asking))
@@ -91,6 +86,30 @@ class _Asking:
         finally:
             if self.transport.remote:
                 self.transport.run(["rm", "-rf", there.rpartition("/")[0]], timeout=_LIMIT_S)
+
+
+def reach(place: LoadedSite) -> None:
+    """Ask the scheduler for a sign of life before there is a campaign that would wait for it.
+
+    Raises:
+        UnreachableError: It gives none; nothing was made or submitted.
+    """
+    from nsw.errors import CommandError
+    from nsw.schedulers.create import adapter_of
+    from nsw.transport.runner import Retry
+
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is None:
+        return
+    runner, command = runner_of(adapter, way_to(place)), adapter.sign_of_life_command()
+    try:
+        runner.need(command, timeout=60, what=f"asking {adapter.name} for a sign of life", retry=Retry(tries=2))
+    except CommandError as fault:
+        said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
+        raise UnreachableError(
+            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}",
+            hint=f"is this its login node, with {adapter.name}'s commands on PATH?",
+        ) from None
 
 
 def way_to(place: LoadedSite) -> Transport:

@@ -1,4 +1,4 @@
-"""What a timeline that was read decides for a guided counters pass of the same case: kernels, launches, arguments."""
+"""Choose kernels and launches for a guided counters pass from the timeline of the same case."""
 
 from __future__ import annotations
 

@@ -1,0 +1,123 @@
+"""What a campaign shows: its summary, and whether all of it is good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.meta import NOTE, SITE
+from nsw.campaign.rows import Reading, State
+from nsw.service.collected import recipe_of
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.effective import AskedModel
+    from nsw.analysis.summary import Summary
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.recipe.performance import PerformanceModel
+
+
+def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
+    """The campaign's summary, from its tables and its recipe's `report`."""
+    from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
+    from nsw.campaign.reading import load_rows, load_table
+
+    runs = ledger.runs()
+    tables = {name: load_rows(folder, name) for name in TABLES}
+    counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
+    return summarize(
+        folder.id,
+        ledger.meta(SITE),
+        ledger.meta(NOTE),
+        runs,
+        tables,
+        _asked(folder, {run.case_id: run.params for run in runs}),
+        _missing(ledger, runs),
+        counters,
+    )
+
+
+def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
+    """What the recipe wants reported."""
+    from nsw.analysis.summary import Asked
+
+    recipe = recipe_of(folder)
+    report, figures = recipe.report, recipe.app.figures
+    scaling, compare = report.scaling, report.compare
+    figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
+    baseline = compare.baseline if compare else None
+    if compare and baseline is None:
+        values = recipe.matrix.parameters[compare.parameter]
+        baseline = values[0] if isinstance(values, list) else values.start
+    return Asked(
+        cover=report.hotspots.cover,
+        axis=scaling.axis if scaling else None,
+        base=scaling.baseline if scaling else None,
+        kind=scaling.kind if scaling else "strong",
+        figure=figure,
+        compare=compare.parameter if compare else None,
+        baseline=baseline,
+        higher_is_better=figures[figure].higher_is_better if figure in figures else None,
+        models=_models(report.model, cases) if report.model else {},
+    )
+
+
+def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
+    """The recipe's model with its formulas computed for each case; or why one cannot be."""
+    from nsw.analysis.effective import AskedLink, AskedModel
+    from nsw.recipe.expressions import Expression
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.fields import amount
+
+    def number(given: float | str, values: Mapping[str, Any]) -> float:
+        return amount(Expression.parse(given).value(values) if isinstance(given, str) else given)
+
+    found: dict[str, AskedModel | str] = {}
+    for case, params in cases.items():
+        values = {**params, "case": case}
+        try:
+            links = tuple(
+                AskedLink(
+                    name, tuple(link.ranges), link.clock,
+                    "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
+                    else number(link.bytes, values),
+                )
+                for name, link in model.links.items()
+            )  # fmt: skip
+            found[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+        except Fault as fault:
+            found[case] = fault.message
+    return found
+
+
+def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
+    lines = [f"not here: {what}: {reason} ({plural(count, 'run')})" for what, reason, count in ledger.absent()]
+    for state in State:
+        if state is State.DONE:
+            continue
+        some = [r for r in runs if r.state is state]
+        if some:
+            why = f": {some[0].reason}" if some[0].reason else ""
+            lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
+    lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
+    if lacking:
+        they = "it" if len(lacking) == 1 else "them"
+        lines.append(
+            f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
+            f" `nsw logs {lacking[0].id}` shows what it printed, and `nsw retry` does {they} again"
+        )
+    unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
+    if unread:
+        lines.append(
+            f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
+            " `nsw resume` reads what is there, and goes on"
+        )
+    return lines
+
+
+def is_good(ledger: Ledger, only: Sequence[str] | None = None) -> bool:
+    """Whether every run (of `only`) is done, its reports were read and it printed every required figure."""
+    runs = ledger.runs() if only is None else ledger.runs_named(only)
+    return not any(r.state is not State.DONE or r.reading in {Reading.UNREADABLE, Reading.INCOMPLETE} for r in runs)

@@ -1,0 +1,65 @@
+"""Read collected reports into the campaign's tables, as its recipe and site ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.rows import RunRow
+    from nsw.readers.model import Options
+    from nsw.recipe.model import Recipe
+
+
+def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
+    """Read every report that was collected and not read yet; `progress` is called with (done, total) runs."""
+    from functools import partial
+
+    from nsw.campaign.reading import read_all
+    from nsw.readers.figures import figures
+    from nsw.readers.many import read_many
+    from nsw.readers.said import said_in
+
+    recipe = recipe_of(folder)
+    read_files = partial(read_many, options=options_of(recipe, ledger))
+    wanted = recipe.app.figures
+    required = [name for name, figure in wanted.items() if figure.required]
+    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), progress, said_in, required)
+
+
+def options_of(recipe: Recipe, ledger: Ledger) -> Options:
+    """How the campaign's reports are read."""
+    from nsw.readers.model import Options
+
+    steps = recipe.report.steps
+    nsys = (ledger.site().get("profilers") or {}).get("nsys")
+    return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
+
+
+def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
+    """Read what a run left; what is wrong with it, or None: the canary's question."""
+    from nsw.campaign.reading import load_rows
+
+    read_reports(folder, ledger, progress)
+    wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
+    kind = run.pass_kind
+    if (
+        not wrong
+        and kind == "counters"
+        and run.repeat
+        and not any(r["run"] == run.id for r in load_rows(folder, "metrics"))
+    ):
+        wrong = ["its report holds no metric: did the kernel filter match anything?"]
+    return "; ".join(wrong) or None
+
+
+def recipe_of(folder: CampaignFolder) -> Recipe:
+    """The recipe that the campaign carried out; the files that it names are not looked for."""
+    from nsw.campaign.ownership import open_file
+    from nsw.recipe.load import load_recipe_text
+
+    with open_file(folder.path, folder.recipe) as file:
+        return load_recipe_text(file.read().decode(errors="replace"), str(folder.recipe)).recipe

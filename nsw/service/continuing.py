@@ -1,0 +1,102 @@
+"""Go on with a campaign: where an earlier nsw was ended, or with runs that did not succeed."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from nsw.campaign import folder as folders
+from nsw.campaign.job_ids import job_ids
+from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import SCRATCH
+from nsw.campaign.selecting import Selection, selected
+from nsw.service.events import Message
+from nsw.service.retrying import AGAIN, choose
+from nsw.service.running import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ALL = Selection()
+
+
+def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) -> Running:
+    """The campaign, to be driven on; runs that ended well are not done again.
+
+    Raises:
+        CampaignLockedError: Another process drives it.
+    """
+    from nsw.campaign.canary import Canary
+
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        Canary(ledger).waive()
+        if any(ledger.counts().get(state) for state in (State.PLANNED, State.INTENT)):
+            _warn_of_changes(ledger, notify)
+    return Running(folder)
+
+
+def retry(
+    folder: folders.CampaignFolder,
+    runs: Sequence[str],
+    notify: Callable[[Message], object],
+    *,
+    failed: bool = False,
+    choose_again: bool = False,
+    selection: Selection = ALL,
+) -> Running | None:
+    """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
+
+    Args:
+        folder: The campaign.
+        runs: Ids of runs, or parts of them: only these are done. None named: all that failed, were lost or cancelled.
+        notify: Called with what a person should know of the choice.
+        failed: Leave those alone that were cancelled.
+        choose_again: Choose kernels anew for guided counters.
+        selection: Only of these runs.
+
+    Raises:
+        UsageError: A run that is named is not there, did not fail, or cannot be done yet.
+        CampaignLockedError: Another process drives the campaign.
+    """
+    from nsw.campaign.canary import Canary
+    from nsw.campaign.dependents import release_dependents
+
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        canary = Canary(ledger)
+        states = (State.FAILED, State.LOST) if failed else AGAIN
+        every = ledger.runs()
+        meant = {run.id for run in selected(ledger, every, selection)} if selection else None
+        chosen = choose(every, runs, states, canary.again(), job_ids(ledger, every), meant)
+        for told in chosen.told:
+            notify(Message(told))
+        if not chosen.runs:
+            return None
+        _warn_of_changes(ledger, notify)
+        _forget_done(folder, ledger, chosen.runs)
+        with ledger.transaction():
+            ledger.release(chosen.runs)
+            todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
+            held = canary.tried_again(chosen.runs)
+    some = bool(runs) or bool(selection)
+    return Running(folder, only=todo if some else None, canary=held or not some)
+
+
+def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
+    """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
+    from nsw.campaign.again import put_aside
+    from nsw.transport.create import connect
+
+    done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
+    if not done:
+        return
+    site, scratch = ledger.site(), ledger.meta(SCRATCH)
+    with closing(connect(site, scratch, folder.commands)) as transport:
+        put_aside(transport, scratch, done)
+
+
+def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
+    """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
+    from nsw.campaign.origins import warning
+
+    if told := warning(ledger):
+        notify(Message(told, "warning"))

@@ -1,0 +1,127 @@
+"""A campaign in the hands of this process: everything that drives it, put together, under its lock."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.log import Log
+from nsw.campaign.meta import SCRATCH
+from nsw.campaign.rows import ENDED
+from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nsw.campaign.build_step import Builds
+    from nsw.campaign.drive import Driver
+    from nsw.campaign.rows import BuildRow, RunRow
+    from nsw.service.events import Event
+    from nsw.transport.model import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A campaign that this process drives."""
+
+    folder: folders.CampaignFolder
+    ledger: Ledger
+    driver: Driver
+    builds: Builds
+    log: Log
+    transport: Transport
+    scratch: str
+    share: str
+
+
+@contextmanager
+def held(
+    folder: folders.CampaignFolder,
+    emit: Callable[[Event], object],
+    *,
+    only: Sequence[str] | None = None,
+    canary: bool = True,
+) -> Iterator[Held]:
+    """Take the campaign's lock and put together what drives it.
+
+    Args:
+        folder: The campaign.
+        emit: Called with each event, at once.
+        only: The runs to do, where not all that wait.
+        canary: Whether the canary goes ahead alone where the campaign wants one.
+
+    Raises:
+        CampaignLockedError: Another process drives the campaign.
+        UnreachableError: A command of a killed nsw still runs there.
+    """
+    from nsw.campaign.access import group_may_read
+    from nsw.campaign.build_step import Builds
+    from nsw.campaign.canary import Canary
+    from nsw.campaign.drive import Driver
+    from nsw.campaign.driven import Driven
+    from nsw.campaign.left_behind import wait_for_commands
+    from nsw.campaign.stages import Stages
+    from nsw.schedulers.create import create
+    from nsw.service.collected import fault_of, read_reports
+    from nsw.service.kernel_choice import chooser
+    from nsw.transport.create import connect
+
+    def say(text: str) -> None:
+        emit(Message(text))
+
+    def progress(done: int, total: int) -> None:
+        emit(ReportsRead(done, total))
+
+    with ExitStack() as stack:
+        stack.enter_context(folders.locked(folder))
+        ledger = stack.enter_context(Ledger(folder.ledger))
+        site: dict[str, Any] = ledger.site()
+        share = "group" if site.get("share") == "group" else "nobody"
+        stack.enter_context(group_may_read(share))
+        scratch = ledger.meta(SCRATCH)
+        transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
+        wait_for_commands(transport, say)
+        log = Log(folder.log)
+        changed = _Changes(ledger, log, emit)
+        scheduler = create(site, transport, scratch, folder.id, say)
+        if only is not None:
+            ledger.choose(only)
+        ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress), wanted=canary)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed)
+        builds = Builds(driven)
+        stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, say))
+        driver = Driver(driven, ahead, builds, stages)
+        yield Held(folder, ledger, driver, builds, log, transport, scratch, share)
+
+
+class _Changes:
+    """From ids of runs and builds to a line in the log and an event of each."""
+
+    def __init__(self, ledger: Ledger, log: Log, emit: Callable[[Event], object]) -> None:
+        self._ledger = ledger
+        self._log = log
+        self._emit = emit
+        counts = ledger.counts()
+        self._total = sum(counts.values())
+        self._over = _ended(counts)
+
+    def __call__(self, ids: list[str]) -> None:
+        rows = self._ledger.runs_named(ids)
+        made = [build for build in self._ledger.builds() if build.id in ids]
+        both: list[RunRow | BuildRow] = [*made, *rows]
+        for one in both:
+            self._log.say(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else ""))
+        for build in made:
+            self._emit(BuildChanged(build))
+        if ended := sum(row.state in ENDED for row in rows):
+            self._over = max(0, _ended(self._ledger.counts()) - ended)
+        for row in rows:
+            self._over += row.state in ENDED
+            self._emit(RunChanged(row, self._over, self._total))
+
+
+def _ended(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(state, 0) for state in ENDED)

@@ -1,0 +1,84 @@
+"""What happens while a campaign is planned, driven and read, as typed events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nsw.campaign.rows import BuildRow, RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line for people: a warning, or what nsw does that no other event reports."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """This process drives the campaign from now on.
+
+    Attributes:
+        campaign: Its id.
+        counts: How many runs are in each state; a state without runs is left out.
+    """
+
+    campaign: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanged:
+    """A run has a new state.
+
+    Attributes:
+        run: The run as it is now: `id`, `state`, `reason`, `params`, `seconds` ...
+        over: How many runs of the campaign have ended, this one counted if it has.
+        total: How many runs the campaign has.
+    """
+
+    run: RunRow
+    over: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildChanged:
+    """A build of the application has a new state."""
+
+    build: BuildRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunsEnded:
+    """No run is waiting or running; what was collected is read next."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsRead:
+    """The reports of some runs were read into the campaign's tables: `done` of `total` runs."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The campaign needs nothing more from this process.
+
+    Attributes:
+        counts: How many runs are in each state; a state without runs is left out.
+        good: Every run that was asked for is done, its reports were read, and each figure has a value.
+    """
+
+    counts: Mapping[str, int]
+    good: bool
+
+
+Event = Message | Started | RunChanged | BuildChanged | RunsEnded | ReportsRead | Finished
+"""Anything that can happen; `match` tells them apart."""

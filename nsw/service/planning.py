@@ -1,0 +1,205 @@
+"""A plan from the names of a recipe and a site: load both, find out what the site has, plan, render."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.errors import InputError, UsageError, did_you_mean
+from nsw.service.events import Message
+from nsw.site.registered import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.errors import Diagnostic
+    from nsw.plan.facts import SiteFacts
+    from nsw.plan.model import Job, Plan
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.overrides import Overrides
+    from nsw.site.load import LoadedSite
+
+_VERSIONED = ("nsys", "ncu", "nvprof")  # profilers that are programs; a name is looked for where the job runs
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made of."""
+
+    plan: Plan
+    recipe: LoadedRecipe
+    place: LoadedSite
+    facts: SiteFacts
+
+    def unset_secrets(self) -> list[Diagnostic]:
+        """The secrets that come from nsw's own environment and are not set there."""
+        found: dict[tuple[str, str], Diagnostic] = {}
+        for name, secret in (entry for one in self.plan.secrets for entry in one.items()):
+            source = secret.from_env
+            if source is None or source in os.environ:
+                continue
+            in_recipe = name in self.recipe.recipe.app.env
+            document = self.recipe.document if in_recipe else self.place.document
+            path = ("app", "env", name) if in_recipe else ("sites", self.place.site.name, "env", name)
+            message = f"the secret {name} comes from nsw's own environment, where {source} is not set"
+            found[name, source] = document.diagnostic(path, message, hint=f"read -rs {source} && export {source}")
+        return list(found.values())
+
+    def renderer(self) -> Callable[[Job, str, str], str]:
+        """The function that renders a job of this plan on its site: (job, campaign, scratch) -> script.
+
+        Raises:
+            InputError: A template of the site may have been written by another user.
+        """
+        from nsw.schedulers.create import adapter_of
+        from nsw.scripts.render import render_job
+
+        site = self.place.site
+        used = {run.tool for run in self.plan.runs}
+        there = self.facts.tools or {tool: tool for tool in _VERSIONED} | {
+            str(t): path for t, path in site.profilers.items()
+        }
+        tools = {tool: path for tool, path in there.items() if tool in used}
+        overrides = {block: self.place.folder / file for block, file in site.templates.items()}
+        _refuse_others(self.place, overrides)
+        adapter = adapter_of(site.scheduler)
+
+        def script(job: Job, campaign: str, scratch: str) -> str:
+            return render_job(
+                self.plan,
+                job,
+                scheduler=site.scheduler,
+                campaign=campaign,
+                scratch=scratch,
+                directives=adapter.directives(job, scratch) if adapter else (),
+                login_shell=site.login_shell,
+                tools=tools,
+                overrides=overrides,
+            )
+
+        return script
+
+
+def make_plan(
+    recipe: str,
+    site: str | None = None,
+    sites: Sequence[Path] | None = None,
+    options: Overrides | None = None,
+    notify: Callable[[Message], object] = lambda _message: None,
+) -> Planned:
+    """Load a recipe and a site, and plan.
+
+    Args:
+        recipe: The recipe's file, or the name of a shipped one.
+        site: The site's name; None: the default one.
+        sites: Sites files to search first.
+        options: Changes of the recipe.
+        notify: Called with what a person should know of the files that were taken.
+
+    Raises:
+        InputError: The recipe or a sites file has faults, or the site cannot do it.
+        UsageError: There is no such recipe or site, or an option fits nothing.
+    """
+    from nsw.plan.build import build_plan
+    from nsw.recipe.load import load_recipe
+    from nsw.schedulers.create import adapter_of
+    from nsw.schedulers.fitting import foreign_lines, refused_keys
+    from nsw.service.site_facts import facts
+    from nsw.site.load import load_site
+
+    place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
+    if site is None:
+        _warn_of_batch_system(place, notify)
+    loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)
+    known = facts(place)
+    made = build_plan(loaded, place, known, fit=options is not None and options.fit)
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is not None:
+        if refused := refused_keys(adapter, loaded, place):
+            raise InputError(refused)
+        loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
+    return Planned(made, loaded, place, known)
+
+
+def recipe_path(named: str, notify: Callable[[Message], object]) -> Path:
+    """The recipe file: as named, or the shipped one of that name.
+
+    Raises:
+        UsageError: Neither is there.
+    """
+    path = Path(named)
+    if path.is_file():
+        return path
+    shipped = _shipped()
+    wanted = path.name if path.suffix else f"{path.name}.yaml"
+    if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
+        notify(Message(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)"))
+        return shipped[wanted]
+    if path.is_dir():
+        lock = path / "recipe.lock.yaml"
+        hint = f"`{lock}` is the recipe that this campaign carried out" if lock.is_file() else "name a file in it"
+        raise UsageError(f"{named} is a folder, and no recipe", hint=hint)
+    near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
+    raise UsageError(
+        f"there is no recipe {named}",
+        hint=did_you_mean(named, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
+    )
+
+
+def shipped_recipe(named: str) -> Path:
+    """The shipped recipe of that name, with or without its ending.
+
+    Raises:
+        UsageError: There is none.
+    """
+    shipped = _shipped()
+    if found := shipped.get(named) or shipped.get(f"{named}.yaml"):
+        return found
+    names = [name.removesuffix(".yaml") for name in shipped]
+    hint = did_you_mean(named, names) or f"shipped recipes: {', '.join(names)}"
+    raise UsageError(f"nsw ships no recipe {named}", hint=hint)
+
+
+def _shipped() -> dict[str, Path]:
+    """The recipes that nsw ships, by the name of their file."""
+    from nsw.resources import recipes_folder
+
+    return {p.name: p for p in sorted(recipes_folder().glob("*.yaml"))}
+
+
+def _warn_of_batch_system(place: LoadedSite, notify: Callable[[Message], object]) -> None:
+    """Warn where a batch system is at hand and nothing says that runs are for this very machine."""
+    from nsw.schedulers.create import batch_commands_here
+
+    if place.site.default or place.site.name != LOCAL:
+        return
+    if found := batch_commands_here():
+        text = (
+            f"no site is named, so all runs here and now, beside {found[0]}: name one with --site or NSW_SITE, or write"
+            " `default: true` at a site"
+        )
+        notify(Message(text, "warning"))
+
+
+def _refuse_others(place: LoadedSite, templates: Mapping[str, Path]) -> None:
+    """Refuse templates that another user may have written, unless the sites file was asked for by name.
+
+    Raises:
+        InputError: One is such.
+    """
+    from nsw.site.files import unsafe
+
+    faults = [
+        place.document.diagnostic(
+            ("sites", place.site.name, "templates", block),
+            f"{file} is not read, for another user may have written it: {why}",
+            hint="make it and its folder yours alone (chown, chmod go-w), or name the sites file:"
+            f" `--sites {place.origin}`",
+        )
+        for block, file in templates.items()
+        if not place.named and (why := unsafe(file))
+    ]
+    if faults:
+        raise InputError(faults)

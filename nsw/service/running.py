@@ -1,0 +1,139 @@
+"""A campaign being driven, as an iterator of events."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from nsw.errors import NswError
+from nsw.service.events import Finished, Message, ReportsRead, RunsEnded, Started
+from nsw.wording import headline, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from types import TracebackType
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.rows import State
+    from nsw.service.driving import Held
+    from nsw.service.events import Event
+
+
+class Running:
+    """Drives a campaign while it is iterated, in the thread that iterates; use one thread from the first event on.
+
+    Each `next` carries the campaign on until something happened. Nothing runs in the background: between two events
+    nsw neither submits nor collects, while jobs that were submitted go on. Ended early (`close`, Ctrl-C, an error in
+    the loop's body), it leaves them alone, and the campaign can be resumed.
+
+    Args:
+        folder: The campaign.
+        only: The runs to do, where not all that wait.
+        canary: Whether the canary goes ahead alone where the campaign wants one.
+    """
+
+    def __init__(self, folder: CampaignFolder, *, only: Sequence[str] | None = None, canary: bool = True) -> None:
+        self.folder = folder
+        self.only = only
+        self.driving = False  # whether this process holds the campaign
+        self._canary = canary
+        self._happened: deque[Event] = deque()
+        self._listener: Callable[[Event], object] | None = None
+        self._rounds = self._carry_out()
+        self._held: Held | None = None
+        self._fault: BaseException | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        while not self._happened and self._fault is None:
+            try:
+                next(self._rounds)
+            except (NswError, StopIteration, KeyboardInterrupt) as fault:  # after what happened before it
+                self._fault = fault
+        if self._happened:
+            return self._happened.popleft()
+        assert self._fault is not None
+        raise self._fault
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop driving; jobs that were submitted go on."""
+        self._rounds.close()
+
+    def drive(self, listener: Callable[[Event], object]) -> None:
+        """Drive to the end, in this thread; `listener` is called with each event at once.
+
+        Iteration gives the events of a round together, once the round is over.
+
+        Raises:
+            NswError: What ended the campaign early.
+        """
+        self._listener = listener
+        try:
+            while self._happened:
+                listener(self._happened.popleft())
+            for _ in self._rounds:
+                pass
+        finally:
+            self._listener = None
+            self.close()
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to the listener, or keep it for who iterates."""
+        if self._listener is None:
+            self._happened.append(event)
+        else:
+            self._listener(event)
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state now; only while it drives."""
+        return self._held.ledger.counts() if self._held else {}
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """State, reason, first run and number of the runs that wait; only while it drives."""
+        return self._held.ledger.why_waiting() if self._held else []
+
+    def _carry_out(self) -> Generator[None]:
+        from nsw import __version__
+        from nsw.campaign import private
+        from nsw.campaign.lock import finish
+        from nsw.service.answers import is_good
+        from nsw.service.collected import read_reports
+        from nsw.service.driving import held
+
+        folder = self.folder
+        with held(folder, self.emit, only=self.only, canary=self._canary) as it:
+            self._held, self.driving = it, True
+            counts = it.ledger.counts()
+            it.log.say(f"nsw {__version__} goes on with {headline(counts)}")
+            try:
+                self.emit(Started(folder.id, counts))
+                yield
+                private.prepare(folder, it.transport, it.scratch, it.share)
+                it.builds.prepare()
+                if adopted := it.driver.recover():
+                    self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
+                yield from it.driver.rounds()
+                for told in it.builds.conclude():
+                    self.emit(Message(told, "error"))
+                self.emit(RunsEnded())
+                yield
+                read_reports(folder, it.ledger, lambda done, total: self.emit(ReportsRead(done, total)))
+                for told in finish(folder, it.transport, it.scratch):
+                    self.emit(Message(told, "warning"))
+                private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
+                self.emit(Finished(it.ledger.counts(), is_good(it.ledger, self.only)))
+            except (KeyboardInterrupt, GeneratorExit):
+                it.log.say("interrupted")
+                raise
+            finally:
+                self._held, self.driving = None, False

@@ -1,0 +1,151 @@
+"""From a plan to a campaign on disk: what is checked first, what it costs, what its folder holds."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.ledger import Ledger
+from nsw.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.plan.model import Job
+    from nsw.recipe.lock import Lock
+    from nsw.service.planning import Planned
+    from nsw.site.load import LoadedSite
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A plan whose site answers and would take its jobs.
+
+    `calls` counts the scheduler's commands that finding this out took.
+    """
+
+    planned: Planned
+    render: Callable[[Job, str, str], str] = field(repr=False)
+    calls: Counter[str]
+
+
+def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
+    """The lock of a campaign that starts now, and how it differs from the one that the recipe repeats."""
+    from nsw.campaign.lock import differences, taken
+    from nsw.transport.local import LocalTransport
+
+    loaded, here = planned.recipe, LocalTransport()
+    before = loaded.recipe.lock
+    lock = taken(planned.plan.files, loaded.folder, planned.place.site.name, here, before)
+    return lock, differences(before, lock, here) if before else []
+
+
+def check(planned: Planned) -> Ready:
+    """Make sure that nothing is missing and that the site would take the jobs.
+
+    A typo then costs neither a campaign nor a wait in the queue.
+
+    Raises:
+        InputError: A secret is not set, or the scheduler would refuse a job.
+        UnreachableError: The site's scheduler does not answer.
+    """
+    from nsw.service.dry_run import ask, reach
+
+    if absent := planned.unset_secrets():
+        raise InputError(absent)
+    reach(planned.place)
+    render = planned.renderer()
+    calls: Counter[str] = Counter()
+    refused = [p.refused for p in ask(planned, render, calls) if p.refused]
+    if refused:
+        raise InputError(refused)
+    return Ready(planned, render, calls)
+
+
+def too_dear(planned: Planned) -> str | None:
+    """What a person must confirm: the cost, where it is above the site's confirm_above; else None."""
+    site = planned.place.site
+    limit = site.confirm_above
+    # on this machine nobody else pays: only a limit that the site states is asked about
+    if site.scheduler == "local" and "confirm_above" not in site.model_fields_set:
+        return None
+    cost = planned.plan.node_hours if limit.unit == "node-hour" else planned.plan.gpu_hours
+    if cost <= limit.number:
+        return None
+    return f"this costs up to {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
+
+
+def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
+    """Make the campaign's folder below `home`; nothing is submitted yet.
+
+    Raises:
+        CampaignError: The folder cannot be made.
+        InputError, UsageError: The site's scratch folder cannot be used.
+    """
+    from nsw.campaign.begin import Ingredients, begin
+    from nsw.scripts.secrets import secrets_text
+
+    planned = ready.planned
+    ingredients = Ingredients(
+        _resolved(planned, lock),
+        planned.place.site.model_dump(mode="json", by_alias=True),
+        _scratch(planned.place),
+        ready.render,
+        planned.recipe.path,
+        secrets_text(planned.plan.secrets, os.environ),
+    )
+    folder = begin(home, planned.plan, ingredients)
+    with Ledger(folder.ledger) as ledger:
+        ledger.set_calls(ready.calls)
+    return folder
+
+
+def _resolved(planned: Planned, lock: Lock) -> dict[str, Any]:
+    """The recipe as data, with every default written out: another version of nsw may have others."""
+    recipe = planned.recipe.recipe
+    data = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data["matrix"] = recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written
+    left_out = (case.params for case in planned.recipe.left_out)
+    data["matrix"]["exclude"] = [*(data["matrix"].get("exclude") or []), *left_out]
+    data["app"]["files"] = [f"app/{name}" for _, name in planned.plan.files]
+    data.pop("sites", None)
+    tools = {"tools": recipe.lock.tools if recipe.lock else {}}
+    data["lock"] = lock.model_dump(mode="json", exclude_none=True) | tools
+    return data
+
+
+def _scratch(place: LoadedSite) -> str | None:
+    """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
+
+    Raises:
+        UsageError: A variable is not set, or the path is not absolute.
+        UnreachableError: The site could not be asked.
+    """
+    from nsw.service.dry_run import way_to
+
+    given = place.site.scratch
+    if given is None:
+        return None
+    with closing(way_to(place)) as transport:
+        try:
+            path = transport.expand(given)
+        except UsageError as fault:
+            raise UsageError(f"scratch of site {place.site.name}: {fault.message}", hint=fault.hint) from None
+        if not transport.remote:
+            _check_writable(path, place)
+    return path
+
+
+def _check_writable(path: str, place: LoadedSite) -> None:
+    """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
+    there = next(p for p in (Path(path), *Path(path).parents) if p.exists())
+    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        what = f"{there} cannot be written" if there.is_dir() else f"{there} is no folder"
+        hint = "name a folder of yours that the compute nodes see too, such as /scratch/$USER/nsw"
+        where = ("sites", place.site.name, "scratch")
+        raise InputError([place.document.diagnostic(where, f"scratch is {path}, but {what}", hint=hint)])

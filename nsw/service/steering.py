@@ -1,0 +1,103 @@
+"""Change a campaign that is under way: cancel it, change how many of its tasks run at a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
+from nsw.campaign.meta import AT_A_TIME
+from nsw.campaign.selecting import selected
+from nsw.errors import CampaignLockedError, UsageError
+from nsw.service.retrying import AGAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.selecting import Selection
+    from nsw.service.events import Event
+
+_PATIENCE_S = 60.0
+_LOOK_S = 0.1
+
+
+def is_over(counts: dict[str, int]) -> bool:
+    """Whether no run waits or runs."""
+    return not any(counts.get(state) for state in State if state not in ENDED)
+
+
+def counts_of(folder: CampaignFolder) -> dict[str, int]:
+    """How many runs are in each state, as the ledger knows it."""
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        return ledger.counts()
+
+
+def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
+    """The runs that are meant and not over: the scheduler ends tasks, so all of a task or none.
+
+    Raises:
+        UsageError: No run is meant, or one shares its task with others that are not.
+    """
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        every = ledger.runs()
+        chosen = [run for run in selected(ledger, every, selection) if run.state not in ENDED]
+    ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
+    for run in every:
+        if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
+            one = tasks[run.job, run.task]
+            raise UsageError(
+                f"{run.id} shares a task with {one} (limits.runs_per_job), and would end with it",
+                hint="name it too, or exclude both",
+            )
+    return [run.id for run in chosen]
+
+
+def cancel(
+    folder: CampaignFolder,
+    listener: Callable[[Event], object] = lambda _event: None,
+    asked: Callable[[], object] = lambda: None,
+    runs: Sequence[str] | None = None,
+) -> None:
+    """End what is queued or running, here or through the nsw that drives the campaign.
+
+    Args:
+        folder: The campaign.
+        listener: Called with each event.
+        asked: Called when another nsw drives the campaign and was asked to cancel; that is waited for up to a minute.
+        runs: Only these; None: all.
+    """
+    from nsw.campaign.drive import ask_to_cancel
+    from nsw.service.driving import held
+
+    try:
+        with held(folder, listener) as it:
+            it.driver.recover()
+            it.driver.cancel(runs)
+    except CampaignLockedError:
+        ask_to_cancel(folder, runs)
+        asked()
+        deadline = time.monotonic() + _PATIENCE_S
+        while (folder.path / "cancel").exists() and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """What a new limit applies to: runs that are not over, and those that a retry would do."""
+
+    counts: dict[str, int]
+    left: int
+    again: int
+
+
+def throttle(folder: CampaignFolder, running: int) -> Throttled:
+    """Let so many tasks run at a time; the nsw that drives the campaign reads it from the ledger."""
+    with Ledger(folder.ledger) as ledger:
+        counts = ledger.counts()
+        left = sum(n for state, n in counts.items() if state not in ENDED)
+        again = sum(counts.get(state, 0) for state in AGAIN)
+        if left or again:
+            ledger.set_meta(AT_A_TIME, running)
+    return Throttled(counts, left, again)

@@ -1,0 +1,24 @@
+"""Counts in words, for messages, logs and terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
+
+
+def plural(count: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def headline(counts: Mapping[str, int], incomplete: int = 0) -> str:
+    """`24 runs: 20 done (2 without a required figure), 1 running, 3 failed`."""
+    total = sum(counts.values())
+    parts = {s: f"{counts[s]} {s}" for s in _ORDER if counts.get(s)}
+    if incomplete and "done" in parts:
+        parts["done"] += f" ({incomplete} without a required figure)"
+    return f"{plural(total, 'run')}: " + ", ".join(parts.values())
