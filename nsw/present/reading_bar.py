@@ -19,6 +19,7 @@ class ReadingBar:
         self._bar: Progress | None = None
 
     def __call__(self, done: int, total: int) -> None:
+        """So many are read."""
         if not self._out.is_terminal:
             return
         if self._bar is None:
