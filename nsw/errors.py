@@ -118,6 +118,10 @@ class CampaignLockedError(CampaignError):
     """Another nsw drives this campaign."""
 
 
+class FencedError(CampaignError):
+    """An nsw on another machine took this campaign over; this one changes nothing on the site any more."""
+
+
 class UnreachableError(NswError):
     """The site or its scheduler gave no answer."""
 

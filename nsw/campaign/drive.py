@@ -6,6 +6,7 @@ It can be ended at any moment; the ledger and the files of the runs are all that
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.campaign.build_step import Builds
@@ -18,7 +19,7 @@ from nsw.campaign.rows import State
 from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.watching import Watching
-from nsw.errors import NswError
+from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 
 if TYPE_CHECKING:
@@ -62,8 +63,11 @@ class Driver:
             How many submissions in doubt were found to exist.
 
         Raises:
+            FencedError: Another nsw took the campaign over.
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
+        if self._it.handover is not None:
+            self._it.handover.hold()
         self._watching.look_at_lost()
         return self._submitting.recover()
 
@@ -82,9 +86,18 @@ class Driver:
             with self._it.ledger.transaction():
                 self._submitting.write_late()
                 self._watching.save_calls()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Keep the state on the site; the next submission does it anyway."""
+        if self._it.handover is not None:
+            with suppress(UnreachableError, CommandError, FencedError):
+                self._it.handover.publish()
 
     def step(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
+        if self._it.handover is not None:
+            self._it.handover.check()
         if limit := self._it.ledger.meta(AT_A_TIME):
             self._it.scheduler.limit(limit)
         self._submitting.settle_doubts()

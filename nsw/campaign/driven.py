@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.handover import Handover
     from nsw.campaign.ledger import Ledger
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
@@ -31,6 +32,7 @@ class Driven:
         scheduler: Where runs go.
         transport: The way to the site's files.
         scratch: Its folder on the site.
+        handover: What another machine takes the campaign over with; None on this machine.
         changed: Called with the ids of runs and builds that changed their state, once that is written down.
     """
 
@@ -40,6 +42,7 @@ class Driven:
     transport: Transport
     scratch: str
     changed: Callable[[list[str]], object] = _nobody
+    handover: Handover | None = None
 
     def home(self, run: str, attempt: int) -> str:
         """Where an attempt of a run or build stands on the site."""

@@ -117,6 +117,10 @@ class Ledger(LedgerFacts, LedgerStages):
                 raise self._damaged(f"{source.partition(' ')[0]}: {fault}") from None
         return found
 
+    def snapshot(self) -> bytes:
+        """The whole ledger as the bytes of a SQLite file; outside of a transaction."""
+        return bytes(self._db.serialize())
+
     def transaction(self) -> _Transaction:
         """`with ledger.transaction():` all of it or nothing."""
         return _Transaction(self._db)

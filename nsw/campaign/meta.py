@@ -89,6 +89,7 @@ PLACES: Final = _object("places")  # key of `resources` -> its place in the reci
 CANARY: Final = _text("canary")  # "" | wanted | passed | failed | waived
 PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
 AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it
+OWNED_BY: Final = _maybe_text("owner")  # the token by which this folder's nsw owns the campaign on its site
 CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
 
 

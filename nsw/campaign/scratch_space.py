@@ -41,9 +41,9 @@ rmdir -- "$1" 2>/dev/null
 _REMOVE_ALL: Final = '[ ! -L "$1" ] && rm -rf --one-file-system -- "$1"'
 # what nsw itself put or wrote there, by the first part of its name
 _OWN: Final = frozenset({
-    "app", "choices", "commands", "handover", "jobs", "owner", "owner.lock", "private", "provenance", "scripts",
+    "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts",
 })  # fmt: skip
-_MARKERS: Final = frozenset({"claim", "status", "status.new", "again"})  # of attempts: nsw's own, brought or not
+_MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
 _OF_RUN: Final = re.compile(r"runs/([^/]+)/(?:attempt-(\d+)|[^/]+)/(.+)", re.DOTALL)
 
 
@@ -143,13 +143,13 @@ def _parse(text: str) -> Iterable[Found]:
 def _is_own(found: Found, folder: CampaignFolder, builds: dict[str, str], attempts: dict[str, int | None]) -> bool:
     """Whether the file may go: nsw's own, empty, a build's, or the same file is here."""
     top = found.name.partition("/")[0]
-    if top in _OWN or top in builds.values():
+    if top.partition(".")[0] in _OWN or top in builds.values():
         return True
     match = _OF_RUN.fullmatch(found.name)
     if match is None:
         return False
     run, attempt, name = match[1], match[2], match[3]
-    if found.size == 0 or run in builds or name in _MARKERS:
+    if found.size == 0 or run in builds or name.partition(".")[0] in _MARKERS:
         return True
     if attempt is None or "/" in name or run in {".", ".."}:
         return False

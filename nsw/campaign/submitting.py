@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.meta import PLACES
 from nsw.campaign.rows import State
 from nsw.campaign.submissions import submissions
-from nsw.errors import CommandError, RefusedError, UnreachableError
+from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.native import NO_ID
 
 if TYPE_CHECKING:
@@ -139,13 +139,30 @@ class Submitting:
             if self._it.scheduler.shares_machine:
                 raise
             return False
-        if not self._it.scheduler.shares_machine:
-            with self._it.ledger.transaction():
-                for submission in some:
-                    self._it.ledger.intend(submission)
+        if not self._it.scheduler.shares_machine and not self._intended(some):
+            return False
         outcomes = self._it.scheduler.submit(some)
         taken = [self._take(submission, outcome) for submission, outcome in zip(some, outcomes, strict=True)]
         return all(taken)
+
+    def _intended(self, some: Sequence[Submission]) -> bool:
+        """Write these down, here and for a machine that may take the campaign over; False when the site is away."""
+        ledger = self._it.ledger
+        with ledger.transaction():
+            for submission in some:
+                ledger.intend(submission)
+        if self._it.handover is None:
+            return True
+        try:
+            self._it.handover.publish()
+        except (NswError, OSError) as fault:  # nothing was submitted
+            with ledger.transaction():
+                for submission in some:
+                    ledger.withdraw(submission)
+            if isinstance(fault, (UnreachableError, CommandError)):
+                return False
+            raise
+        return True
 
     def _take(self, submission: Submission, outcome: Outcome) -> bool:
         """Write down what became of a submission; False when it was not taken."""

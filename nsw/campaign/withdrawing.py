@@ -64,7 +64,12 @@ class Withdrawing:
 
     def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
         folders = [self._it.home(run.id, run.attempt) for run in runs]
-        done = self._it.transport.run(["bash", "-c", _CLAIM, "nsw", *folders], timeout=120)
+        argv = ["bash", "-c", _CLAIM, "nsw", *folders]
+        if self._it.handover is None:
+            done = self._it.transport.run(argv, timeout=120)
+        else:  # the attempts of a campaign that was taken over are another nsw's
+            fence = self._it.handover.fence
+            done = fence.passed(argv, self._it.transport.run(fence.around(argv), timeout=120))
         if done.returncode != 0:
             raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in done.stdout.split()]

@@ -413,6 +413,29 @@ def cancel(
 
 
 @_command()
+def attach(
+    campaign: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CAMPAIGN",
+            help="Its id or the beginning; those on the site are listed if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    site: Site = "local",
+    sites: Sites = None,
+    root: Root = None,
+) -> None:
+    """Take over a campaign that another machine began on a site, and go on with it here.
+
+    The nsw that drove it before submits nothing more from then on.
+    """
+    from nsw.cli import attaching
+
+    raise typer.Exit(attaching.attach(campaign, site, sites, root))
+
+
+@_command()
 def clean(
     campaign: Campaign = None,
     named: CampaignOption = None,
@@ -466,6 +489,19 @@ def status(
 
     which = (campaign, named, root, _selection(case, exclude))
     raise typer.Exit(looking.status(which, runs, _chosen(format, json, output), output))
+
+
+@_command()
+def watch(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and end.", show_default=False)] = False,
+) -> None:
+    """Show live how a campaign goes that another nsw drives, or that was left alone; nothing is changed by it."""
+    from nsw.cli import watching
+
+    raise typer.Exit(watching.watch(_either(campaign, named), root, once=once))
 
 
 @_command()

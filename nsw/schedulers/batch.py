@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
+    from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 
 _UNKNOWN = Answer(Phase.UNKNOWN)
@@ -55,6 +56,7 @@ class BatchScheduler:
         scratch: The campaign's folder on the site; what job scripts print goes to `jobs` below it.
         campaign: Its id, which goes with every job as its comment.
         limits: What may be asked of the site.
+        fence: Around commands that change something, where an nsw elsewhere may take the campaign over.
         say: Prints a line for the user.
         clock: Seconds that only grow; tests hand in their own, as for the next two.
         sleep: Waits.
@@ -72,6 +74,7 @@ class BatchScheduler:
         campaign: str,
         limits: Limits,
         *,
+        fence: Fence | None = None,
         say: Callable[[str], object] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
@@ -89,7 +92,13 @@ class BatchScheduler:
         self._clock = clock
         self._sleep = sleep
         self._runner = Runner(
-            transport, transient=adapter.transient, without=adapter.cleared, keep=adapter.kept, sleep=sleep, draw=draw
+            transport,
+            transient=adapter.transient,
+            without=adapter.cleared,
+            keep=adapter.kept,
+            fence=fence,
+            sleep=sleep,
+            draw=draw,
         )
         self._pace = Pace(clock, draw)
         self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
@@ -150,7 +159,7 @@ class BatchScheduler:
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
-        results = self._runner.run_many(commands, timeout=_SUBMIT_S, counted=self._adapter.submit)
+        results = self._runner.run_many(commands, timeout=_SUBMIT_S, counted=self._adapter.submit, changes=True)
         return [
             self._outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
@@ -227,10 +236,15 @@ class BatchScheduler:
         """One question for all; what may run at the same time is shared out anew by the answers."""
         told = self._polling.poll(submissions)
         if told is None:
-            return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
+            return _unknown(submissions)
         if self._can.throttle:
             self._throttles.rebalance(submissions, told)
         return told
+
+    def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+        """As `poll`, and nothing is changed by it."""
+        told = self._polling.poll(submissions)
+        return _unknown(submissions) if told is None else told
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """One command, with the jobs that runs' claims name instead.
@@ -241,7 +255,7 @@ class BatchScheduler:
         argv = self._adapter.cancel_command([*map(self._watched, submissions), *self._polling.followed(submissions)])
         if argv is None:
             return
-        result = self._runner.run(argv, timeout=120, retry=PATIENT)
+        result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.cancelled(result):
             raise CommandError(result, what="jobs could not be cancelled")
         self._pace.reset()
@@ -303,4 +317,8 @@ class BatchScheduler:
             argv = self._adapter.throttle_command(native, limit) if self._throttled() else None
         except UnreachableError:  # what this version can do could not be asked
             return False
-        return argv is not None and self._runner.run(argv, timeout=60).returncode == 0
+        return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
+
+
+def _unknown(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+    return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Scheduler
+    from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 
 _LOST_AFTER = "2m"
@@ -49,6 +50,7 @@ def create(
     scratch: str,
     campaign: str,
     say: Callable[[str], object] = lambda _text: None,
+    fence: Fence | None = None,
 ) -> Scheduler:
     """The scheduler of a site.
 
@@ -58,6 +60,7 @@ def create(
         scratch: The campaign's folder there.
         campaign: The campaign's id.
         say: Prints a line for the user.
+        fence: Around commands that change something there.
 
     Raises:
         NotYetError: This version does not know it.
@@ -93,5 +96,6 @@ def create(
             array=limits.get("max_array") or 1000,
             lost_after_s=parse_duration(limits.get("lost_after") or _LOST_AFTER),
         ),
+        fence=fence,
         say=say,
     )

@@ -70,7 +70,7 @@ submit)
   mkdir -p "${1%/*}" || exit 4
   ( set -C; : >"$1.host" ) 2>/dev/null || { [ ! -s "$1.host" ] || { head -n 1 "$1.host"; exit 0; }; }
   export -f starttime gpus_here claims_folder record claim job
-  setsid bash -c 'exec 8>&- ; job "$@"' nsw "$@" >/dev/null 2>&1 </dev/null &
+  setsid bash -c 'exec 7>&- 8>&- ; job "$@"' nsw "$@" >/dev/null 2>&1 </dev/null &
   for ((n = 0; n < 100; n++)); do [ ! -s "$1.host" ] || { head -n 1 "$1.host"; exit 0; }; sleep 0.05; done
   exit 5 ;;
 list)

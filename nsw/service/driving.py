@@ -62,6 +62,7 @@ def held(
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
+    from nsw.campaign.handover import handover_of, mark_of
     from nsw.campaign.left_behind import wait_for_commands
     from nsw.campaign.stages import Stages
     from nsw.schedulers.create import create
@@ -82,15 +83,16 @@ def held(
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(group_may_read(share))
         scratch = ledger.meta(SCRATCH)
-        transport = stack.enter_context(closing(connect(site, scratch, folder.commands)))
+        transport = stack.enter_context(closing(connect(site, scratch, mark_of(folder, ledger))))
         wait_for_commands(transport, say)
         log = Log(folder.log)
         changed = _Changes(ledger, log, emit)
-        scheduler = create(site, transport, scratch, folder.id, say)
+        handover = handover_of(folder, ledger, transport, scratch)
+        scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
         if only is not None:
             ledger.choose(only)
         ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress), wanted=canary)
-        driven = Driven(folder, ledger, scheduler, transport, scratch, changed)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover)
         builds = Builds(driven)
         stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, say))
         driver = Driver(driven, ahead, builds, stages)

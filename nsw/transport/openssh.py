@@ -122,7 +122,7 @@ class _Process:
                 stream.close()
 
 
-def connect(site: Mapping[str, Any], scratch: str | None, _mark: Path | None) -> RemoteTransport:
+def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site through the user's ssh."""
     how = site.get("transport") or {}
     options: list[str] = []
@@ -135,6 +135,6 @@ def connect(site: Mapping[str, Any], scratch: str | None, _mark: Path | None) ->
     if how.get("identity"):
         options += ["-i", os.path.expanduser(how["identity"])]  # noqa: PTH111
     way = OpenSsh(["ssh", *_OPTIONS, *options, "--", how["host"]], how["host"])
-    lock = f"{scratch}/commands" if scratch else None
+    lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
     shell = Shell(way, lock, login_shell=bool(how.get("login_shell")))
     return RemoteTransport(way, shell, most_bytes(site))

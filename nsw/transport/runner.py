@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.errors import CommandResult
+    from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 
 
@@ -42,6 +43,7 @@ class Runner:
         transient: Tells of a result whether it is a fault of the moment.
         without: Beginnings of names of environment variables that no command may see.
         keep: Names among those that it may.
+        fence: Around commands that change something, where an nsw elsewhere may take the campaign over.
         sleep: Waits; tests hand in their own, as for `draw`, which gives numbers in 0..1.
         draw: Randomness of the pauses.
     """
@@ -53,6 +55,7 @@ class Runner:
         transient: Callable[[CommandResult], bool],
         without: Sequence[str] = (),
         keep: Sequence[str] = (),
+        fence: Fence | None = None,
         sleep: Callable[[float], object] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
@@ -60,31 +63,48 @@ class Runner:
         self._transient = transient
         self._without = tuple(without)
         self._keep = tuple(keep)
+        self._fence = fence
         self._sleep = sleep
         self._draw = draw
         self.calls: Counter[str] = Counter()
 
-    def run(self, argv: Sequence[str], *, timeout: float, retry: Retry = ONCE) -> CommandResult:
+    def run(self, argv: Sequence[str], *, timeout: float, retry: Retry = ONCE, changes: bool = False) -> CommandResult:
         """Run a command; after a fault of the moment again, as often as `retry` says.
 
         Returns:
             What it did at last, good or bad.
+
+        Raises:
+            FencedError: It `changes` something, and another nsw owns the campaign.
         """
         tried = 0
         while True:
             self.calls[argv[0]] += 1
-            result = self._transport.run(argv, timeout=timeout, without=self._without, keep=self._keep)
+            (result,) = self._results([argv], timeout, changes=changes)
             tried += 1
             if tried >= retry.tries or not self._transient(result):
                 return result
             self._sleep(retry.pause(tried, self._draw()))
 
-    def run_many(self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str) -> list[CommandResult]:
-        """Run commands once each, in one round trip; they count as calls of `counted`."""
+    def run_many(
+        self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str, changes: bool = False
+    ) -> list[CommandResult]:
+        """Run commands once each, in one round trip; they count as calls of `counted`.
+
+        Raises:
+            FencedError: They `change` something, and another nsw owns the campaign.
+        """
         self.calls[counted] += len(commands)
-        if len(commands) == 1:
-            return [self._transport.run(commands[0], timeout=timeout, without=self._without, keep=self._keep)]
-        return self._transport.run_many(commands, timeout=timeout, without=self._without, keep=self._keep)
+        return self._results(commands, timeout, changes=changes)
+
+    def _results(self, commands: Sequence[Sequence[str]], timeout: float, *, changes: bool) -> list[CommandResult]:
+        fence = self._fence if changes else None
+        sent = [fence.around(argv) for argv in commands] if fence else commands
+        if len(sent) == 1:
+            found = [self._transport.run(sent[0], timeout=timeout, without=self._without, keep=self._keep)]
+        else:
+            found = self._transport.run_many(sent, timeout=timeout, without=self._without, keep=self._keep)
+        return [fence.passed(*one) for one in zip(commands, found, strict=True)] if fence else found
 
     def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
         """As `run`, for a command that must succeed.

@@ -177,14 +177,14 @@ class _Channel:
 _OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, so that a code is asked for once
 
 
-def connect(site: Mapping[str, Any], scratch: str | None, _mark: Path | None) -> RemoteTransport:
+def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site over nsw's own connection."""
     how = site.get("transport") or {}
     given = {key: how[key] for key in ("user", "port", "identity") if how.get(key)}
     key = (how["host"], how.get("config"), *given.items())
     if key not in _OPEN:
         _OPEN[key] = Ssh(how["host"], how.get("config"), given)
-    lock = f"{scratch}/commands" if scratch else None
+    lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
     shell = Shell(_OPEN[key], lock, login_shell=bool(how.get("login_shell")))
     return RemoteTransport(_OPEN[key], shell, most_bytes(site))
 

@@ -1,0 +1,111 @@
+"""A campaign is taken over from another machine, over a real sshd; the former owner is fenced off."""
+
+import subprocess
+import time
+
+import pytest
+
+from nsw.campaign.handover import LEDGER, RECIPE, pack, unpack
+from nsw.errors import CampaignError, FencedError
+from nsw.transport.fence import Fence, take
+
+from .test_campaign import cluster  # noqa: F401  a fixture
+
+ONE = pytest.mark.parametrize("cluster", ["ssh"], indirect=True)
+
+
+def until(condition, process=None, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+@ONE
+def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_nothing_more(cluster):  # noqa: F811
+    gate = cluster.work / "gate"
+    (cluster.work / "prog.sh").write_text(
+        f'while [ ! -e {gate} ]; do sleep 0.1; done; echo "$1" >>{cluster.ran_file}; echo speed=$1'
+    )
+    sites = (cluster.work / "sites.yaml").read_text().replace("lost_after: 20s", "max_array: 1, max_in_flight: 1")
+    (cluster.work / "sites.yaml").write_text(sites)
+    words = ("--site", "cluster", "--sites", "sites.yaml")
+    former = cluster.start(*cluster.run_words())  # one job at a time: two runs are not submitted yet
+    claimed = lambda n: list(cluster.scratch.glob(f"*/*/runs/n-{n}.*/attempt-1/claim"))  # noqa: E731
+    until(lambda: claimed(1), former)
+    (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
+    listed = cluster.nsw("attach", *words)
+    assert campaign in listed.stdout, listed.stderr
+    present = cluster.start("attach", campaign[:5], *words, "--root", "elsewhere")
+    there = next(cluster.scratch.glob("*/*"))
+    until(lambda: (there / "owner").read_text().startswith("2 "), present)
+    gate.touch()
+    _, said = former.communicate(timeout=120)
+    out, err = present.communicate(timeout=240)
+    assert former.returncode == 2, said
+    assert f"{campaign} was taken over by root@" in said
+    assert "nsw attach" in said
+    assert present.returncode == 0, err + out
+    assert "taken over from root@" in err
+    assert cluster.ran() == ["1", "2", "3"]  # none of them twice
+    here = cluster.work / "elsewhere" / campaign
+    assert (here / "reports/n-1.baseline.r1/stdout").read_text() == "speed=1\n"
+    assert (here / "tables/figures.parquet").exists()
+    again = cluster.nsw("resume", campaign, "--root", "campaigns")
+    assert again.returncode == 2
+    assert "was taken over by" in again.stderr
+    back = cluster.nsw("attach", campaign, *words, "--root", "campaigns")
+    assert back.returncode == 0, back.stderr
+    assert (cluster.work / "campaigns" / campaign / "reports/n-3.baseline.r1/stdout").read_text() == "speed=3\n"
+    assert cluster.ran() == ["1", "2", "3"]
+
+
+def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_next(far, tmp_path):
+    scratch, log = tmp_path / "c-1", tmp_path / "log"
+    scratch.mkdir()
+    token = take(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
+    assert token == "1 aa"
+    fence = Fence(str(scratch), token, "c-1")
+    submission = fence.around(["bash", "-c", f"echo begun >>{log}; sleep 1; echo submitted >>{log}"])
+    under_way = subprocess.Popen(submission)
+    until(log.exists)
+    assert take(far, str(scratch), "c-1", "0 bb", "*", "you@there") == "2 bb"
+    assert log.read_text().split() == ["begun", "submitted"]
+    under_way.wait()
+    with pytest.raises(FencedError, match="taken over by you@there"):
+        fence.passed(["true"], far.run(fence.around(["bash", "-c", f"echo late >>{log}"]), timeout=60))
+    assert log.read_text().split() == ["begun", "submitted"]
+    with pytest.raises(FencedError):
+        take(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
+    mine = Fence(str(scratch), "2 bb", "c-1")
+    argv = ["bash", "-c", "echo out; echo err >&2; exit 3"]
+    done = mine.passed(argv, far.run(mine.around(argv), timeout=60))
+    assert (done.returncode, done.stdout, done.stderr, list(done.argv)) == (3, "out\n", "err\n", argv)
+
+
+@pytest.mark.parametrize(
+    ("archive", "match"),
+    [
+        (b"", "damaged|lacks"),
+        (b"no archive", "damaged"),
+        (pack(b"ledger", b"recipe")[:60], "damaged|lacks"),
+    ],
+)
+def test_a_damaged_hand_over_is_refused(archive, match):
+    with pytest.raises(CampaignError, match=match):
+        unpack(archive)
+    assert unpack(pack(b"ledger", b"recipe")) == {LEDGER: b"ledger", RECIPE: b"recipe"}
+
+
+def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
+    import io
+    import tarfile
+
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as made:
+        info = tarfile.TarInfo("../evil")
+        made.addfile(info, io.BytesIO(b""))
+    with pytest.raises(CampaignError, match="never writes"):
+        unpack(file.getvalue())
