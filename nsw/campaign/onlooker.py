@@ -23,8 +23,7 @@ from nsw.transport.model import Unreadable, read
 
 if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.meta import OWNED_BY, SCRATCH
-from nsw.campaign.rows import RunRow
+    from nsw.campaign.rows import RunRow
     from nsw.transport.model import Transport
 
 _UNKNOWN = Answer(Phase.UNKNOWN)
