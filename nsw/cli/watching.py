@@ -130,7 +130,7 @@ class _View:
         self._watch.__enter__()
         counts = self._ledger.counts()
         self._over, self._total = _ended(counts), sum(counts.values())
-        self._watch.show(Started(self._ledger.site_name(), counts))
+        self._watch.show(Started("", counts))
         return self
 
     def __exit__(self, *_: object) -> None:
