@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 _MOST_S = 150.0  # commands have a timeout of two minutes
-_LOOK_S = 0.05
+_LOOK_S = 0.05  # at first; each look at a site elsewhere starts a shell there, so it is looked at less and less often
+_LOOK_MOST_S = 2.0
 _SAY_AFTER_S = 1.0
 
 
@@ -37,7 +38,7 @@ def wait_for_commands(
     Raises:
         UnreachableError: One still runs after that.
     """
-    begun, said = clock(), False
+    begun, said, pause = clock(), False, _LOOK_S
     while transport.left_running():
         waited = clock() - begun
         if waited >= most_s:
@@ -51,4 +52,5 @@ def wait_for_commands(
                 "a command that a killed nsw began still runs, most likely an sbatch, and may yet submit a job:"
                 f" it is waited for, at most {most_s:.0f} s"
             )
-        sleep(_LOOK_S)
+        sleep(pause)
+        pause = min(pause * 1.5, _LOOK_MOST_S)

@@ -7,12 +7,13 @@ import contextlib
 import random
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nsw.errors import UnreachableError
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.remote import RemoteTransport, most_bytes
 from nsw.transport.shell import Shell
+from nsw.transport.ssh_alive import Line, Watch
 from nsw.transport.ssh_config import HostConfig, resolve
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import paramiko
 
 _CONNECT_S = 20.0
-_KEEP_ALIVE_S = 30
 _TRIES = 4
 _WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
 _PACKET = 1 << 15
@@ -103,7 +103,8 @@ def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Trans
         way = paramiko.ProxyCommand(host.proxy_command)
     else:
         way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
-    transport = paramiko.Transport(way, default_window_size=_WINDOW, default_max_packet_size=_PACKET)
+    line = Line(way)
+    transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
         _prefer(transport, known_keys(host))
         transport.start_client(timeout=_CONNECT_S)
@@ -112,7 +113,7 @@ def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Trans
     except BaseException:
         transport.close()
         raise
-    transport.set_keepalive(_KEEP_ALIVE_S)
+    Watch(transport, line)
     return transport
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -19,10 +20,11 @@ from nsw.campaign import private
 from nsw.campaign.begin import Ingredients, begin
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
+from nsw.campaign.dependents import release_dependents
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.folder import locked
-from nsw.campaign.ledger import Ledger, Reading
+from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_stages import Choice
 from nsw.campaign.left_behind import wait_for_commands
 from nsw.campaign.meta import SCRATCH
@@ -214,8 +216,8 @@ class Staged:
         except UnreachableError as fault:
             print(fault.render(), file=sys.stderr)
             return UNREACHABLE
-        except NswError as fault:
-            print(fault.render(), file=sys.stderr)
+        except (NswError, OSError, sqlite3.Error) as fault:  # as the command line does
+            print(fault, file=sys.stderr)
             return 2
         return 0
 
@@ -226,6 +228,14 @@ class Staged:
     def _choose(self, _run: RunRow, sources: Sequence[RunRow]) -> Choice:
         found = (self.folder.reports / sources[0].id / "report").read_text().strip()
         return Choice((found, "a b'c$(d)"), 30, sources[0].id, "as found")
+
+    def again(self) -> None:
+        """Plan again what did not succeed, as `nsw retry` does."""
+        with locked(self.folder), Ledger(self.folder.ledger) as ledger:
+            runs = [run.id for run in ledger.runs() if run.state is not State.DONE]
+            with ledger.transaction():
+                ledger.release(runs)
+                release_dependents(ledger, runs, choose_again=False)
 
     # --- what became of it --------------------------------------------------------------------------------
 

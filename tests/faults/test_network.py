@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from nsw.transport import ssh_alive
+from nsw.transport.create import connect
 from tests.far.staged import Staged
+from tests.remote.conftest import SSHD, Server, free_port
 
-from .distant import distant
+from .distant import Network, distant
 
 MOST_NSW = 25  # that a campaign may take
 WAYS = (
@@ -28,3 +33,41 @@ def test_a_network_that_breaks_again_and_again_loses_nothing(slurm_conf, tmp_pat
         campaign.finish(MOST_NSW)
         assert campaign.fault() is None, (campaign.fault(), it.network.faults())
         assert len(it.network.faults()) >= 4, it.network.turns()
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+def test_a_network_that_falls_silent_is_given_up_and_another_connection_made(slurm_conf, tmp_path, kind):
+    with distant(kind, slurm_conf, network=True) as it:
+        it.network.order({"what": "stall", "at": 18, "before": True}, {"what": "stall", "at": 40})
+        campaign = Staged(tmp_path / "campaigns", it.site(hasty=True))
+        campaign.finish(MOST_NSW)
+        assert campaign.fault() is None, (campaign.fault(), it.network.faults())
+        assert len(it.network.faults()) == 2, it.network.turns()
+
+
+def test_a_connection_that_falls_silent_is_ended_by_ssh_itself_long_before_its_command_must_be(tmp_path, monkeypatch):
+    if SSHD is None or os.geteuid() != 0:
+        pytest.skip("no sshd, or not root")
+    monkeypatch.setattr(ssh_alive, "ASK_S", 1.0)
+    monkeypatch.setattr(ssh_alive, "SILENT_S", 1.0)
+    server = Server(tmp_path / "sshd", port=free_port())
+    network = Network(tmp_path / "network", server.port)
+    server.through = network.port
+    server.start()
+    try:
+        site = {"transport": {"kind": "ssh", "host": "far", "config": str(server.config)}}
+        transport = connect(site, str(tmp_path / "scratch"))
+        assert transport.run(["echo", "one"], timeout=60).stdout == "one\n"
+        assert (
+            transport.run(["bash", "-c", "sleep 4; echo slow"], timeout=60).stdout == "slow\n"
+        )  # it answers questions
+        network.order({"what": "stall", "at": 1})
+        done = transport.run(["echo", "two"], timeout=600)
+        assert done.timed_out
+        assert done.stderr == "the connection was lost: the shell there ended"
+        assert transport.run(["echo", "three"], timeout=60).stdout == "three\n"
+        transport.close()
+    finally:
+        server.stop(sessions=True)
+        network.stop()
