@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
 
+_DIGEST = 16  # characters: two submissions of one user never share them
+_LEAST_OF_JOB = 16  # characters of a job's name that are worth having
 Pending = tuple[str, int, int, int]  # job, task, the next attempt, GPUs at the same time
 
 
@@ -46,7 +48,7 @@ def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Itera
 def _submission(folder: CampaignFolder, group: Sequence[Pending], longest_name: int) -> Submission:
     job, first, attempt, _ = group[0]
     return Submission(
-        name=submission_name(folder.id, job, first, attempt)[:longest_name],
+        name=submission_name(folder.id, job, first, attempt, longest_name),
         job=job,
         script=folder.script(job).absolute(),
         attempt=attempt,
@@ -55,7 +57,18 @@ def _submission(folder: CampaignFolder, group: Sequence[Pending], longest_name: 
     )
 
 
-def submission_name(campaign: str, job: str, task: int, attempt: int) -> str:
-    """The deterministic name under which tasks are submitted: the same first task never gets another."""
-    digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:16]
-    return f"nsw-{digest}"
+def submission_name(campaign: str, job: str, task: int, attempt: int, longest: int = 64) -> str:
+    """The deterministic name under which tasks are submitted: the same first task never gets another.
+
+    It begins with the job's name in the plan, by which a person knows it in the queue, where there is room for that
+    beside the digest. A scheduler is looked up by the whole name.
+    """
+    digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:_DIGEST]
+    room = longest - _DIGEST - 1
+    if room < _LEAST_OF_JOB:
+        return f"nsw-{digest}"[:longest]
+    known_by = job if job[:1].isalpha() else f"nsw-{job}"  # some schedulers want a letter first
+    stem, dash, number = known_by.rpartition("-")
+    if len(known_by) > room:
+        known_by = stem[: room - len(dash + number)] + dash + number
+    return f"{known_by}-{digest}"

@@ -230,6 +230,22 @@ def test_tasks_are_handed_over_job_by_job_in_groups_of_what_may_be_together():
 
 def test_the_name_of_a_submission_is_its_own_and_always_the_same():
     one = ("campaign", "j", 0, 1)
-    assert submission_name(*one) == submission_name(*one) == "nsw-" + submission_name(*one)[4:]
+    assert submission_name(*one) == submission_name(*one) == "j-" + submission_name(*one)[2:]
     others = [("other", "j", 0, 1), ("campaign", "k", 0, 1), ("campaign", "j", 1, 1), ("campaign", "j", 0, 2)]
     assert len({submission_name(*name) for name in (one, *others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("job", "longest", "begins"),
+    [
+        ("alexnet-scaling-j3", 64, "alexnet-scaling-j3-"),
+        ("alexnet-scaling-j3", 15, "nsw-"),
+        ("3d-stencil-j1", 64, "nsw-3d-stencil-j1-"),
+        ("x" * 80 + "-j12", 64, "x" * 43 + "-j12-"),
+    ],
+)
+def test_the_name_of_a_submission_begins_with_that_of_the_job_in_the_plan(job, longest, begins):
+    name = submission_name("campaign", job, 0, 1, longest)
+    assert name.startswith(begins)
+    assert len(name) <= longest
+    assert name != submission_name("other", job, 0, 1, longest)
