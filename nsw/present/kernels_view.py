@@ -42,7 +42,7 @@ _COLUMNS: Final[Mapping[str, Callable[[KernelRow], str | None]]] = {
     "measured>": lambda k: f"{k.measured:,.0f}" if k.measured != k.launches else None,
     "SM>": lambda k: _or_none(percent, k.sm_pct),
     "memory>": lambda k: _or_none(percent, k.memory_pct),
-    "DRAM>": lambda k: None if k.dram_bytes_per_s is None else f"{k.dram_bytes_per_s / 1e9:,.1f} GB/s",
+    "DRAM (GB/s)>": lambda k: None if k.dram_bytes_per_s is None else f"{k.dram_bytes_per_s / 1e9:,.1f}",
     "of peak>": lambda k: _or_none(percent, k.dram_pct),
     "occupancy>": lambda k: _occupancy(k.achieved_occupancy_pct, k.theoretical_occupancy_pct),
     "limited by": lambda k: k.occupancy_limiter,

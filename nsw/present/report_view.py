@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from nsw.present.text_of_others import clean
 from nsw.tables import TABLES, count, rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from nsw.present.problems import Merged
     from nsw.readers.model import Report
 
+_RANGES = 5  # names in a line
 _OF_KERNELS = ("metrics", "launches", "rules")  # which the kernel table sums up
 
 
@@ -57,8 +61,24 @@ def _show_kernels(out: Console, report: Report) -> bool:
     if not any(kernel.metrics for kernel in found):
         return False
     show_kernels(out, found)
+    for line in _of_launches(report):
+        out.print(line, soft_wrap=True)
     held = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
     out.print(
         f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim", soft_wrap=True
     )
     return True
+
+
+def _of_launches(report: Report) -> Iterator[str]:
+    """What one launch was; of several the NVTX ranges that they were in."""
+    launches = rows("launches", report.tables.get("launches", []))
+    if count(report.tables.get("launches", [])) == 1:
+        one = next(iter(launches))
+        told = (("grid", one["grid"]), ("block", one["block_size"]), ("NVTX", one["nvtx"]))
+        yield f"launch {one['launch_id']}: " + ", ".join(f"{what} {clean(said)}" for what, said in told if said)
+        return
+    ranges = Counter(one["nvtx"] for one in launches if one["nvtx"])
+    if ranges:
+        some = ", ".join(f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})" for name, times in ranges.most_common(_RANGES))
+        yield f"NVTX ranges: {some}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")

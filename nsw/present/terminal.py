@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.present.fitting import Fitted, numbered
+from nsw.present.quantities import BYTES, PERCENT, TIMES, Quantity, in_one_unit, rates
 from nsw.present.text_of_others import clean, harmless
 from nsw.present.typed import as_typed
 from nsw.wording import plural
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
+
+    from nsw.present.quantities import Units
 
 __all__ = [
     "clean", "console", "duration", "number", "numbered", "percent", "plural", "rate", "seconds", "size", "spread",
@@ -72,6 +75,8 @@ def table(
 ) -> Fitted:  # fmt: skip
     """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
 
+    A column of quantities gets one unit for all its cells, which stands in its heading.
+
     Args:
         title: Above the table.
         columns: The headings.
@@ -79,9 +84,17 @@ def table(
         wide: The column that gives way for space first: names give up their middles, sentences wrap.
         least: Columns that may go where there is no room, the least important first.
     """
-    texts = [["" if cell is None else clean(cell) for cell in row] for row in rows]
+    made = [list(row) for row in rows]
+    in_units = [in_one_unit(head, [row[n] for row in made]) for n, head in enumerate(columns)]
+    heads = [clean(head) for head, _ in in_units]
+    texts = [
+        ["" if cell is None else clean(cell) for cell in row]
+        for row in zip(*(cells for _, cells in in_units), strict=True)
+    ]
+    named = dict(zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True))
+    least = [named.get(name, name) for name in least]
     return Fitted(
-        None if title is None else clean(title), [clean(c) for c in columns], texts,
+        None if title is None else clean(title), heads, texts,
         wide=None if wide is None else clean(wide), least=least, sentences=wide in _SENTENCES,
     )  # fmt: skip
 
@@ -90,30 +103,22 @@ def duration(ns: float | None) -> str:
     """Nanoseconds for people, four digits: 1.234 ms."""
     if ns is None:
         return "-"
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size:
-            return f"{_four(ns / size)} {unit}"
-    return f"{ns:.0f} ns"
+    return Quantity.of(_in_units(ns, TIMES), ns, TIMES)
 
 
 def size(count: float | None) -> str:
     """Bytes for people, powers of 1024: 1.234 GiB."""
     if count is None:
         return "-"
-    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if abs(count) >= 1 << power:
-            return f"{_four(count / (1 << power))} {unit}"
-    return f"{count:.0f} B"
+    return Quantity.of(_in_units(count, BYTES), count, BYTES)
 
 
 def rate(per_second: float | None, of: str = "B") -> str:
     """Bytes (or other things) a second for people, powers of 1000 as in data sheets: 1.234 GB/s."""
     if per_second is None:
         return "-"
-    for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(per_second) >= step:
-            return f"{_four(per_second / step)} {unit}{of}/s"
-    return f"{per_second:.0f} {of}/s"
+    units = rates(of)
+    return Quantity.of(_in_units(per_second, units), per_second, units)
 
 
 def seconds(value: float | None) -> str:
@@ -146,7 +151,14 @@ def spread(least: float | None, most: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
-    return "-" if value is None else f"{value:.1f} %"
+    return "-" if value is None else Quantity.of(f"{value:.1f} %", value, PERCENT)
+
+
+def _in_units(value: float, units: Units) -> str:
+    for unit, scale in units[:-1]:
+        if abs(value) >= scale:
+            return f"{_four(value / scale)} {unit}"
+    return f"{value:.0f} {units[-1][0]}"
 
 
 def _four(value: float) -> str:

@@ -173,6 +173,7 @@ _ALL = (
             _i("stream", None, "CUDA stream"),
             _s("grid", "blocks, as (x, y, z)"),
             _s("block_size", "threads, as (x, y, z)"),
+            _s("nvtx", "NVTX ranges around the launch, outermost first; null where the report tells none"),
         ),
     ),
     Table(

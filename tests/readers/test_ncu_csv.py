@@ -140,7 +140,24 @@ def test_the_old_layout_and_nvtx_columns(tmp_path):
     cells = ["3", "9", ' "0:<default domain>:x" ', "k(int)", "2024-Jul-13 19:18:31", "1", "13", "s", "m", "%", "1.5"]
     _, found = tables(tmp_path, line(header) + "\n" + line(cells) + "\n")
     assert (found["launches"][0]["launch_id"], found["launches"][0]["stream"]) == (3, 13)
+    assert found["launches"][0]["nvtx"] == "x"
     assert found["metrics"][0]["value"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("cell", "ranges"),
+    [
+        (' "0:<default domain>:linear_nvtx:none:none" ', "linear_nvtx"),
+        ('183740 "<default domain>:step 3:none:none:none:none:none:none"', "step 3"),
+        ('1 "<default domain>:a:none:none" "torch:b::c:none:none"', "a > b::c@torch"),
+        ("", None),
+        ("a > b", "a > b"),
+    ],
+)
+def test_the_nvtx_ranges_of_a_launch_are_named_outermost_first(cell, ranges):
+    from nsw.readers.ncu.csv.page import range_names
+
+    assert range_names(cell) == ranges
 
 
 def raw_page(units, *values):

@@ -211,6 +211,7 @@ class Gather:
 _KEY = ("block", "launch_id", "pid")
 _OWNED = (
     "process", "host", "kernel", "context", "stream", "block_size", "grid", "device", "compute_capability",
+    "nvtx",
 )  # fmt: skip
 
 
@@ -218,7 +219,8 @@ def _cells(key: tuple[Any, ...], owner: Row) -> dict[str, str | None]:
     """The cells of a launch's columns, as printed."""
     if key[1:] != (str(owner["launch_id"]), str(owner["pid"])):
         raise OddFileError  # `07` is another id than `7`
-    cells = {name: owner[column] for name, column in zip(OWNER_COLUMNS[2:], _OWNED, strict=True)}
+    cells = {name: owner[column] for name, column in zip(OWNER_COLUMNS[2:-1], _OWNED, strict=True)}
+    cells[OWNER_COLUMNS[-1]] = None  # its ranges are among those of the column before
     if owner["device"] is None:
         cells["Device"] = owner["device_name"]
     return {name: None if cell is None else str(cell) for name, cell in cells.items()}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.readers.ncu.values import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nsw.tables.data import Row
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
@@ -27,8 +29,12 @@ _LAUNCH: Final = frozenset(
 # Columns of every page that tell of the launch.
 OWNER_COLUMNS: Final = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
-    "Device", "CC",
+    "Device", "CC", "NVTX", "NVTX 2",
 )  # fmt: skip
+# The columns with the NVTX ranges around a launch, by a part of their headings, count as columns of these names.
+_RANGES: Final = (("NVTX", "Push/Pop_Range"), ("NVTX 2", "Start/Stop_Range"))
+_RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
+_DEFAULT_DOMAIN: Final = "<default domain>"
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
@@ -53,7 +59,8 @@ class Page:
     @cached_property
     def at(self) -> dict[str, int]:
         """The place of each column, of the first one where a name repeats."""
-        return {name: i for i, name in reversed(list(enumerate(self.header)))}
+        places = {name: i for i, name in reversed(list(enumerate(self.header)))}
+        return places | {ours: i for ours, part in _RANGES for name, i in places.items() if part in name}
 
     @cached_property
     def least(self) -> int:
@@ -160,7 +167,28 @@ def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
         "stream": whole(cells["Stream"]),
         "grid": cells["Grid Size"],
         "block_size": cells["Block Size"],
+        "nvtx": range_names(cells["NVTX"], cells["NVTX 2"]),
     }
+
+
+def range_names(*cells: str | None) -> str | None:
+    """The NVTX ranges of a launch, outermost first: `step > forward` of `0 "<default domain>:step:none:none" ...`.
+
+    What is no such list stays as it is, so that a cell may pass here twice.
+    """
+    return " > ".join(name for cell in cells for name in _ranges((cell or "").strip())) or None
+
+
+def _ranges(cell: str) -> Iterator[str]:
+    found = _RANGE.findall(cell)
+    if not found and cell:
+        yield cell
+    for domain, rest in found:
+        parts = rest.split(":")
+        while len(parts) > 1 and parts[-1] in {"none", ""}:  # payload, colour and message that a range has not
+            parts.pop()
+        name = ":".join(parts)
+        yield name if domain == _DEFAULT_DOMAIN else f"{name}@{domain}"
 
 
 def page_of(line: str) -> Page | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nsw.readers.ncu.csv.block import NO_TEXT
-from nsw.readers.ncu.csv.page import OWNER_COLUMNS
+from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary
 from nsw.readers.ncu.rows import RULE_COLUMNS
 from nsw.readers.ncu.values import in_ns, whole
@@ -147,6 +147,7 @@ class _Tables:
         for ours, theirs in (("host", "Host Name"), ("process", "Process Name"), ("grid", "Grid Size"),
                              ("block_size", "Block Size"), ("compute_capability", "CC")):  # fmt: skip
             self.owned[ours] = _words(*cells[theirs])
+        self.owned["nvtx"] = _ranges(cells["NVTX"], cells["NVTX 2"])
         for ours, theirs in (("device", "Device"), ("context", "Context"), ("stream", "Stream")):
             codes, words = cells[theirs]
             self.owned[ours] = pa.array([whole(w) for w in words], type=pa.int64()).take(pa.array(codes))
@@ -278,3 +279,10 @@ def _moved(values: Numbers, half: float, unit: str | None) -> Numbers:
     for i in np.flatnonzero(np.abs(digits) >= _EXACT).tolist():
         moved[i] = in_ns(float(values[i]), unit)
     return moved
+
+
+def _ranges(pushed: Coded, started: Coded) -> pa.Array:
+    """The NVTX ranges of each launch, of both kinds; few of the pairs are different."""
+    pairs, codes = np.unique(np.stack((pushed[0], started[0])), axis=1, return_inverse=True)
+    words = [range_names(pushed[1][one], started[1][other]) for one, other in pairs.T.tolist()]
+    return _words(codes.reshape(-1).astype(np.int32), words)

@@ -1,0 +1,72 @@
+"""Numbers with a unit, as texts that remember both: a column of them gets one unit, which its heading names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# units of a kind, the largest first: name and how much it is
+TIMES: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+BYTES: Final = tuple((unit, float(1 << power)) for unit, power in (
+    ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)))  # fmt: skip
+PERCENT: Final = (("%", 1.0),)
+_LEAST: Final = 1e-3  # of a unit: a column whose smallest is below gets a smaller unit, if there is one
+
+Units = tuple[tuple[str, float], ...]
+
+
+class Quantity(str):
+    """A text such as `1.234 ms` that knows its value and the units that it may be shown in."""
+
+    __slots__ = ("units", "value")
+    value: float
+    units: Units
+
+    @classmethod
+    def of(cls, text: str, value: float, units: Units) -> Quantity:
+        """The text with what it says."""
+        made = cls(text)
+        made.value, made.units = value, units
+        return made
+
+
+def rates(of: str) -> Units:
+    """Units of things a second: powers of 1000, as in data sheets."""
+    return tuple(
+        (f"{unit}{of}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
+    )
+
+
+def in_one_unit(head: str, cells: Sequence[object]) -> tuple[str, list[object]]:
+    """A column whose quantities all have one unit, named in the heading; other columns as they are."""
+    found = [cell for cell in cells if isinstance(cell, Quantity)]
+    others = {cell for cell in cells if not isinstance(cell, Quantity)}
+    if not found or not others <= {None, "", "-"} or len({one.units for one in found}) > 1:
+        return head, list(cells)
+    unit, scale = common([one.value for one in found], found[0].units)
+    end = ">" if head.endswith(">") else ""
+    shown = [_number(cell.value / scale, unit) if isinstance(cell, Quantity) else cell for cell in cells]
+    return f"{head.removesuffix('>')} ({unit}){end}", shown
+
+
+def common(values: Sequence[float], units: Units) -> tuple[str, float]:
+    """The unit for all of these: that of the largest, or a smaller one where the smallest would be lost in it."""
+    sizes = [abs(value) for value in values if value]
+    if not sizes:
+        return units[-1]
+    at = next((n for n, (_, scale) in enumerate(units) if max(sizes) >= scale), len(units) - 1)
+    while at + 1 < len(units) and min(sizes) < units[at][1] * _LEAST:
+        at += 1
+    return units[at]
+
+
+def _number(value: float, unit: str) -> str:
+    if unit == "%":
+        return f"{value:.1f}"
+    if unit in {"ns", "B"} and value == int(value):
+        return f"{int(value):,}"
+    if value and abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value:,.{1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3}f}"
