@@ -34,9 +34,7 @@ class Quantity(str):
 
 def rates(of: str) -> Units:
     """Units of things a second: powers of 1000, as in data sheets."""
-    return tuple(
-        (f"{unit}{of}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
-    )
+    return tuple((f"{unit}{of}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)))
 
 
 def in_one_unit(head: str, cells: Sequence[object]) -> tuple[str, list[object]]:

@@ -80,5 +80,8 @@ def _of_launches(report: Report) -> Iterator[str]:
         return
     ranges = Counter(one["nvtx"] for one in launches if one["nvtx"])
     if ranges:
-        some = ", ".join(f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})" for name, times in ranges.most_common(_RANGES))
+        some = ", ".join(
+            f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})"
+            for name, times in ranges.most_common(_RANGES)
+        )
         yield f"NVTX ranges: {some}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")

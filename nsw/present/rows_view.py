@@ -75,6 +75,7 @@ def show_rows(
     wide = next((c for c in _NAMES if c in wanted), None)
     shown, left_out = _fitting(cells, heads, wide, out.width)
     everywhere: dict[str, str] = {}
+    told: dict[str, str] = {}
     if left_out:  # what is the same in every row is said once
         everywhere = {c: v for c in cells if c not in _FIRST and (v := _constant(cells[c])) is not None}
         told = {c: _with_unit(c, heads[c], v) for c, v in everywhere.items()}

@@ -1,0 +1,25 @@
+"""A column of quantities has one unit, in its heading."""
+
+import pytest
+
+from nsw.present.quantities import in_one_unit
+from nsw.present.terminal import duration, percent, rate, size
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "found"),
+    [
+        ("time>", [duration(3.6e6), duration(12_000)], ("time (ms)>", ["3.600", "0.012"])),
+        ("time>", [duration(1.2e8), duration(394)], ("time (us)>", ["120,000.0", "0.394"])),
+        ("time>", [duration(12), None, "-", ""], ("time (ns)>", ["12", None, "-", ""])),
+        ("time>", [duration(0)], ("time (ns)>", ["0"])),
+        ("size>", [size(3 << 30), size(1 << 29)], ("size (GiB)>", ["3.000", "0.5"])),
+        ("speed>", [rate(4.8e12)], ("speed (TB/s)>", ["4.800"])),
+        ("share>", [percent(99.96), percent(0.04)], ("share (%)>", ["100.0", "0.0"])),
+        ("mixed>", [duration(5), percent(1)], ("mixed>", ["5 ns", "1.0 %"])),
+        ("name", ["a", None], ("name", ["a", None])),
+        ("told>", [duration(5), "about a second"], ("told>", ["5 ns", "about a second"])),
+    ],
+)
+def test_a_column_of_quantities_has_one_unit(head, cells, found):
+    assert in_one_unit(head, cells) == found
