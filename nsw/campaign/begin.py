@@ -13,8 +13,6 @@ from nsw import __version__
 from nsw.campaign import folder as folders
 from nsw.campaign import meta
 from nsw.campaign.access import group_may_read
-from nsw.campaign.build_step import builds
-from nsw.campaign.canary import WANTED
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import origins
 from nsw.campaign.private import write_secrets
@@ -74,7 +72,6 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             ledger.set_meta(meta.SITE_DATA, made_of.site)
             ledger.set_meta(meta.SCRATCH, scratch)
             ledger.set_meta(meta.CREATED, time.time())
-            ledger.set_meta(meta.CANARY, WANTED if parse_canary(rule).wanted(len(plan.runs)) else "")
             ledger.set_meta(meta.COLLECT, made_of.recipe.get("collect") or "reports")
             ledger.set_meta(meta.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
             ledger.set_meta(meta.ORIGINS, origins(plan.files, made_of.origin))
@@ -82,7 +79,8 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             if plan.note:
                 ledger.set_meta(meta.NOTE, plan.note)
         ledger.add_plan(plan)
-        ledger.add_builds(builds(plan))
+        if parse_canary(rule).wanted(len(plan.runs)):
+            ledger.hold_for_canary()
 
 
 def _copy(source: Path, target: Path) -> None:

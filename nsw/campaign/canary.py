@@ -1,46 +1,31 @@
-"""The canary: a campaign's first run goes ahead alone; the rest is held until what it left has been read."""
+"""The canary: a campaign's first run goes ahead alone; the others need that what it left has been read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import ENDED, State
-from nsw.campaign.meta import CANARY
+from nsw.campaign.rows import ENDED, Met, State
 from nsw.errors import CanaryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from nsw.campaign.ledger import Ledger, RunRow
-    from nsw.campaign.submissions import Pending
-
-WANTED, PASSED, FAILED, WAIVED = "wanted", "passed", "failed", "waived"
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.rows import RunRow
 
 
 class Canary:
-    """Holds a campaign back until its canary is back; does nothing in a campaign that wants none.
+    """Judges the run that all others of a campaign need; does nothing in a campaign that wants none.
 
     Args:
-        ledger: The campaign's open ledger; its `canary` says where matters stand.
+        ledger: The campaign's open ledger.
         fault: Reads what a run left; says what is wrong with it, or None.
-        wanted: False where a person named the runs to do, and the canary is none of them.
     """
 
-    def __init__(
-        self, ledger: Ledger, fault: Callable[[RunRow], str | None] = lambda _run: None, *, wanted: bool = True
-    ) -> None:
+    def __init__(self, ledger: Ledger, fault: Callable[[RunRow], str | None] = lambda _run: None) -> None:
         self._ledger = ledger
         self._fault = fault
-        self._wanted = wanted
-
-    def allowed(self, pending: list[Pending]) -> list[Pending]:
-        """What of the tasks that wait may be submitted now."""
-        if not self._held() or not pending:
-            return pending
-        run = self.run()
-        if run.state is not State.PLANNED:
-            return []
-        return [(run.job, run.task, self._ledger.next_attempt(run.job, run.task), run.gpus)]
+        self._over = ledger.canary() is None
 
     def check(self) -> None:
         """Let the rest go when the canary has ended well.
@@ -48,14 +33,12 @@ class Canary:
         Raises:
             CanaryError: It has not, and a person must say how to go on.
         """
-        if not self._held():
-            return
-        run = self.run()
-        if run.state not in ENDED:
+        run = self._unjudged()
+        if run is None or run.state not in ENDED:
             return
         wrong = self._wrong(run)
-        self._ledger.set_meta(CANARY, PASSED if wrong is None else FAILED)
-        rest = self._ledger.counts().get(State.PLANNED, 0)
+        rest = self._ledger.held_by_canary()
+        self._ledger.settle_canary(Met.MET if wrong is None else Met.REFUSED)
         if wrong is None or (not rest and run.state is not State.DONE):  # the campaign's end tells of that one
             return
         raise CanaryError(
@@ -67,23 +50,32 @@ class Canary:
 
     def again(self) -> list[str]:
         """The canary that failed, or left a bad report: it goes ahead alone once more when all is tried again."""
-        return [self.run().id] if self._ledger.meta(CANARY) == FAILED else []
+        found = self._ledger.canary()
+        return [found[0]] if found and found[1] is Met.REFUSED else []
 
-    def tried_again(self, runs: Collection[str]) -> bool:
-        """Hold the rest once more if the canary is among these runs, which are released; else False."""
-        among = self._ledger.meta(CANARY) in {WANTED, FAILED} and self.run().id in runs
-        if among:
-            self._ledger.set_meta(CANARY, WANTED)
-        return among
+    def tried_again(self, runs: Collection[str], *, named: bool) -> None:
+        """Hold the rest once more if the canary is among these runs, which are released.
+
+        Else those that a person named go without it.
+        """
+        found = self._ledger.canary()
+        if found and found[0] in runs:
+            self._ledger.settle_canary(Met.OPEN)
+        elif named:
+            self._ledger.waive_canary(runs)
 
     def waive(self) -> None:
         """A person wants the rest although the canary failed."""
-        if self._ledger.meta(CANARY) == FAILED:
-            self._ledger.set_meta(CANARY, WAIVED)
+        found = self._ledger.canary()
+        if found and found[1] is Met.REFUSED:
+            self._ledger.settle_canary(Met.MET)
 
-    def run(self) -> RunRow:
-        """The first run that is to leave a report, else the first."""
-        return self._ledger.runs("seq = (SELECT seq FROM runs ORDER BY reports = '[]', seq LIMIT 1)")[0]
+    def _unjudged(self) -> RunRow | None:
+        if self._over:
+            return None
+        found = self._ledger.canary()
+        self._over = found is None or found[1] is Met.REFUSED
+        return None if found is None or self._over else self._ledger.runs_named([found[0]])[0]
 
     def _wrong(self, run: RunRow) -> str | None:
         if run.state is not State.DONE:
@@ -91,6 +83,3 @@ class Canary:
             return how + (f": {run.reason}" if run.reason else "")
         fault = self._fault(run)
         return None if fault is None else f"is done, but what it left is of no use: {fault}"
-
-    def _held(self) -> bool:
-        return self._wanted and self._ledger.meta(CANARY) == WANTED

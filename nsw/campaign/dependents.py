@@ -29,5 +29,5 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
         ledger.hold_stage(runs)
     for run in depending:
         if run.state is State.DONE:
-            ledger.update_runs([run.id], reason="older than the run that it was chosen from, which is done again")
+            ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is done again")
     return [run.id for run in ledger.runs_named([*runs, *skipped])]

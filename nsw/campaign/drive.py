@@ -9,11 +9,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.ending import Ending
 from nsw.campaign.in_flight import InFlight
 from nsw.campaign.meta import AT_A_TIME
+from nsw.campaign.needs import Needs
 from nsw.campaign.ownership import require_own
 from nsw.campaign.rows import State
 from nsw.campaign.stages import Stages
@@ -39,22 +39,19 @@ class Driver:
 
     Args:
         it: The campaign.
-        canary: What decides when the first run must go ahead alone.
-        builds: The builds that the runs' jobs wait for.
+        canary: What judges the run that all others need, if any.
         stages: The runs that wait for another pass to be read.
     """
 
-    def __init__(
-        self, it: Driven, canary: Canary | None = None, builds: Builds | None = None, stages: Stages | None = None
-    ) -> None:
+    def __init__(self, it: Driven, canary: Canary | None = None, stages: Stages | None = None) -> None:
         self._it = it
         self._canary = canary or Canary(it.ledger)
-        self._builds = builds or Builds(it)
+        self._needs = Needs(it)
         self._stages = stages or Stages(it)
         self._flight = InFlight(it.ledger)
         ending = Ending(it)
-        self._submitting = Submitting(it, self._flight, ending, self._builds, self._canary, self._stages)
-        self._watching = Watching(it, self._flight, ending, self._builds)
+        self._submitting = Submitting(it, self._flight, ending, self._needs, self._stages)
+        self._watching = Watching(it, self._flight, ending, self._needs)
 
     def recover(self) -> int:
         """Adopt what an earlier nsw left: submissions with an id, and those in doubt that the scheduler knows.
@@ -131,8 +128,7 @@ class Driver:
         cancelled = {"state": State.CANCELLED, "reason": "cancelled by nsw cancel"}
         ended = [one for one in flying if one.state is not State.DONE]
         with self._it.ledger.transaction():
-            self._it.ledger.update_runs([*waiting, *(one.id for one in ended if not one.build)], **cancelled)
-            self._it.ledger.update_builds([one.id for one in ended if one.build], **cancelled)
+            self._it.ledger.update_tasks([*waiting, *(one.id for one in ended)], **cancelled)
             self._flight.close()
         (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._it.changed([*waiting, *(one.id for one in flying)])
@@ -146,7 +142,7 @@ class Driver:
 
     def _spare_builds(self) -> None:
         """A build that no run waits for any more need not go on."""
-        spare = self._builds.unneeded()
+        spare = self._needs.unneeded()
         if not spare:
             return
         try:
@@ -154,7 +150,7 @@ class Driver:
         except NswError:  # it is tried again in the next round
             return
         self._flight.drop(lambda one: one.id in spare)
-        self._it.ledger.update_builds(spare, state=State.CANCELLED, reason="no run waits for it any more")
+        self._it.ledger.update_tasks(spare, state=State.CANCELLED, reason="no run waits for it any more")
         self._flight.close()
         self._it.changed(list(spare))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.collect import collect, read_tail, started_again
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.meta import COLLECT
-from nsw.campaign.rows import Reading, State
+from nsw.campaign.rows import Kind, Reading, State
 from nsw.campaign.status_files import read_status, read_statuses
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import UnreachableError
@@ -84,14 +84,13 @@ class Ending:
     def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
         """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
         one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None
-        self._write([one.id], verdict, status, build=one.build)
+        self._write([one.id], verdict, status)
 
     def wait(self, several: list[Flying], verdict: Verdict) -> None:
         """Several wait for the same reason."""
         for one in several:
             one.state, one.reason = verdict.state, verdict.reason
-        for build in (False, True):
-            self._write([one.id for one in several if one.build is build], verdict, None, build=build)
+        self._write([one.id for one in several], verdict, None)
 
     # --- ends ---------------------------------------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class Ending:
             UnreachableError: The connection was lost; what is missing can be brought again.
             CommandError: A file cannot be brought.
         """
-        attempts = {end.one.id: end.attempt for end in ends if not end.one.build}
+        attempts = {end.one.id: end.attempt for end in ends if end.one.kind is Kind.RUN}
         if attempts:
             runs = [replace(run, attempt=attempts[run.id]) for run in self._it.ledger.runs_named(list(attempts))]
             collect(self._it.folder, self._it.transport, self._it.scratch, runs, everything=self._everything)
@@ -121,16 +120,16 @@ class Ending:
     def write(self, end: End) -> None:
         """Write down an end whose files are here."""
         one, verdict = end.one, end.verdict
-        if one.build:
-            stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
-            more: dict[str, object] = {}
-        else:
+        if one.kind is Kind.RUN:
             stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
-            more = {"reading": Reading.COLLECTED}
+            more: dict[str, object] = {"reading": Reading.COLLECTED}
+        else:  # what it left stays on the site
+            stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
+            more = {}
         verdict = self._with_last_words(verdict, stderr)
         if (twice := started_again(self._it.folder, one.id)) is not None:
             verdict = replace(verdict, reason="; ".join(filter(None, (verdict.reason, twice))))
-        self._write([one.id], verdict, end.status, build=one.build, attempt=end.attempt, **more)
+        self._write([one.id], verdict, end.status, attempt=end.attempt, **more)
         one.attempt, one.state, one.reason = end.attempt, verdict.state, verdict.reason
 
     def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
@@ -156,9 +155,8 @@ class Ending:
     def _login_shell(self) -> bool:
         return self._it.ledger.has_login_shell()
 
-    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, *, build: bool, **more: object) -> None:
-        update = self._it.ledger.update_builds if build else self._it.ledger.update_runs
-        update(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
+    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **more: object) -> None:
+        self._it.ledger.update_tasks(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
 
 
 def _times(status: Status | None) -> dict[str, object]:

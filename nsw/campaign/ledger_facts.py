@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nsw.campaign.ledger_base import LedgerBase
 from nsw.campaign.meta import CALLS, CREATED, SITE_DATA, withdrawals_of
-from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Mapping
-    from pathlib import Path
 
     from nsw.campaign.meta import Key
 
 T = TypeVar("T")
 
 
-class LedgerFacts:
+class LedgerFacts(LedgerBase):
     """The table `meta` of an open ledger."""
-
-    _db: sqlite3.Connection
-    _path: Path
 
     def meta(self, key: Key[T]) -> T:
         """A fact of the campaign.
@@ -70,6 +65,3 @@ class LedgerFacts:
     def has_login_shell(self) -> bool:
         """Whether jobs of the campaign's site start in a login shell."""
         return bool(self.site().get("login_shell"))
-
-    def _damaged(self, what: str) -> CampaignError:
-        return CampaignError(f"{self._path} is damaged: {what}")

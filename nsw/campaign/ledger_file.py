@@ -51,6 +51,18 @@ def open_to_look(path: Path, connect: Callable[[Path, str], T]) -> tuple[T, temp
             if not _has_broken_write(db):
                 return db, None
             db.close()
+    except OSError as fault:
+        raise _unusable(fault, path) from None
+    return copy_to_look(path, connect)
+
+
+def copy_to_look(path: Path, connect: Callable[[Path, str], T]) -> tuple[T, tempfile.TemporaryDirectory[str]]:
+    """A connection to a private copy, which may be changed, and the folder that the copy is in.
+
+    Raises:
+        CampaignError: The ledger, or what is beside it, is not what nsw leaves.
+    """
+    try:
         copy = _private_copy(path, owner(path.parent))
     except OSError as fault:
         raise _unusable(fault, path) from None

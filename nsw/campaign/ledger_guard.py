@@ -11,7 +11,6 @@ import sqlite3
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_schema import SCHEMA
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
@@ -56,8 +55,13 @@ class GuardedConnection(sqlite3.Connection):
         return self._left < 0
 
 
-def check(db: GuardedConnection, path: Path) -> None:
+def check(db: GuardedConnection, path: Path, schema: str) -> None:
     """Refuse a ledger that holds anything but nsw's tables and indices, or whose pages are not in order.
+
+    Args:
+        db: The open ledger.
+        path: Its file.
+        schema: The statements that make those tables and indices.
 
     Raises:
         CampaignError: It does.
@@ -66,7 +70,7 @@ def check(db: GuardedConnection, path: Path) -> None:
     db.allow_for(path.stat().st_size)
     strange = [
         f"{kind} {name}" for kind, name in db.execute("SELECT type, name FROM sqlite_master")
-        if (kind, name) not in _expected() and not (kind == "index" and str(name).startswith(_AUTOMATIC))
+        if (kind, name) not in _expected(schema) and not (kind == "index" and str(name).startswith(_AUTOMATIC))
     ]  # fmt: skip
     strange += [f"the computed column {table}.{column}" for table, column in _computed(db)] if not strange else []
     if strange:
@@ -89,8 +93,8 @@ def explained(fault: sqlite3.Error) -> str:
 
 
 @cache
-def _expected() -> frozenset[tuple[str, str]]:
-    return frozenset((kind.lower(), name) for kind, name in _MADE.findall(SCHEMA))
+def _expected(schema: str) -> frozenset[tuple[str, str]]:
+    return frozenset((kind.lower(), name) for kind, name in _MADE.findall(schema))
 
 
 def _computed(db: sqlite3.Connection) -> list[tuple[str, str]]:

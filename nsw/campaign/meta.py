@@ -86,7 +86,6 @@ COLLECT: Final = _text("collect")  # tables | reports | everything
 RECIPE: Final = _maybe_text("recipe")  # the file that the recipe came from
 ORIGINS: Final = _list("origins")  # [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
 PLACES: Final = _object("places")  # key of `resources` -> its place in the recipe
-CANARY: Final = _text("canary")  # "" | wanted | passed | failed | waived
 PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
 AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it
 OWNED_BY: Final = _maybe_text("owner")  # the token by which this folder's nsw owns the campaign on its site

@@ -58,7 +58,7 @@ def read_all(
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
         required: The figures that every run must print.
     """
-    waiting = ledger.runs("reading = 'collected' AND state IN ('done', 'failed')")
+    waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
     flushed = time.monotonic()
     files = [_reports_of(folder, run) for run in waiting]
@@ -190,7 +190,7 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
             _append(path, table, rows, replaced, note)
     with ledger.transaction():
         for run, read in batch:
-            ledger.update_runs([run.id], reading=read.reading)
+            ledger.update_tasks([run.id], reading=read.reading)
             ledger.set_problems(run.id, read.problems)
 
 

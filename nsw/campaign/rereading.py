@@ -54,12 +54,13 @@ def release(folder: CampaignFolder, ledger: Ledger) -> tuple[list[str], list[str
     Returns:
         The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.
     """
-    runs = ledger.runs("reading != 'none' AND state IN ('done', 'failed')")
+    ended = ledger.runs(states=(State.DONE, State.FAILED))
+    runs = [run for run in ended if run.reading is not Reading.NONE]
     here = [run.id for run in runs if _has_files(folder.reports / run.id)]
     for path in tables(folder):
         if row_count(path) is None:
             path.replace(path.with_name(f"{path.name}.damaged"))
-    ledger.update_runs(here, reading=Reading.COLLECTED)
+    ledger.update_tasks(here, reading=Reading.COLLECTED)
     return here, [run.id for run in runs if run.id not in set(here)]
 
 

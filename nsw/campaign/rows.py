@@ -1,4 +1,4 @@
-"""What the ledger holds, as types: the life of a run, of a build, of reports."""
+"""What the ledger holds, as types: the life of a task and of its reports, and why tasks wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nsw.campaign.ledger_values import MAYBE_TEXT, TIME, check_kinds, check_time
 
 
 class State(StrEnum):
-    """Life of a run or a build. `LOST`: absent from both witnesses, which is not failed."""
+    """Life of a task. `LOST`: absent from both witnesses, which is not failed."""
 
     PLANNED = "planned"
     INTENT = "intent"
@@ -25,6 +25,34 @@ class State(StrEnum):
 
 IN_FLIGHT = (State.INTENT, State.SUBMITTED, State.QUEUED, State.RUNNING)
 ENDED = (State.DONE, State.FAILED, State.LOST, State.CANCELLED)
+
+
+class Kind(StrEnum):
+    """What a task does, in the order in which they are submitted.
+
+    `REDUCTION`: makes tables of a run's reports beside them; it needs the run to be done.
+    """
+
+    BUILD = "build"
+    REDUCTION = "reduction"
+    RUN = "run"
+
+
+class Why(StrEnum):
+    """Why a task needs another: until that is done (its build, its run), or was read (a stage, the canary)."""
+
+    BUILD = "build"
+    RUN = "run"
+    STAGE = "stage"
+    CANARY = "canary"
+
+
+class Met(StrEnum):
+    """What became of a need. `REFUSED`: its source is of no use; nsw stopped there; who goes on does without."""
+
+    OPEN = "open"
+    MET = "met"
+    REFUSED = "refused"
 
 
 class Reading(StrEnum):
@@ -99,19 +127,18 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class BuildRow:
-    """One build of the application: where and how it is made, the jobs whose runs need it, and its life.
+    """One build of the application: where and how it is made, and its life.
 
     `id` names its folder beside those of the runs, `app` the folder that it builds in; `place` is login or job;
     `seconds_limit` is how long it may take.
     """
 
     COLUMNS: ClassVar = (
-        "id, job, app, place, command, seconds_limit, gpus, needed_by, state, attempt, reason, exit_code, host, "
+        "id, job, app, place, command, seconds_limit, gpus, state, attempt, reason, exit_code, host, "
         "started, ended, submission"
     )
     _KINDS: ClassVar = (
-        str, str, str, str, str, int, int, str, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT, TIME, TIME,
-        MAYBE_TEXT,
+        str, str, str, str, str, int, int, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT, TIME, TIME, MAYBE_TEXT,
     )  # fmt: skip
 
     id: str
@@ -121,7 +148,6 @@ class BuildRow:
     command: str
     seconds_limit: int
     gpus: int
-    needed_by: tuple[str, ...]
     state: State = State.PLANNED
     attempt: int = 0
     reason: str | None = None
@@ -139,9 +165,8 @@ class BuildRow:
             ValueError: They hold what nsw does not write.
         """
         check_kinds(row, cls._KINDS, cls.COLUMNS)
-        (id_, job, app, place, command, limit, gpus, needed_by, state, *rest) = row
-        needs = texts(needed_by, "needed_by")
-        made = cls(id_, job, app, place, command, limit, gpus, needs, State(state), *rest)
+        (id_, job, app, place, command, limit, gpus, state, *rest) = row
+        made = cls(id_, job, app, place, command, limit, gpus, State(state), *rest)
         check_times(made.started, made.ended)
         return made
 
@@ -158,7 +183,7 @@ class BuildRow:
 
 @dataclass(slots=True, eq=False)
 class Flying:
-    """A run or a build in flight: as much of it as is needed to judge it, poll after poll."""
+    """A task in flight: as much of it as is needed to judge it, poll after poll."""
 
     id: str
     job: str
@@ -166,5 +191,5 @@ class Flying:
     attempt: int
     state: State
     reason: str | None
-    build: bool = False
+    kind: Kind = Kind.RUN
     begun: bool = False  # when and where it began is written down

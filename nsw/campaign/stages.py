@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ledger_stages import Choice
+    from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.rows import RunRow
     from nsw.schedulers.model import Submission
 
@@ -88,11 +88,10 @@ class Stages:
             UnreachableError: The site could not be reached.
             CommandError: A file could not be written.
         """
-        chosen = self._it.ledger.choices() if self._it.ledger.has_needs else {}
+        chosen = self._it.ledger.choices()
         if not chosen:
             return submission
-        marks = ",".join("?" * len(submission.tasks))
-        runs = self._it.ledger.runs(f"job = ? AND task IN ({marks})", (submission.job, *submission.tasks))
+        runs = self._it.ledger.runs(job=submission.job, tasks=submission.tasks)
         mine = [run for run in runs if run.id in chosen]
         if not mine:
             return submission
@@ -112,7 +111,7 @@ class Stages:
         if self._it.scheduler.shares_machine:
             ledger = self._it.ledger
             waiting = {run for runs in ledger.waiting_for_stages().values() for run in runs}
-            left = ledger.runs("state IN ('planned', 'intent', 'submitted', 'queued', 'running')")
+            left = ledger.runs(states=(State.PLANNED, *IN_FLIGHT))
             return all(run.id in waiting for run in left)
         return self._clock() - self._read_at >= _READ_EVERY_S
 
@@ -128,7 +127,7 @@ class Stages:
             self._it.ledger.choose_for(run, found)
 
     def _skip(self, run: str, why: str) -> None:
-        self._it.ledger.update_runs([run], state=State.CANCELLED, reason=f"{SKIPPED}{why}")
+        self._it.ledger.update_tasks([run], state=State.CANCELLED, reason=f"{SKIPPED}{why}")
         self._it.changed([run])
 
     def _let_go(self, sources: dict[str, list[RunRow]]) -> None:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger_tasks import Pending
 
 _DIGEST = 16  # characters: two submissions of one user never share them
 _LEAST_OF_JOB = 16  # characters of a job's name that are worth having
-Pending = tuple[str, int, int, int]  # job, task, the next attempt, GPUs at the same time
 
 
 def submissions(

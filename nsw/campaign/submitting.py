@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from nsw.campaign.build_step import Builds
-    from nsw.campaign.canary import Canary
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.ledger_tasks import Pending
+    from nsw.campaign.needs import Needs
     from nsw.campaign.rows import Flying
     from nsw.campaign.stages import Stages
-    from nsw.campaign.submissions import Pending
     from nsw.schedulers.model import Outcome, Submission
 
 _TRIES = 3  # of a submission that fails for a reason that nsw does not know
@@ -37,19 +36,15 @@ class Submitting:
         it: The campaign.
         flight: What the scheduler has.
         ending: Knows what runs wrote of themselves.
-        builds: What goes before the runs.
-        canary: What decides when the first run must go ahead alone.
+        needs: What decides which tasks may go.
         stages: What was chosen for runs that waited for another pass.
     """
 
-    def __init__(
-        self, it: Driven, flight: InFlight, ending: Ending, builds: Builds, canary: Canary, stages: Stages
-    ) -> None:
+    def __init__(self, it: Driven, flight: InFlight, ending: Ending, needs: Needs, stages: Stages) -> None:
         self._it = it
         self._flight = flight
         self._ending = ending
-        self._builds = builds
-        self._canary = canary
+        self._needs = needs
         self._stages = stages
         self._doubt: list[Submission] = []
         self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
@@ -78,7 +73,7 @@ class Submitting:
         return adopted
 
     def next(self) -> list[Submission]:
-        """What there is room for: builds first."""
+        """What there is room for: builds before the runs that need them."""
         # a submission in doubt comes first; the look for planned runs costs far less than choosing among none
         if self._doubt or not self._it.ledger.has_planned():
             return []
@@ -86,10 +81,7 @@ class Submitting:
             room = self._it.scheduler.room(self._flight.submissions())
             if room <= 0:
                 return []
-            if builds := self._builds.pending():
-                return self._submissions(builds, 1)
-            pending = self._canary.allowed(self._it.ledger.pending_tasks(room * self._runs_per_task))
-            pending = self._builds.allowed(pending)
+            pending = self._needs.pending(room * self._runs_per_task)
             most = self._it.scheduler.most_tasks() if pending else 1
         except UnreachableError:  # it says so itself when that lasts
             return []
@@ -202,8 +194,7 @@ class Submitting:
         failed = {"state": State.FAILED, "reason": f"{fault.message}{asks}{hint}"}
         refused = self._it.ledger.flying(submission)
         with self._it.ledger.transaction():
-            self._it.ledger.update_runs([one.id for one in refused if not one.build], **failed)
-            self._it.ledger.update_builds([one.id for one in refused if one.build], **failed)
+            self._it.ledger.update_tasks([one.id for one in refused], **failed)
             self._it.ledger.finish_submission(submission.name)
         self._it.changed([one.id for one in refused])
 

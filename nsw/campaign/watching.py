@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ending import End
-from nsw.campaign.rows import Flying, State
+from nsw.campaign.rows import Flying, Kind, State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import CommandError, NswError, UnreachableError
@@ -16,10 +16,10 @@ from nsw.schedulers.model import Answer, Phase
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.build_step import Builds
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.needs import Needs
     from nsw.campaign.witness import Status
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
@@ -47,14 +47,14 @@ class Watching:
         it: The campaign.
         flight: What the scheduler has.
         ending: Writes down how things go and end.
-        builds: What the runs' jobs wait for.
+        needs: Which tasks wait for others, and which wait in vain.
     """
 
-    def __init__(self, it: Driven, flight: InFlight, ending: Ending, builds: Builds) -> None:
+    def __init__(self, it: Driven, flight: InFlight, ending: Ending, needs: Needs) -> None:
         self._it = it
         self._flight = flight
         self._ending = ending
-        self._builds = builds
+        self._needs = needs
         self._withdrawing = Withdrawing(it)
         self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
         self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
@@ -96,7 +96,7 @@ class Watching:
                 waiting.setdefault((name, judge(answer, None)), []).append(one)
         with self._it.ledger.transaction():
             for name, found in sorted(
-                judged, key=lambda some: not some[1].one.build
+                judged, key=lambda some: some[1].one.kind is not Kind.BUILD
             ):  # builds first: they explain runs
                 if isinstance(found, End):
                     self._ending.write(self._blamed(found))
@@ -112,7 +112,7 @@ class Watching:
         """Believe what lost runs have written of their end since: a run's own status file always wins."""
         lost = [
             Flying(run.id, run.job, run.task, run.attempt, run.state, run.reason)
-            for run in self._it.ledger.runs("state = 'lost'")
+            for run in self._it.ledger.runs(states=[State.LOST])
         ]
         try:
             self._ending.look(lost)
@@ -129,19 +129,19 @@ class Watching:
             self._it.changed([end.one.id for end in ends])
 
     def fail_dependents(self) -> None:
-        """Runs whose build went wrong have failed, whether or not their jobs are submitted."""
-        doomed = self._builds.doomed()
+        """Tasks whose source went wrong end, whether or not their jobs are submitted."""
+        doomed = self._needs.doomed()
         if not doomed:
             return
         gone: list[Flying] = []
-        if held := self._flight.holding(lambda one: one.job in doomed):
+        if held := self._flight.holding(lambda one: one.id in doomed):
             try:
                 self._it.scheduler.cancel(held)
             except NswError:  # the scheduler ends them by itself, since what they depend on failed
                 pass
             else:
-                gone = self._flight.drop(lambda one: one.job in doomed)
-        ends = [End(one, Verdict(State.FAILED, doomed[one.job], ended=True), None, one.attempt) for one in gone]
+                gone = self._flight.drop(lambda one: one.id in doomed)
+        ends = [End(one, doomed[one.id], None, one.attempt) for one in gone]
         with self._it.ledger.transaction():
             waiting = self._fail_waiting()
             for end in ends:
@@ -151,12 +151,12 @@ class Watching:
             self._it.changed(waiting + [one.id for one in gone])
 
     def _fail_waiting(self) -> list[str]:
-        """The runs that wait to be submitted, and whose build went wrong, have failed; their ids."""
-        doomed = self._builds.doomed()
-        waiting = self._it.ledger.planned_in(doomed) if doomed else []
-        for id_, job in waiting:
-            self._it.ledger.update_runs([id_], state=State.FAILED, reason=doomed[job])
-        return [id_ for id_, _ in waiting]
+        """The tasks that wait to be submitted, and whose source went wrong, end; their ids."""
+        doomed = self._needs.doomed()
+        waiting = self._it.ledger.planned(doomed)
+        for id_ in waiting:
+            self._it.ledger.update_tasks([id_], state=doomed[id_].state, reason=doomed[id_].reason)
+        return waiting
 
     def save_calls(self) -> None:
         """Write down how often each command was run."""
@@ -214,8 +214,8 @@ class Watching:
 
     def _blamed(self, end: End) -> End:
         """With the failure of its build as the reason, where that kept a run from beginning."""
-        why = None if end.one.build or end.status is not None else self._builds.doomed().get(end.one.job)
-        return end if why is None else replace(end, verdict=Verdict(State.FAILED, why, ended=True))
+        found = None if end.status is not None else self._needs.end_of(end.one.id)
+        return end if found is None else replace(end, verdict=found)
 
     def _is_elsewhere(self, name: str, one: Flying, answer: Answer, status: Status | None) -> bool:
         """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
@@ -265,7 +265,7 @@ class Watching:
         try:
             known = {one.id for _, one, _ in lost}
             again = self._withdrawn(one for _, one, _ in lost)
-            held = self._held_by(one.id for _, one, _ in lost if one.build and one.id in again)
+            held = self._held_by(again)
             held = [some for some in held if some[1].id not in known]
             ids = {one.id for _, one, _ in held}
             again |= self._withdrawn(one for _, one, _ in held)
@@ -291,16 +291,16 @@ class Watching:
             self._flight.close()
         return [*(one.id for _, one, _ in told), *failed]
 
-    def _held_by(self, builds: Iterable[str]) -> list[tuple[str, Flying, Answer]]:
-        """The runs in flight whose jobs wait for the jobs of these builds, which are gone."""
-        jobs = self._builds.waiting_for(set(builds))
+    def _held_by(self, sources: Collection[str]) -> list[tuple[str, Flying, Answer]]:
+        """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
+        waiting = self._needs.waiting_for(sources) if sources else set()
         why = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
         return [
             (submission.name, one, why)
             for submission in self._flight.submissions()
-            if submission.job in jobs
-            for several in self._flight.tasks(submission.name).values()
+            for several in (self._flight.tasks(submission.name).values() if waiting else ())
             for one in several
+            if one.id in waiting
         ]
 
     def _withdrawn(self, several: Iterable[Flying]) -> set[str]:
@@ -322,7 +322,7 @@ class Watching:
                     run.id not in idle
                     and run.state not in {State.DONE, State.PLANNED}
                     and not self._ending.is_done(run)
-                    for run in self._it.ledger.runs("job = ? AND task = ?", (one.job, one.task))
+                    for run in self._it.ledger.runs(job=one.job, tasks=[one.task])
                 )
         return [one for one in some if not held[one.job, one.task]]
 

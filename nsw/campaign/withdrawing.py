@@ -56,11 +56,8 @@ class Withdrawing:
         """Plan a withdrawn run or build anew, under its next attempt."""
         ledger = self._it.ledger
         ledger.count_withdrawal(run.id)
-        release, update = (
-            (ledger.release_builds, ledger.update_builds) if run.build else (ledger.release, ledger.update_runs)
-        )
-        release([run.id])
-        update([run.id], reason=f"{reason}; it had not begun, and is submitted again")
+        ledger.release([run.id])
+        ledger.update_tasks([run.id], reason=f"{reason}; it had not begun, and is submitted again")
 
     def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
         folders = [self._it.home(run.id, run.attempt) for run in runs]

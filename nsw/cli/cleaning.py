@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import ENDED, Ledger, Reading
+from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.meta import CLEANED, PREPARED, SCRATCH, SITE
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present.terminal import plural, size
@@ -66,8 +66,8 @@ def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
             f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
             hint=f"`nsw resume {as_named(folder)}` ends it, `nsw cancel {as_named(folder)}` gives it up",
         )
-    unread = [run for run in ledger.runs("state IN ('done', 'failed')") if run.reading is Reading.COLLECTED]
-    missing = [run for run in ledger.runs("state = 'done'") if run.reading is Reading.NONE]
+    unread = list(ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED))
+    missing = list(ledger.runs(states=[State.DONE], reading=Reading.NONE))
     if unread or missing:
         some = [*unread, *missing]
         raise CampaignError(

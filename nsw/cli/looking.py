@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too
+_NOTABLE = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
@@ -40,7 +41,7 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
         counts, problems = ledger.counts(), ledger.problems()
         everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
         some = everything or format != "table"
-        runs = ledger.runs() if some else ledger.runs("state NOT IN ('done', 'planned')")
+        runs = ledger.runs() if some else ledger.runs(states=_NOTABLE)
         head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
         if selection:
             runs = selected(ledger, runs, selection)
@@ -103,7 +104,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     from nsw.present.status_view import build_data
     from nsw.present.terminal import plural
 
-    builds = ledger.builds()
+    builds, needed_by = ledger.builds(), ledger.needed_by()
     jobs = job_ids(ledger, builds)
     driven = folders.is_driven(folder)
     left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
@@ -123,7 +124,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete,
-            "builds": [build_data(build, jobs) for build in builds]}  # fmt: skip
+            "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:

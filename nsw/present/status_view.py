@@ -124,11 +124,11 @@ def run_data(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dic
     }  # fmt: skip
 
 
-def build_data(build: BuildRow, jobs: Mapping[str, str]) -> dict[str, Any]:
-    """A build as data, its job id from `jobs`."""
+def build_data(build: BuildRow, jobs: Mapping[str, str], needed_by: Sequence[str]) -> dict[str, Any]:
+    """A build as data, its job id from `jobs`, with the jobs whose runs need it."""
     return {
         "id": build.id, "command": build.command, "where": build.place, "state": str(build.state),
         "reason": build.reason, "attempt": build.attempt, "exit_code": build.exit_code, "host": build.host,
         "started": build.started, "ended": build.ended, "seconds": build.seconds, "job": build.job,
-        "job_id": jobs.get(build.id), "gpus": build.gpus, "needed_by": list(build.needed_by),
+        "job_id": jobs.get(build.id), "gpus": build.gpus, "needed_by": list(needed_by),
     }  # fmt: skip

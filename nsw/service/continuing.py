@@ -61,6 +61,7 @@ def retry(
     from nsw.campaign.canary import Canary
     from nsw.campaign.dependents import release_dependents
 
+    some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         canary = Canary(ledger)
         states = (State.FAILED, State.LOST) if failed else AGAIN
@@ -76,9 +77,8 @@ def retry(
         with ledger.transaction():
             ledger.release(chosen.runs)
             todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
-            held = canary.tried_again(chosen.runs)
-    some = bool(runs) or bool(selection)
-    return Running(folder, only=todo if some else None, canary=held or not some)
+            canary.tried_again(chosen.runs, named=bool(some))
+    return Running(folder, only=todo if some else None)
 
 
 def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:

@@ -43,7 +43,6 @@ def held(
     emit: Callable[[Event], object],
     *,
     only: Sequence[str] | None = None,
-    canary: bool = True,
 ) -> Iterator[Held]:
     """Take the campaign's lock and put together what drives it.
 
@@ -51,7 +50,6 @@ def held(
         folder: The campaign.
         emit: Called with each event, at once.
         only: The runs to do, where not all that wait.
-        canary: Whether the canary goes ahead alone where the campaign wants one.
 
     Raises:
         CampaignLockedError: Another process drives the campaign.
@@ -91,11 +89,11 @@ def held(
         scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
         if only is not None:
             ledger.choose(only)
-        ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress), wanted=canary)
+        ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
         driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover)
         builds = Builds(driven)
         stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, say))
-        driver = Driver(driven, ahead, builds, stages)
+        driver = Driver(driven, ahead, stages)
         yield Held(folder, ledger, driver, builds, log, transport, scratch, share)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_stages import Choice
+    from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.rows import RunRow
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.model import Steps
@@ -34,7 +34,7 @@ def chooser(
     def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         from nsw.analysis.guided import NothingMatched
         from nsw.analysis.guided import choose as choose_launches
-        from nsw.campaign.ledger_stages import Choice
+        from nsw.campaign.ledger_needs import Choice
         from nsw.plan.counting import counting
         from nsw.profilers.nvprof import measured
         from nsw.recipe.load import load_recipe

@@ -29,14 +29,12 @@ class Running:
     Args:
         folder: The campaign.
         only: The runs to do, where not all that wait.
-        canary: Whether the canary goes ahead alone where the campaign wants one.
     """
 
-    def __init__(self, folder: CampaignFolder, *, only: Sequence[str] | None = None, canary: bool = True) -> None:
+    def __init__(self, folder: CampaignFolder, *, only: Sequence[str] | None = None) -> None:
         self.folder = folder
         self.only = only
         self.driving = False  # whether this process holds the campaign
-        self._canary = canary
         self._happened: deque[Event] = deque()
         self._listener: Callable[[Event], object] | None = None
         self._rounds = self._carry_out()
@@ -111,7 +109,7 @@ class Running:
         from nsw.service.driving import held
 
         folder = self.folder
-        with held(folder, self.emit, only=self.only, canary=self._canary) as it:
+        with held(folder, self.emit, only=self.only) as it:
             self._held, self.driving = it, True
             counts = it.ledger.counts()
             it.log.say(f"nsw {__version__} goes on with {headline(counts)}")

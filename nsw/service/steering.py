@@ -94,8 +94,9 @@ class Throttled:
 
 def throttle(folder: CampaignFolder, running: int) -> Throttled:
     """Let so many tasks run at a time; the nsw that drives the campaign reads it from the ledger."""
-    with Ledger(folder.ledger) as ledger:
+    with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
+    with Ledger(folder.ledger, beside=True) as ledger:
         left = sum(n for state, n in counts.items() if state not in ENDED)
         again = sum(counts.get(state, 0) for state in AGAIN)
         if left or again:

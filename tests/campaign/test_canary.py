@@ -4,7 +4,6 @@ import pytest
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import CANARY
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run
 
@@ -14,34 +13,39 @@ def run(id_: str, reports: tuple[str, ...] = ()) -> Run:
 
 
 @pytest.fixture
-def ledger(tmp_path):
+def ledger(plain):
+    plain.hold_for_canary()
+    return plain
+
+
+@pytest.fixture
+def plain(tmp_path):
     job = Job("j", Resources(), ((run("plain"),), (run("profiled", ("*.x",)),), (run("other", ("*.x",)),)))
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.add_plan(Plan("n", "s", ("c",), (job,)))
-        made.set_meta(CANARY, "wanted")
         yield made
 
 
-def allowed(canary: Canary, ledger: Ledger) -> list[int]:
-    return [task for _, task, _, _ in canary.allowed(ledger.pending_tasks(10))]
+def allowed(ledger: Ledger) -> list[int]:
+    return [task for _, task, _, _ in ledger.pending(10, leave_builds=True)]
 
 
 def test_the_first_run_that_leaves_a_report_goes_ahead_alone(ledger):
-    assert allowed(Canary(ledger), ledger) == [1]
+    assert allowed(ledger) == [1]
 
 
 def test_the_rest_is_held_while_it_is_away(ledger):
-    ledger.update_runs(["profiled"], state=State.RUNNING)
+    ledger.update_tasks(["profiled"], state=State.RUNNING)
     canary = Canary(ledger)
     canary.check()
-    assert allowed(canary, ledger) == []
+    assert allowed(ledger) == []
 
 
 def test_the_rest_follows_when_it_came_back_well(ledger):
-    ledger.update_runs(["profiled"], state=State.DONE)
+    ledger.update_tasks(["profiled"], state=State.DONE)
     canary = Canary(ledger, lambda _run: None)
     canary.check()
-    assert allowed(canary, ledger) == [0, 2]
+    assert allowed(ledger) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -53,15 +57,39 @@ def test_the_rest_follows_when_it_came_back_well(ledger):
     ],
 )
 def test_the_rest_stays_where_it_is_when_something_is_wrong_until_a_person_goes_on(ledger, state, part):
-    ledger.update_runs(["profiled"], state=state, reason="exit status 3")
+    ledger.update_tasks(["profiled"], state=state, reason="exit status 3")
     canary = Canary(ledger, lambda _run: "its report holds no metric")
     with pytest.raises(CanaryError, match=part) as raised:
         canary.check()
     assert raised.value.exit_code is Exit.SOME_FAILED
-    canary.check()  # the next nsw
-    assert allowed(canary, ledger) == [0, 2]
+    assert Canary(ledger).again() == ["profiled"]
+    Canary(ledger).check()  # the next nsw
+    assert allowed(ledger) == [0, 2]
+    Canary(ledger).waive()
+    assert Canary(ledger).again() == []
 
 
-def test_a_campaign_that_wants_none_is_left_alone(ledger):
-    ledger.set_meta(CANARY, "")
-    assert allowed(Canary(ledger), ledger) == [0, 1, 2]
+def test_what_shares_the_task_of_the_canary_goes_with_it(tmp_path):
+    job = Job("j", Resources(), ((run("plain"), run("profiled", ("*.x",))), (run("other", ("*.x",)),)))
+    with Ledger(tmp_path / "campaign.db", create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (job,)))
+        ledger.hold_for_canary()
+        assert allowed(ledger) == [0]
+        ledger.update_tasks(["profiled"], state=State.DONE)
+        Canary(ledger).check()
+        assert allowed(ledger) == [0, 1]
+
+
+def test_a_run_that_a_person_names_goes_without_the_canary(ledger):
+    ledger.update_tasks(["profiled"], state=State.CANCELLED)
+    Canary(ledger).tried_again(["other"], named=True)
+    assert allowed(ledger) == [2]
+    Canary(ledger).tried_again(["profiled"], named=True)
+    ledger.release(["profiled"])
+    assert allowed(ledger) == [1, 2]
+
+
+def test_a_campaign_that_wants_none_is_left_alone(plain):
+    ledger = plain
+    Canary(ledger).check()
+    assert allowed(ledger) == [0, 1, 2]

@@ -8,10 +8,12 @@ import pytest
 
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
 from nsw.campaign.meta import NOTE, SITE_DATA
+from nsw.campaign.rows import Kind, Why
 from nsw.campaign.submissions import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
 from nsw.schedulers.model import Submission
+from nsw.schedulers.native import NO_ID
 
 SCRIPTS = {"j": Path("j.sh"), "k": Path("k.sh")}
 
@@ -39,20 +41,24 @@ def both(attempt=1):
     return Submission(f"nsw-{attempt}", "j", SCRIPTS["j"], attempt, (0, 1), 2)
 
 
+def pending(ledger, limit=10, *, leave_builds=False):
+    return ledger.pending(limit, leave_builds=leave_builds)
+
+
 def states(ledger):
     return {r.id: (str(r.state), r.attempt) for r in ledger.runs()}
 
 
 def test_what_is_planned_is_pending_task_by_task_under_the_next_attempt(ledger):
-    assert ledger.pending_tasks(10) == [("j", 0, 1, 2), ("j", 1, 1, 0), ("k", 0, 1, 0)]
-    assert ledger.pending_tasks(2) == [("j", 0, 1, 2)]  # so many runs are looked at
+    assert pending(ledger) == [("j", 0, 1, 2), ("j", 1, 1, 0), ("k", 0, 1, 0)]
+    assert pending(ledger, 2) == [("j", 0, 1, 2)]  # so many runs are looked at
     assert (ledger.runs_per_task(), ledger.has_planned()) == (2, True)
 
 
 def test_only_what_is_chosen_is_pending_with_the_other_runs_of_its_task(ledger):
     ledger.choose(["a2"])
-    assert ledger.pending_tasks(10) == [("j", 0, 1, 2)]
-    ledger.update_runs(["a1", "a2"], state=State.DONE)
+    assert pending(ledger) == [("j", 0, 1, 2)]
+    ledger.update_tasks(["a1", "a2"], state=State.DONE)
     assert not ledger.has_planned()
 
 
@@ -81,7 +87,7 @@ def test_one_name_is_never_intended_twice(ledger):
 
 def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
     ledger.intend(both())
-    ledger.update_runs(["a2"], state=State.CANCELLED)
+    ledger.update_tasks(["a2"], state=State.CANCELLED)
     ledger.submitted(both(), "77")
     assert states(ledger)["a1"] == ("submitted", 1)
     assert states(ledger)["a2"] == ("cancelled", 1)
@@ -96,13 +102,13 @@ def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_atte
     ledger.intend(both())
     ledger.submitted(both(), "77")
     ended = {"state": State.FAILED, "reason": "r", "exit_code": 3, "started": 1.0, "ended": 2.0}
-    ledger.update_runs(["a1", "b1"], reading=Reading.COLLECTED, **ended)
+    ledger.update_tasks(["a1", "b1"], reading=Reading.COLLECTED, **ended)
     assert ledger.unread() == 2
     ledger.release(["b1"])
     (again,) = ledger.runs_named(["b1"])
     assert (again.state, again.reason, again.exit_code, again.started, again.ended) == (State.PLANNED, *[None] * 4)
     assert again.reading is Reading.NONE
-    assert ledger.pending_tasks(10) == [("j", 1, 2, 0), ("k", 0, 1, 0)]
+    assert pending(ledger) == [("j", 1, 2, 0), ("k", 0, 1, 0)]
     assert [one.id for one in ledger.flying(both())] == ["a2"]
     assert ledger.unread() == 1
 
@@ -110,7 +116,7 @@ def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_atte
 def test_a_change_that_breaks_off_is_taken_back_as_a_whole(ledger):
     def breaks_off():
         with ledger.transaction():
-            ledger.update_runs(["a1"], state=State.DONE)
+            ledger.update_tasks(["a1"], state=State.DONE)
             with ledger.transaction():
                 ledger.set_meta(NOTE, "value")
             raise ZeroDivisionError
@@ -119,7 +125,7 @@ def test_a_change_that_breaks_off_is_taken_back_as_a_whole(ledger):
         breaks_off()
     assert (states(ledger)["a1"], ledger.meta(NOTE)) == (("planned", 0), None)
     with ledger.transaction():
-        ledger.update_runs(["a1"], state=State.DONE)
+        ledger.update_tasks(["a1"], state=State.DONE)
     assert ledger.counts() == {"done": 1, "planned": 3}
 
 
@@ -132,21 +138,77 @@ def test_a_submission_of_many_tasks_moves_all_of_them(tmp_path):
         made.submitted(some, "77")
         assert [str(r.state) for r in made.runs()] == ["submitted", "submitted", "planned", "submitted"]
         assert [one.id for one in made.flying(some)] == ["a1", "b1", "d1"]
-        assert made.planned_in(["j"]) == [("c1", "j")]
-        assert (made.jobs_in(State.SUBMITTED), made.jobs_in(State.DONE)) == ({"j"}, set())
+        assert made.planned(["c1", "d1", "e1"]) == ["c1"]
 
 
-def test_a_build_lives_as_a_run_does(ledger):
-    build = BuildRow("build", "k", "app", "job", "make", 60, 0, ("j",))
-    ledger.add_builds([build])
-    assert ledger.builds() == [build]
-    made = Submission("nsw-b", "k", SCRIPTS["k"], 1, (0,))
-    ledger.intend(made)
-    ledger.submitted(made, "78")
-    assert [(one.id, one.build) for one in ledger.flying(made)] == [("c1", False), ("build", True)]
-    ledger.update_builds(["build"], state=State.FAILED, reason="r", exit_code=2, host="n1", started=1.0, ended=2.0)
-    ledger.release_builds(["build"])
-    assert ledger.builds() == [replace(build, attempt=1)]
+@pytest.fixture
+def built(tmp_path):
+    """A build in a job, two runs that need it, and one that needs it and that was read of the first."""
+    made = replace(run("build"), command=("bash", "-c", "x", "app", "make"), app="app-x")
+    runs = (replace(run("a1"), app="app-x"), replace(run("a2"), app="app-x"))
+    later = replace(run("b1"), app="app-x", needs="case-a.p")
+    jobs = (Job("j", Resources(), tuple((one,) for one in runs)), Job("k", Resources(), ((later,),)))
+    plan = Plan("n", "s", ("c",), jobs, builds=(Job("m", Resources(), ((made,),), build="job"),))
+    with Ledger(tmp_path / "campaign.db", create=True) as ledger:
+        ledger.add_plan(plan)
+        yield ledger
+
+
+MAKE = Submission("nsw-b", "m", Path("m.sh"), 1, (0,))
+
+
+def test_a_build_is_a_task_as_a_run_is(built):
+    planned = BuildRow("build", "m", "app-x", "job", "make", 600, 0)
+    assert built.builds() == [planned]
+    assert (built.needed_by(), built.counts()) == ({"build": ["j", "k"]}, {"planned": 3})
+    built.intend(MAKE)
+    built.submitted(MAKE, "78")
+    assert [(one.id, one.kind) for one in built.flying(MAKE)] == [("build", Kind.BUILD)]
+    built.update_tasks(["build"], state=State.FAILED, reason="r", exit_code=2, started=1.0, ended=2.0)
+    built.release(["build"])
+    assert built.builds() == [replace(planned, attempt=1)]
+
+
+def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_trusted(built):
+    assert pending(built, leave_builds=True) == [("m", 0, 1, 0)]
+    built.intend(MAKE)
+    assert pending(built, leave_builds=True) == []
+    built.submitted(MAKE, "78")
+    assert built.dependency_of("j") == "78"
+    assert pending(built, leave_builds=False) == []
+    assert pending(built, leave_builds=True) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
+    built.update_tasks(["build"], state=State.DONE)
+    built.meet_done()
+    assert built.dependency_of("j") is None
+    assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
+    built.release_stage(["b1"])
+    assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0), ("k", 0, 1, 0)]
+
+
+def test_a_build_under_an_id_that_nobody_knows_is_waited_for_by_nsw(built):
+    built.intend(MAKE)
+    built.submitted(MAKE, NO_ID)
+    assert (pending(built, leave_builds=True), built.dependency_of("j")) == ([], None)
+
+
+def test_a_build_that_only_other_runs_than_the_chosen_need_is_not_begun(built):
+    built.update_tasks(["a1"], state=State.DONE)
+    built.choose(["a1"])
+    assert pending(built) == []
+
+
+def test_a_task_of_another_kind_needs_its_run_to_be_done(ledger):
+    """The seam for reductions: a kind, a job, a need."""
+    ledger.add_tasks(Kind.REDUCTION, [Job("r", Resources(), ((run("a1.reduce"),),))])
+    ledger.add_needs([("a1.reduce", "a1", Why.RUN)])
+    assert ("r", 0, 1, 0) not in pending(ledger)
+    ledger.update_tasks(["a1"], state=State.FAILED, reason="r")
+    assert [(one.task, one.source, one.state) for one in ledger.doomed()] == [("a1.reduce", "a1", State.FAILED)]
+    assert ledger.dependents(["a1"]) == ["a1.reduce"]
+    ledger.update_tasks(["a1"], state=State.DONE)
+    ledger.meet_done()
+    assert (pending(ledger)[0], ledger.doomed()) == (("r", 0, 1, 0), [])
+    assert ledger.counts() == {"done": 1, "planned": 3}  # of runs
 
 
 def test_what_is_known_of_a_campaign_before_anything_happened(ledger):
@@ -164,20 +226,20 @@ def test_what_could_not_be_planned_is_kept_with_its_reason(tmp_path):
 
 
 def test_why_things_wait_is_told_once_a_reason_with_the_first_run(ledger):
-    ledger.update_runs(["a1", "b1"], state=State.QUEUED, reason="Priority")
-    ledger.update_runs(["a2"], state=State.QUEUED, reason="Resources")
+    ledger.update_tasks(["a1", "b1"], state=State.QUEUED, reason="Priority")
+    ledger.update_tasks(["a2"], state=State.QUEUED, reason="Resources")
     assert ledger.why_waiting() == [(State.QUEUED, "Priority", "a1", 2), (State.QUEUED, "Resources", "a2", 1)]
 
 
 @pytest.mark.parametrize("some", [1, 2, 3, 500])
 def test_runs_are_found_by_name_in_the_order_of_the_plan(ledger, monkeypatch, some):
-    monkeypatch.setattr("nsw.campaign.ledger._SOME", some)
+    monkeypatch.setattr("nsw.campaign.ledger_tasks.SOME", some)
     assert [r.id for r in ledger.runs_named(["a1", "a2", "b1", "c1", "unknown"])] == ["a1", "a2", "b1", "c1"]
     assert ledger.runs_named([]) == []
 
 
 def test_names_are_completed_in_the_order_of_the_plan(ledger):
-    ledger.update_runs(["a2"], state=State.FAILED)
+    ledger.update_tasks(["a2"], state=State.FAILED)
     assert ledger.names("a", 9) == ["a1", "a2"]
     assert ledger.names("", 3) == ["a1", "a2", "b1"]
     assert ledger.names("", 9, states=[State.FAILED]) == ["a2"]

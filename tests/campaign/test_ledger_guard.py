@@ -14,17 +14,20 @@ from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
-COMPUTED = "ALTER TABLE runs ADD COLUMN more TEXT AS (zeroblob(100000000)) VIRTUAL"
+COMPUTED = "ALTER TABLE tasks ADD COLUMN more TEXT AS (zeroblob(100000000)) VIRTUAL"
 STRANGE = {
-    "a view in place of a table": (f"DROP TABLE runs; CREATE VIEW runs (id) AS {ENDLESS}", "view runs"),
+    "a view in place of a table": (f"DROP TABLE tasks; CREATE VIEW tasks (id) AS {ENDLESS}", "view tasks"),
     "another view": (f"CREATE VIEW more AS {ENDLESS}", "view more"),
-    "a trigger": ("CREATE TRIGGER t AFTER UPDATE ON runs BEGIN DELETE FROM meta; END", "trigger t"),
+    "a trigger": ("CREATE TRIGGER t AFTER UPDATE ON tasks BEGIN DELETE FROM meta; END", "trigger t"),
     "another table": ("CREATE TABLE more (x)", "table more"),
-    "another index": ("CREATE INDEX more ON runs (host)", "index more"),
+    "another index": ("CREATE INDEX more ON tasks (host)", "index more"),
     "a virtual table": ("CREATE VIRTUAL TABLE more USING fts5(x)", "table more"),
     "a virtual table in place of one": ("DROP TABLE absent; CREATE VIRTUAL TABLE absent USING fts5(x)", "absent_data"),
-    "a computed column": (COMPUTED, "computed column runs.more"),
-    "an index of an expression": ("DROP INDEX runs_state; CREATE INDEX runs_state ON runs (hex(params))", "runs_state"),
+    "a computed column": (COMPUTED, "computed column tasks.more"),
+    "an index of an expression": (
+        "DROP INDEX tasks_state; CREATE INDEX tasks_state ON tasks (hex(params))",
+        "tasks_state",
+    ),
 }
 
 
@@ -57,7 +60,7 @@ def test_a_ledger_with_code_in_it_is_refused_by_name(path, what, read_only):
 
 def test_a_ledger_whose_pages_point_to_each_other_is_refused(path):
     """Such a file of 40 kB can hold more rows than a year has milliseconds."""
-    path.write_bytes(with_page_loop(path, "runs"))
+    path.write_bytes(with_page_loop(path, "tasks"))
     with pytest.raises(CampaignError, match="damaged"):
         Ledger(path, read_only=True)
 
@@ -73,14 +76,14 @@ def test_a_statement_that_does_not_end_is_ended():
 
 DEEP = "[" * 3_000_000
 HELD = {
-    "no JSON": ("UPDATE runs SET params = 'x' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "JSON of another kind": ("UPDATE runs SET params = '[1]' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "deep JSON": (f"UPDATE runs SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "reports that are no texts": ("UPDATE runs SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are no texts"),
-    "an unknown state": ("UPDATE runs SET state = 'gone' WHERE id = 'r7'", "gone"),
-    "a text for a number": ("UPDATE runs SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is of another kind"),
-    "bytes for a text": ("UPDATE runs SET host = x'00ff' WHERE id = 'r7'", "r7.*host is of another kind"),
-    "no time": ("UPDATE runs SET started = 9e999 WHERE id = 'r7'", "r7.*no time"),
+    "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "reports that are no texts": ("UPDATE tasks SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are no texts"),
+    "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "gone"),
+    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is of another kind"),
+    "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host is of another kind"),
+    "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*no time"),
     "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is no JSON object"),
     "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is no JSON object"),
     "a fact that is no text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is no text"),

@@ -39,7 +39,7 @@ def campaign(path):
     runs = tuple((Run(r, "c", {}, "p", "timeline", "nvprof", 1, ("true",), {}, Resources(), ("*.txt",)),) for r in RUNS)
     with Ledger(folder.ledger, create=True) as ledger:
         ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), runs),)))
-        ledger.update_runs(RUNS, state=State.DONE, reading=Reading.COLLECTED)
+        ledger.update_tasks(RUNS, state=State.DONE, reading=Reading.COLLECTED)
     return folder
 
 
@@ -144,7 +144,7 @@ def test_rows_that_were_written_before_the_run_counted_as_read_are_not_there_twi
 def test_what_a_failed_run_did_until_then_is_in_no_table(tmp_path):
     folder = campaign(tmp_path / "failed")
     with Ledger(folder.ledger) as ledger:
-        ledger.update_runs(["r01", DAMAGED], state=State.FAILED)
+        ledger.update_tasks(["r01", DAMAGED], state=State.FAILED)
     done(folder, partial(read_many, workers=1))
     rows, states, problems = held(folder)
     assert "r01" not in {r["run"] for r in rows}

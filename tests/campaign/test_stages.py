@@ -11,7 +11,7 @@ from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_stages import Choice
+from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
@@ -50,14 +50,14 @@ class Campaign:
         it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
         stages = Stages(it, self.read, self.choose)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger), self.builds, stages)
+        self.driver = Driver(it, Canary(self.ledger), stages)
         self.builds.prepare()
         self.driver.recover()
 
     def read(self):
-        some = self.ledger.runs("reading = 'collected'")
+        some = self.ledger.runs(reading=Reading.COLLECTED)
         self.reads.append({run.id: str(run.state) for run in self.ledger.runs()})
-        self.ledger.update_runs([run.id for run in some], reading=Reading.READ)
+        self.ledger.update_tasks([run.id for run in some], reading=Reading.READ)
 
     def states(self):
         return {run.id: str(run.state) for run in self.ledger.runs()}
@@ -160,18 +160,6 @@ def test_a_script_refuses_a_missing_or_a_wrong_file(campaign, monkeypatch, chang
     assert run.state is State.FAILED
     assert reason in run.reason
     assert it.output("n-1.measure.r1") == "" if (it.folder.reports / "n-1.measure.r1/stdout").exists() else True
-
-
-def test_a_ledger_without_the_tables_of_stages_is_still_read(campaign):
-    it = campaign([first("n-1")])
-    it.ledger._db.executescript("DROP TABLE needs; DROP TABLE choices")
-    it.ledger.close()
-    with Ledger(it.folder.ledger, read_only=True) as ledger:
-        assert ledger.waiting_for_stages() == {}
-        assert ledger.choices() == {}
-    it.open()
-    it.driver.run(0.05)
-    assert it.states() == {"n-1.look.r1": "done"}
 
 
 def test_a_choice_is_kept_word_by_word(campaign):

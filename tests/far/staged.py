@@ -25,7 +25,7 @@ from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.folder import locked
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_stages import Choice
+from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.left_behind import wait_for_commands
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages
@@ -208,7 +208,7 @@ class Staged:
                     it = Driven(self.folder, ledger, scheduler, transport, scratch)
                     builds = Builds(it)
                     stages = Stages(it, lambda: self._read(ledger), self._choose, clock)
-                    driver = Driver(it, Canary(ledger), builds, stages)
+                    driver = Driver(it, Canary(ledger), stages)
                     private.prepare(self.folder, transport, scratch, "nobody")
                     builds.prepare()
                     driver.recover()
@@ -222,8 +222,8 @@ class Staged:
         return 0
 
     def _read(self, ledger: Ledger) -> None:
-        some = ledger.runs("reading = 'collected'")
-        ledger.update_runs([run.id for run in some], reading=Reading.READ)
+        some = ledger.runs(reading=Reading.COLLECTED)
+        ledger.update_tasks([run.id for run in some], reading=Reading.READ)
 
     def _choose(self, _run: RunRow, sources: Sequence[RunRow]) -> Choice:
         found = (self.folder.reports / sources[0].id / "report").read_text().strip()

@@ -26,7 +26,7 @@ class Campaign(local.Campaign):
         it = Driven(self.folder, self.ledger, scheduler, transport, scratch)
         stages = Stages(it, self.read, self.choose)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger), self.builds, stages)
+        self.driver = Driver(it, Canary(self.ledger), stages)
         self.builds.prepare()
         self.driver.recover()
 

@@ -73,7 +73,7 @@ def run_row(**more):
 
 
 def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
-    build = BuildRow("build", "b", "app", "job", EVIL, 60, 0, (), State.FAILED, 1, EVIL, 2, EVIL, 1.0, 2.0)
+    build = BuildRow("build", "b", "app", "job", EVIL, 60, 0, State.FAILED, 1, EVIL, 2, EVIL, 1.0, 2.0)
     head = {
         "campaign": "c",
         "site": EVIL,
@@ -81,7 +81,7 @@ def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
         "note": EVIL,
         "absent": [(EVIL, EVIL, 2)],
         "next": [EVIL],
-        "builds": [status_view.build_data(build, {})],
+        "builds": [status_view.build_data(build, {}, [])],
     }
     problems = [("r", EVIL, "error", EVIL, EVIL)]
     rows = [run_row(reason=EVIL, host=EVIL)]

@@ -61,7 +61,7 @@ class Campaign:
         self.told = []
         it = Driven(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger, self.fault), self.builds)
+        self.driver = Driver(it, Canary(self.ledger, self.fault))
         self.builds.prepare()
         self.driver.recover()
 
@@ -116,7 +116,7 @@ def test_what_waits_as_it_did_is_looked_at_no_more(campaign, monkeypatch):
     looked, asked = [], it.scheduler.calls()["squeue"]
     monkeypatch.setattr(Ending, "status", lambda _self, *one: looked.append(one))
     monkeypatch.setattr(it.ledger, "runs", lambda *_: pytest.fail("the ledger was read"))
-    monkeypatch.setattr(it.ledger, "update_runs", lambda *_, **__: pytest.fail("the ledger was written"))
+    monkeypatch.setattr(it.ledger, "update_tasks", lambda *_, **__: pytest.fail("the ledger was written"))
     it.rounds(3)
     assert it.scheduler.calls()["squeue"] - asked == 3
     assert looked == []
@@ -342,9 +342,9 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
 def test_retry_failed_begins_again_what_was_lost_and_leaves_the_cancelled(campaign, fake):
     it = campaign()
     it.rounds(2)
-    it.ledger.update_runs(["n-1.baseline.r1"], state=State.LOST)
-    it.ledger.update_runs(["n-2.baseline.r1"], state=State.CANCELLED)
-    it.ledger.update_runs(["n-3.baseline.r1"], state=State.FAILED)
+    it.ledger.update_tasks(["n-1.baseline.r1"], state=State.LOST)
+    it.ledger.update_tasks(["n-2.baseline.r1"], state=State.CANCELLED)
+    it.ledger.update_tasks(["n-3.baseline.r1"], state=State.FAILED)
     running.retry([], str(it.folder.path), None, failed=True)
     assert it.states == ["planned", "cancelled", "planned"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.campaign.meta import CANARY
+from nsw.campaign.rows import Met
 from nsw.cli import running
 from nsw.errors import CampaignError
 
@@ -124,6 +124,6 @@ def test_a_canary_is_done_again_after_its_neighbour_was(campaign, fake):
         assert len(fake.jobs()) == job
         fake.execute(job)
         fake.set(job, -1, "COMPLETED")
-        it.driver._canary._ledger.set_meta(CANARY, "failed")
+        it.ledger.settle_canary(Met.REFUSED)
         it.rounds(2)
     assert it.run(1).attempt == 3

@@ -1,0 +1,239 @@
+"""Tasks in the ledger: runs, builds and reductions, which all go through the same states."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign.ledger_base import marks
+from nsw.campaign.ledger_needs import LedgerNeeds, free
+from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
+from nsw.plan.builds import command_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nsw.plan.model import Job, Plan
+
+SOME: Final = 500  # values in one statement; SQLite's own limit was once 999
+
+Pending = tuple[str, int, int, int]  # job, task, the next attempt, GPUs at the same time
+
+
+class LedgerTasks(LedgerNeeds):
+    """The table `tasks` of an open ledger."""
+
+    _chosen = ""  # a condition on the runs that are pending
+
+    # --- what there is ------------------------------------------------------------------------------------
+
+    def add_plan(self, plan: Plan) -> None:
+        """Write all runs of a plan, the builds that they need, and what it could not do."""
+        with self.transaction():
+            self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
+            self.add_tasks(Kind.RUN, plan.jobs)
+            built = {job.runs[0].app: job.runs[0].id for job in plan.builds}
+            runs = [run for job in plan.jobs for run in job.runs]
+            self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
+            self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs)
+            self._db.executemany(
+                "INSERT INTO absent VALUES (?, ?, ?)",
+                ((a.what, a.reason, len(a.run_ids)) for a in plan.absent),
+            )
+
+    def add_tasks(self, kind: Kind, jobs: Iterable[Job]) -> None:
+        """Write the tasks of these jobs; what they need is written by `add_needs`."""
+        self._db.executemany(
+            "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
+            " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (kind, job.build or "job", r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
+                 r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
+                 *((r.app, shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None, None)))
+                for job in jobs for task, runs in enumerate(job.tasks) for r in runs
+            ),
+        )  # fmt: skip
+
+    def runs(
+        self,
+        *,
+        states: Sequence[State] = tuple(State),
+        reading: Reading | None = None,
+        job: str | None = None,
+        tasks: Sequence[int] | None = None,
+    ) -> list[RunRow]:
+        """Runs in the plan's order: all, or those in these states, with reports that are so, in tasks of a job."""
+        where, values = ["kind = 'run'"], list[Any]()
+        if len(states) < len(State):
+            where.append(f"state IN ({marks(states)})")
+            values += states
+        if reading is not None:
+            where.append("reading = ?")
+            values.append(reading)
+        if job is not None:
+            where.append("job = ?")
+            values.append(job)
+        if tasks is not None:
+            where.append(f"task IN ({marks(tasks)})")
+            values += tasks
+        return self._runs(" AND ".join(where), values)
+
+    def _runs(self, where: str, values: Sequence[Any]) -> list[RunRow]:
+        query = f"SELECT {RunRow.COLUMNS} FROM tasks WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
+        return self._rows(RunRow, self._db.execute(query, values))
+
+    def runs_named(self, ids: Sequence[str]) -> list[RunRow]:
+        """The runs of these ids, in the plan's order."""
+        found: list[RunRow] = []
+        for at in range(0, len(ids), SOME):
+            some = ids[at : at + SOME]
+            found += self._runs(f"kind = 'run' AND id IN ({marks(some)})", some)
+        return found
+
+    def builds(self) -> list[BuildRow]:
+        """All builds, in the plan's order."""
+        query = f"SELECT {BuildRow.COLUMNS} FROM tasks WHERE kind = 'build' ORDER BY seq"  # noqa: S608
+        return self._rows(BuildRow, self._db.execute(query))
+
+    def needed_by(self) -> dict[str, list[str]]:
+        """The jobs whose runs need each build, by its id, in the plan's order."""
+        found = self._db.execute(
+            "SELECT n.source, w.job FROM needs n JOIN tasks w ON w.id = n.task WHERE n.why = 'build'"
+            " GROUP BY n.source, w.job ORDER BY min(w.seq)"
+        )
+        jobs: dict[str, list[str]] = {}
+        for build, job in found:
+            jobs.setdefault(build, []).append(job)
+        return jobs
+
+    def names(self, begin: str, most: int, *, of: str = "id", states: Sequence[str] = ()) -> list[str]:
+        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
+
+        With `states` only runs in one of these, and those that lack a required figure.
+        """
+        among = f" AND (state IN ({marks(states)}) OR reading = 'incomplete')" if states else ""
+        found = self._db.execute(
+            f"SELECT {of} FROM tasks WHERE kind = 'run' AND substr({of}, 1, ?) = ?{among}"  # noqa: S608
+            f" GROUP BY {of} ORDER BY min(seq) LIMIT ?",
+            (len(begin), begin, *states, most),
+        )
+        return [name for (name,) in found]
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        found = dict(self._db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall())
+        if strange := [state for state in found if state not in set(State)]:
+            raise self._damaged(f"{strange[0]!r} is no state of a run")
+        return found
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
+        found = self._db.execute(
+            "SELECT state, reason, id, count(*), min(seq) FROM tasks WHERE kind = 'run'"
+            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, reason ORDER BY min(seq)"
+        )
+        return [(State(state), reason, id_, count) for state, reason, id_, count, _ in found]
+
+    def unread(self) -> int:
+        """How many runs have reports that wait to be read."""
+        found: int = self._db.execute(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
+        ).fetchone()[0]
+        return found
+
+    def incomplete(self) -> int:
+        """How many runs are done and printed no value for a required figure."""
+        found: int = self._db.execute(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
+        ).fetchone()[0]
+        return found
+
+    # --- what comes next ----------------------------------------------------------------------------------
+
+    def pending(self, limit: int, *, leave_builds: bool) -> list[Pending]:
+        """The next tasks of jobs to submit, those first that others need.
+
+        Args:
+            limit: At most so many runs, and so many of each other kind, are looked at.
+            leave_builds: The scheduler can be trusted to start a task only after its build.
+        """
+        free_ones = free(leave_builds=leave_builds) if self.any_waits() else ""
+        return [one for kind in Kind for one in self._pending(kind, limit, free_ones)]
+
+    def _pending(self, kind: Kind, limit: int, free_ones: str) -> list[Pending]:
+        which = self._chosen
+        if kind is Kind.BUILD:  # only if a run that may go needs it
+            which = (
+                " AND t.place = 'job' AND EXISTS (SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608
+                f" WHERE n.source = t.id AND r.state = 'planned'{self._chosen.replace('t.', 'r.')})"
+            )
+        # rows are inserted task by task: the first ones name the next tasks without looking at all of them;
+        # the attempt is new to all of the task, also to those that are over, since submissions are named by it
+        return self._db.execute(
+            "SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task),"  # noqa: S608  no outside text
+            f" max(gpus) FROM (SELECT * FROM tasks t WHERE kind = '{kind}' AND state = 'planned'{which}{free_ones}"
+            " ORDER BY seq LIMIT ?) p GROUP BY job, task ORDER BY min(seq)",
+            (limit,),
+        ).fetchall()
+
+    def needed_builds(self, *states: State) -> set[str]:
+        """The builds that runs in one of these states need."""
+        found = self._db.execute(
+            "SELECT DISTINCT n.source FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608  no outside text
+            f" WHERE n.why = 'build' AND r.state IN ({marks(states)})",
+            states,
+        )
+        return {build for (build,) in found}
+
+    def runs_per_task(self) -> int:
+        """The most runs that one task holds."""
+        found = self._db.execute("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)").fetchone()[0]
+        return found or 1
+
+    def has_planned(self) -> bool:
+        """Whether any run or reduction waits to be submitted."""
+        found = self._db.execute(
+            f"SELECT 1 FROM tasks t WHERE kind IN ('run', 'reduction') AND state = 'planned'{self._chosen} LIMIT 1"  # noqa: S608
+        )
+        return found.fetchone() is not None
+
+    def choose(self, ids: Iterable[str]) -> None:
+        """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
+        self._db.execute("CREATE TEMP TABLE chosen (job TEXT, task INTEGER, PRIMARY KEY (job, task))")
+        self._db.executemany(
+            "INSERT OR IGNORE INTO chosen SELECT job, task FROM tasks WHERE id = ?", ((id_,) for id_ in ids)
+        )
+        self._chosen = " AND (t.kind <> 'run' OR (t.job, t.task) IN (SELECT job, task FROM chosen))"
+
+    def waiting(self) -> list[str]:
+        """The runs and reductions that no scheduler has, as far as is known: their ids, in the plan's order."""
+        found = self._db.execute(
+            "SELECT id FROM tasks WHERE kind IN ('run', 'reduction') AND state IN ('planned', 'intent') ORDER BY seq"
+        )
+        return [id_ for (id_,) in found]
+
+    def planned(self, ids: Iterable[str]) -> list[str]:
+        """Those of these tasks that wait to be submitted."""
+        wanted = set(ids)
+        if not wanted:
+            return []
+        found = self._db.execute("SELECT id FROM tasks WHERE state = 'planned' ORDER BY seq")
+        return [id_ for (id_,) in found if id_ in wanted]
+
+    # --- what becomes of it -------------------------------------------------------------------------------
+
+    def update_tasks(self, ids: Iterable[str], **values: Any) -> None:
+        """Set columns of tasks."""
+        names = ", ".join(f"{name} = ?" for name in values)
+        self._db.executemany(
+            f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns
+            [(*values.values(), one) for one in ids],
+        )
+
+    def release(self, ids: Iterable[str]) -> None:
+        """Plan these tasks again; their earlier attempts keep their folders."""
+        self.update_tasks(
+            ids, state=State.PLANNED, reason=None, exit_code=None, started=None, ended=None, submission=None,
+            reading=Reading.NONE,
+        )  # fmt: skip
