@@ -16,7 +16,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.access import make_private
 from nsw.campaign.collect import collect
 from nsw.campaign.handover import ARCHIVE, LEDGER, RECIPE, about, unpack
-from nsw.campaign.ledger import Ledger, Reading
+from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.meta import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.secrets import FILE as SECRETS
@@ -174,11 +174,12 @@ def _is_safe(name: str) -> bool:
 def _bring_reports(transport: Transport, there: str, here: folders.CampaignFolder, ledger: Ledger) -> None:
     """What runs left that are over: it is read again here."""
     everything = ledger.meta(COLLECT) == "everything"
-    over = ledger.runs("attempt > 0 AND state IN ('done', 'failed') AND reading <> 'none'")
+    ended = ledger.runs(states=(State.DONE, State.FAILED))
+    over = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
     for at in range(0, len(over), _SOME):
         some = over[at : at + _SOME]
         collect(here, transport, there, some, everything=everything)
-        ledger.update_runs([run.id for run in some], reading=Reading.COLLECTED)
+        ledger.update_tasks([run.id for run in some], reading=Reading.COLLECTED)
 
 
 def chosen(known: Sequence[Attachable], named: str) -> Attachable:

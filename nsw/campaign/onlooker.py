@@ -100,7 +100,7 @@ class Onlooker:
                 if (verdict.state, verdict.reason) == (run.state, run.reason):
                     continue
                 times = {} if status is None else {"started": status.started, "ended": status.ended}
-                self.ledger.update_runs([run.id], state=verdict.state, reason=verdict.reason, **times)
+                self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
                 changed.append(run.id)
         self.changed_any = self.changed_any or bool(changed)
         return self.ledger.runs_named(changed)

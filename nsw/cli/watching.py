@@ -82,7 +82,7 @@ def _look_on(folder: folders.CampaignFolder, *, once: bool) -> bool:
 def _shown(folder: folders.CampaignFolder, onlooker: Onlooker, transport: Transport, *, once: bool) -> bool:
     begun, first = time.monotonic(), True
     with _View(onlooker.ledger) as shown:
-        shown.changed(onlooker.ledger.runs("state = 'running'"))
+        shown.changed(onlooker.ledger.runs(states=[State.RUNNING]))
         while True:
             first = _look(onlooker, shown.changed, shown.say, first=first)
             if once or not onlooker.flying():

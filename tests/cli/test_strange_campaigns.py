@@ -41,7 +41,7 @@ def test_ls_names_a_campaign_whose_ledger_never_ends_and_lists_the_others(good, 
 
 @pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",), ("resume",)], ids=" ".join)
 def test_bad_json_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words):
-    bad = changed(good, "a-bad", "UPDATE runs SET params = '{', state = 'planned'")
+    bad = changed(good, "a-bad", "UPDATE tasks SET params = '{', state = 'planned'")
     said = nsw(*words, bad.name)
     assert said.code == 2
     assert "params is no JSON object" in said.err
@@ -120,7 +120,7 @@ def test_the_name_of_a_campaign_does_not_steer_the_terminal(good, nsw, words):
 
 
 def test_data_of_a_ledger_is_no_formula_in_csv(good, nsw):
-    bad = changed(good, "a-bad", "UPDATE runs SET host = '=1+1', reason = char(27) || '@a'")
+    bad = changed(good, "a-bad", "UPDATE tasks SET host = '=1+1', reason = char(27) || '@a'")
     said = nsw("status", bad.name, "--format", "csv")
     assert "'=1+1" in said.out
     assert "\x1b" not in said.out

@@ -167,7 +167,7 @@ def test_reports_are_read_again_when_reading_was_cut_short(road):
     import sqlite3
 
     with sqlite3.connect(ledger) as db:
-        db.execute("UPDATE runs SET reading = 'collected'")
+        db.execute("UPDATE tasks SET reading = 'collected'")
     db.close()
     told = road.nsw("summarize").stdout
     assert "not in these numbers: 1 run done and not read yet, such as case.baseline.r1: `" in told

@@ -223,7 +223,7 @@ def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour
     folder = campaign_of(neighbour)
     subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
     with sqlite3.connect(folder / "campaign.db") as db:
-        db.execute("UPDATE runs SET state = 'planned' WHERE state = 'failed'")  # something is left to cancel
+        db.execute("UPDATE tasks SET state = 'planned' WHERE state = 'failed'")  # something is left to cancel
     db.close()
     before = state(neighbour.home)
     for words in (*DRIVES, ["cancel"]):

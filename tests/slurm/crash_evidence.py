@@ -62,7 +62,7 @@ def submitted_so_far(place: Real) -> tuple[int, int, int]:
         for file in found[0].parent.glob("campaign.db*"):
             shutil.copy(file, folder)
         db = sqlite3.connect(Path(folder) / "campaign.db")
-        counts = dict(db.execute("SELECT state, count(*) FROM runs GROUP BY state").fetchall())
+        counts = dict(db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall())
         db.close()
     left, doubt = counts.pop("planned", 0), counts.pop("intent", 0)
     return sum(counts.values()), left, doubt
