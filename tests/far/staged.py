@@ -131,7 +131,7 @@ class Staged:
         site: Where it is carried out.
         cases: How many cases; each has a first run and one that needs it to be read.
         in_array: Tasks that go in one submission.
-        body: What each program does besides, as a line of bash.
+        body: What each program does besides, as a line of bash; STAGE in it is `look` or `measure`.
     """
 
     def __init__(self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":") -> None:
@@ -153,14 +153,17 @@ class Staged:
 
     def _first(self, case: str) -> Run:
         """Finds something that no other run can know."""
-        script = f'echo {case}.look >>"{self.begins}"; {self.body}; echo kernel-$RANDOM-$$ >report'
+        script = f'echo {case}.look >>"{self.begins}"; {self._body("look")}; echo kernel-$RANDOM-$$ >report'
         return Run(f"{case}.look.r1", case, {}, "look", "timeline", "x", 1, ("bash", "-c", script), {},
                    _SMALL, ("report",))  # fmt: skip
 
     def _second(self, case: str) -> Run:
-        script = f'echo {case}.measure >>"{self.begins}"; {self.body}; printf "%s\\n" "$@"'
+        script = f'echo {case}.measure >>"{self.begins}"; {self._body("measure")}; printf "%s\\n" "$@"'
         return Run(f"{case}.measure.r1", case, {}, "measure", "counters", "x", 1, ("bash", "-c", script, "it", CHOSEN), {},
                    _SMALL, needs=f"{case}.look")  # fmt: skip
+
+    def _body(self, stage: str) -> str:
+        return self.body.replace("STAGE", stage)
 
     # --- driving ------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from nsw.transport.create import connect
 from tests.far.place import USER, folder_of_both, make_user
 from tests.far.staged import Site
 from tests.remote.conftest import Server, free_port
+from tests.slurm.places import Real
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,12 +108,14 @@ class Distant:
         folder: A folder that both users may write in.
         kind: The transport.
         server: The sshd.
+        conf: The configuration of its Slurm.
         network: The way to it, where it may fail.
     """
 
     folder: Path
     kind: str
     server: Server
+    conf: Path
     network: Network | None = None
     scratch: Path = field(init=False)
 
@@ -124,6 +127,11 @@ class Distant:
     @property
     def data(self) -> dict[str, object]:
         return {"transport": {"kind": self.kind, "host": "far", "config": str(self.server.config)}}
+
+    @property
+    def slurm(self) -> Real:
+        """Its Slurm, as its user sees it."""
+        return Real(self.conf, USER, accounting=False, work=self.folder)
 
     def site(self, *, hasty: bool = False, scratch: Path | None = None) -> Site:
         """Where a staged campaign is carried out; `hasty` where the network may be silent."""
@@ -182,7 +190,7 @@ def distant(
         server.through = way.port if way else 0
         server.start()
         try:
-            yield Distant(folder, kind, server, way)
+            yield Distant(folder, kind, server, slurm_conf, way)
         finally:
             server.stop(sessions=True)
             if way:

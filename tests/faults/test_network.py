@@ -11,6 +11,7 @@ from nsw.transport.create import connect
 from tests.far.staged import Staged
 from tests.remote.conftest import SSHD, Server, free_port
 
+from . import figures
 from .distant import Network, distant
 
 MOST_NSW = 25  # that a campaign may take
@@ -30,9 +31,12 @@ def test_a_network_that_breaks_again_and_again_loses_nothing(slurm_conf, tmp_pat
         turns = range(7, 1000, 13)
         it.network.order(*({**WAYS[number % len(WAYS)], "at": turn} for number, turn in enumerate(turns)))
         campaign = Staged(tmp_path / "campaigns", it.site())
-        campaign.finish(MOST_NSW)
-        assert campaign.fault() is None, (campaign.fault(), it.network.faults())
-        assert len(it.network.faults()) >= 4, it.network.turns()
+        took = campaign.finish(MOST_NSW)
+        row = figures.row(f"{kind}, network broken again and again")
+        row.add(campaign, it, len(it.network.faults()), took)
+        assert not row.wrong, (row.wrong, it.network.faults())
+        assert row.submitted == row.runs
+        assert row.faults >= 4, it.network.turns()
 
 
 @pytest.mark.slurm
@@ -41,9 +45,39 @@ def test_a_network_that_falls_silent_is_given_up_and_another_connection_made(slu
     with distant(kind, slurm_conf, network=True) as it:
         it.network.order({"what": "stall", "at": 18, "before": True}, {"what": "stall", "at": 40})
         campaign = Staged(tmp_path / "campaigns", it.site(hasty=True))
-        campaign.finish(MOST_NSW)
-        assert campaign.fault() is None, (campaign.fault(), it.network.faults())
-        assert len(it.network.faults()) == 2, it.network.turns()
+        took = campaign.finish(MOST_NSW)
+        row = figures.row(f"{kind}, network silent")
+        row.add(campaign, it, len(it.network.faults()), took)
+        assert not row.wrong, (row.wrong, it.network.faults())
+        assert row.faults == 2, it.network.turns()
+
+
+@pytest.mark.soak
+@pytest.mark.slurm
+@pytest.mark.parametrize("way", ["cut before", "cut after", "truncated", "silent before", "silent after"])
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+def test_the_network_breaks_at_each_turn_of_a_campaign(slurm_conf, tmp_path, kind, way):
+    """A campaign for every turn in which the client speaks, until one ends before its turn comes.
+
+    Most of the turns of a connection are its login, so a silent network, which costs seconds, is tried at every fourth.
+    """
+    what, _, when = way.partition(" ")
+    order = {"what": {"cut": "cut", "truncated": "truncate", "silent": "stall"}[what], "before": when == "before"}
+    order |= {"bytes": 40}
+    row, silent = figures.row(f"{kind}, {way} at each turn"), what == "silent"
+    with distant(kind, slurm_conf, network=True) as it:
+        for at in range(1, 1000, 4 if silent else 1):
+            it.network.order({**order, "at": it.network.turns() + at})
+            before = len(it.network.faults())
+            (it.folder / "begins").unlink(missing_ok=True)
+            campaign = Staged(tmp_path / str(at), it.site(hasty=silent))
+            took = campaign.finish(MOST_NSW)
+            broken = len(it.network.faults()) - before
+            if not broken:
+                return
+            row.add(campaign, it, broken, took)
+            assert not row.wrong, (at, row.wrong, it.network.faults()[before:])
+            assert row.submitted == row.runs, at
 
 
 def test_a_connection_that_falls_silent_is_ended_by_ssh_itself_long_before_its_command_must_be(tmp_path, monkeypatch):

@@ -15,7 +15,10 @@ import pytest
 
 from tests.far.place import USER
 from tests.far.staged import UNREACHABLE, Staged, ended
+from tests.slurm.places import own_cluster
+from tests.slurm.test_campaign import as_root
 
+from . import figures
 from .distant import distant
 
 if TYPE_CHECKING:
@@ -97,6 +100,50 @@ def test_a_restricted_shell_is_refused_with_what_it_said(slurm_conf, tmp_path, k
         assert campaign.begun() == []
     said = capfd.readouterr().err
     assert "restricted" in said, said
+
+
+@pytest.mark.parametrize("kind", ["ssh"])
+def test_a_program_over_its_memory_fails_with_that_reason_and_its_second_stage_says_why_it_is_skipped(
+    slurm_conf, tmp_path, kind
+):
+    eats = "/usr/bin/python3 -c 'import time; a = bytearray(200_000_000); time.sleep(60)'"
+    with distant(kind, slurm_conf) as it:
+        campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=eats)
+        assert campaign.drive() == 0
+        first, second = campaign.states().values()
+        assert first[0] == "failed"
+        assert "out of memory" in first[1]
+        assert second[0] == "cancelled"
+        assert "skipped: n-1.look.r1" in second[1]
+        figures.row(f"{kind}, out of memory").add(campaign, it, 1, 1, may_fail=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+def test_a_node_that_dies_and_a_job_out_of_time(tmp_path, kind):
+    with own_cluster(accounting=False) as daemons, distant(kind, daemons.place.conf) as it:
+        body = f"[ STAGE != look ] || [ -e {it.folder}/second ] || sleep 300"
+        campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=body)
+        process = campaign.start()
+        until(campaign.begun)
+        it.slurm.expire(it.slurm.run("squeue", "--me", "-h", "-t", "R", "-o", "%A").stdout.strip())
+        assert ended(process) == 0
+        first, second = campaign.states().values()
+        assert first[0] == "failed"
+        assert "time limit" in first[1]
+        assert "skipped" in second[1]
+        campaign.again()
+        process = campaign.start()
+        until(lambda: len(campaign.begun()) == 2)
+        job, node = it.slurm.run("squeue", "--me", "-h", "-t", "R", "-o", "%A %N").stdout.split()
+        (it.folder / "second").touch()
+        daemons.kill_node(node)
+        as_root(it.slurm, "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
+        until(lambda: it.slurm.run("squeue", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
+        as_root(it.slurm, "scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
+        assert ended(process) == 0
+        assert {state for state, _ in campaign.states().values()} == {"done"}
+        assert campaign.begun() == ["n-1.look"] * 3 + ["n-1.measure"]
 
 
 @contextmanager
