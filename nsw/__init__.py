@@ -1,4 +1,8 @@
-"""nsw: GPU profiling campaigns on clusters, from a recipe to an answer with evidence."""
+"""nsw: GPU profiling campaigns on clusters, from a recipe to an answer with evidence.
+
+`nsw.run` carries a recipe out, `nsw.open` reads a campaign, `nsw.read` reads reports of any profiler; docs/python.md
+shows each. Every error that nsw raises for a reason is a class of `nsw.errors`.
+"""
 
 from nsw.safe_path import leave_folder_of_module
 
@@ -7,16 +11,55 @@ leave_folder_of_module()  # before any other import
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from nsw.api import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
+    from nsw import errors as errors
+    from nsw import events as events
+    from nsw.api.campaigns import Campaign as Campaign
+    from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
+    from nsw.api.driving import Running as Running
+    from nsw.api.driving import resume as resume
+    from nsw.api.driving import retry as retry
+    from nsw.api.driving import run as run
+    from nsw.api.planning import Planned as Planned
+    from nsw.api.planning import dry_run as dry_run
+    from nsw.api.reading import Reports as Reports
+    from nsw.api.reading import read as read
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "open"]
+__all__ = [
+    "Campaign", "Planned", "Reports", "Running", "__version__", "dry_run", "errors", "events", "open", "read",
+    "resume", "retry", "run",
+]  # fmt: skip
+
+_FROM = {
+    "Campaign": "api.campaigns:Campaign",
+    "Planned": "api.planning:Planned",
+    "Reports": "api.reading:Reports",
+    "Running": "api.driving:Running",
+    "dry_run": "api.planning:dry_run",
+    "errors": "errors",
+    "events": "events",
+    "open": "api.campaigns:open_campaign",
+    "read": "api.reading:read",
+    "resume": "api.driving:resume",
+    "retry": "api.driving:retry",
+    "run": "api.driving:run",
+}
 
 
-def __getattr__(name: str) -> Any:
-    """`nsw.open`, imported when it is used: `nsw --version` must not pay for it."""
-    if name == "open":
-        from nsw.api import open_campaign
+if not TYPE_CHECKING:  # for mypy there are the public names and no others
 
-        return open_campaign
-    raise AttributeError(f"module 'nsw' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """A public name, imported when it is used: `nsw --version` must not pay for it."""
+        place = _FROM.get(name)
+        if place is None:
+            raise AttributeError(f"module 'nsw' has no attribute {name!r}")
+        from importlib import import_module
+
+        module, _, attribute = place.partition(":")
+        found = import_module(f"nsw.{module}")
+        return getattr(found, attribute) if attribute else found
+
+
+def __dir__() -> list[str]:
+    """The public names, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

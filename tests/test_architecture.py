@@ -12,7 +12,7 @@ FLOW = [
     "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "campaign", "readers", "analysis",
     "service", "present", "cli",
 ]  # fmt: skip
-BESIDE = {"demo", "api", "__main__"}  # a program of its own, the door for Python, the door for `python -m`
+BESIDE = {"demo", "api", "events", "__main__"}  # a program of its own, the doors for Python, the door for `python -m`
 
 
 def room(module: str) -> str:

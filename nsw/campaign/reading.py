@@ -74,6 +74,29 @@ def read_all(
     _flush(folder, ledger, batch)
 
 
+def read_table(
+    folder: CampaignFolder,
+    runs: Sequence[RunRow],
+    table: str,
+    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
+) -> list[dict[str, Any]]:
+    """The rows of one table from the collected reports of these runs; nothing is written down.
+
+    Args:
+        folder: The campaign's folder.
+        runs: The runs.
+        table: The table's name.
+        read_reports: Reads that table of files of any known format, one after the other, in this order.
+    """
+    found: list[dict[str, Any]] = []
+    files = [_reports_of(folder, run) for run in runs]
+    reports = read_reports([file for several in files for file in several])
+    for run, own in zip(runs, files, strict=True):
+        read = _read_run(folder, run, {file: next(reports) for file in own}, lambda _tool, _output: [])
+        found += read.tables.get(table, [])
+    return found
+
+
 class _Read:
     def __init__(self) -> None:
         self.tables: dict[str, list[dict[str, Any]]] = {}

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
+from threading import RLock
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.detect import read
@@ -25,6 +28,7 @@ _AHEAD: Final = 4  # files a worker holds beyond the one that is asked for: boun
 _SECONDS_A_FILE: Final = 0.005
 _BYTES_A_SECOND: Final = 10e6
 _WORTHWHILE: Final = 2.0
+_ONE_AT_A_TIME: Final = RLock()
 
 
 def read_many(paths: Sequence[Path], options: Options | None = None, workers: int | None = None) -> Iterator[Report]:
@@ -113,7 +117,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
     others = set(multiprocessing.active_children())
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
-    with SafeProcesses():  # multiprocessing has a process of its own too
+    with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool
@@ -129,12 +133,18 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 def _starting_processes() -> Iterator[None]:
     """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them.
 
-    Nor do they look for modules in the current folder.
+    Nor do they look for modules in the current folder, or import the program that reads: a script that calls nsw
+    without `if __name__ == "__main__":` would do its work a second time in each of them.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with SafeProcesses():
-            yield
+        with _ONE_AT_A_TIME, SafeProcesses():  # what is changed here is shared by all threads
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                yield
+            finally:
+                sys.modules["__main__"] = main
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
@@ -37,6 +37,21 @@ def options_of(recipe: Recipe, ledger: Ledger) -> Options:
     steps = recipe.report.steps
     nsys = (ledger.site().get("profilers") or {}).get("nsys")
     return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
+
+
+def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
+    """The rows of a trace, from the collected reports of these runs; nothing is written."""
+    from dataclasses import replace
+    from functools import partial
+
+    from nsw.campaign.ownership import owner_if_other
+    from nsw.campaign.reading import read_table
+    from nsw.readers.many import read_many
+
+    options = replace(options_of(recipe_of(folder), ledger), tables=frozenset({name}), max_unpacked=folder.max_unpacked)
+    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
+        options = replace(options, nsys=None)
+    return read_table(folder, runs, name, partial(read_many, options=options))
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from nsw.wording import headline
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,6 +20,9 @@ class Message:
     text: str
     level: Literal["info", "warning", "error"] = "info"
 
+    def __str__(self) -> str:
+        return self.text if self.level == "info" else f"{self.level}: {self.text}"
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -30,6 +35,9 @@ class Started:
 
     campaign: str
     counts: Mapping[str, int]
+
+    def __str__(self) -> str:
+        return f"campaign {self.campaign}: {headline(self.counts)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,9 @@ class RunChanged:
     over: int
     total: int
 
+    def __str__(self) -> str:
+        return f"{self.over}/{self.total} {_line(self.run)}"
+
 
 @dataclass(frozen=True, slots=True)
 class BuildChanged:
@@ -53,10 +64,16 @@ class BuildChanged:
 
     build: BuildRow
 
+    def __str__(self) -> str:
+        return _line(self.build)
+
 
 @dataclass(frozen=True, slots=True)
 class RunsEnded:
     """No run is waiting or running; what was collected is read next."""
+
+    def __str__(self) -> str:
+        return "no run is waiting or running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,9 @@ class ReportsRead:
 
     done: int
     total: int
+
+    def __str__(self) -> str:
+        return f"{self.done}/{self.total} read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +99,15 @@ class Finished:
     counts: Mapping[str, int]
     good: bool
 
+    def __str__(self) -> str:
+        return headline(self.counts)
+
 
 Event = Message | Started | RunChanged | BuildChanged | RunsEnded | ReportsRead | Finished
 """Anything that can happen; `match` tells them apart."""
+
+
+def _line(one: RunRow | BuildRow) -> str:
+    """State, id and reason; control characters of others become spaces."""
+    text = f"{one.state:9} {one.id}" + (f": {one.reason}" if one.reason else "")
+    return "".join(c if c.isprintable() else " " for c in text)

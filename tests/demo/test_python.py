@@ -1,12 +1,15 @@
 """A campaign from Python: its tables and runs are pandas frames that say what the commands say."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 import nsw
 from nsw.errors import CampaignError
 from nsw.tables.schema import TABLES
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "alexnet_scaling.yaml"
 
 
 @pytest.fixture
@@ -25,8 +28,38 @@ def test_tables_are_frames_with_the_rows_of_the_campaign(demo, campaign):
 def test_a_table_that_nothing_filled_is_empty_with_its_columns(campaign):
     frame = campaign.tables.rules
     assert frame.empty
-    assert list(frame.columns) == list(TABLES["rules"].names)
+    assert [c for c in frame.columns if c not in {"gpus", "batch"}] == list(TABLES["rules"].names)
     assert "rules" not in dir(campaign.tables)
+
+
+def test_each_row_has_the_parameters_of_its_run(campaign):
+    params = {run["id"]: (run["gpus"], run["batch"]) for _, run in campaign.runs.iterrows()}
+    frame = campaign.tables.gpu_summary
+    assert list(frame.columns[:3]) == ["run", "gpus", "batch"]
+    assert list(zip(frame["gpus"], frame["batch"], strict=True)) == [params[run] for run in frame["run"]]
+
+
+def test_a_trace_that_is_asked_for_is_made(demo):
+    """From the collected reports: the campaign's folder has no such table, and gets none."""
+    one = min((demo.folder / "reports").glob("*/*.sqlite"), key=lambda p: p.stat().st_size)
+    case = one.parent.name.split(".")[0]
+    campaign = nsw.run(str(RECIPE), "demo", root=demo.root / "traced", case=case).wait()
+    trace, direct = campaign.tables.gpu_trace, nsw.read(one).tables.gpu_trace
+    assert len(trace) == len(direct) > 1000
+    assert list(trace["start_ns"]) == list(direct["start_ns"])
+    assert set(trace["run"]) == {one.parent.name}
+    assert set(trace["gpus"]) == {int(case[5])}
+    assert {"gpu_trace", "api_trace"} <= set(dir(campaign.tables))
+    assert not (campaign.folder / "tables" / "gpu_trace.parquet").exists()
+    assert campaign.tables.gpu_trace is not None
+    assert len(campaign.tables.gpu_trace) == len(direct)
+
+
+def test_answers_are_frames_and_sentences(demo, campaign):
+    rows = json.loads(demo.nsw("summarize", str(demo.folder), "--table", "hotspots", "--json").stdout)["rows"]
+    assert list(campaign.answers.hotspots["name"]) == [row["name"] for row in rows]
+    assert any("weak-scaling efficiency" in text for text in campaign.answers.findings)
+    assert {"hotspots", "findings"} <= set(dir(campaign.answers))
 
 
 def test_a_name_that_is_no_table_is_told_with_the_nearest(campaign):

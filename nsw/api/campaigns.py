@@ -1,0 +1,202 @@
+"""A campaign from Python: `nsw.open("campaigns/NAME").tables.gpu_summary` is a pandas frame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.api.frames import Tables, frame_of, with_parameters
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import NOTE, SITE
+from nsw.tables.schema import TABLES, TRACES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nsw.campaign.rows import RunRow
+
+_PROBLEM = ("run", "report", "severity", "message", "fix")
+
+
+class CampaignTables(Tables):
+    """The campaign's tables, each row with the parameters of its run as columns.
+
+    A parameter whose name is that of a column gets the prefix `param_`. A trace (`gpu_trace`, `api_trace`,
+    `iteration_trace`) is read from the collected reports when it is asked for, and kept in memory.
+    """
+
+    def __init__(self, folder: folders.CampaignFolder) -> None:
+        self._folder = folder
+        self._traces: dict[tuple[str, ...], pd.DataFrame] = {}
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        import pandas as pd
+
+        from nsw.campaign.reading import load_table
+
+        table = load_table(self._folder, name)
+        frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
+        with Ledger(self._folder.ledger, read_only=True) as ledger:
+            runs = ledger.runs()
+            if name in TRACES:
+                frame = self._with_trace(name, frame, runs, ledger)
+        return with_parameters(frame, {run.id: run.params for run in runs})
+
+    def _with_trace(self, name: str, frame: pd.DataFrame, runs: list[RunRow], ledger: Ledger) -> pd.DataFrame:
+        """The table with the rows of those runs whose reports were read without this trace."""
+        import pandas as pd
+
+        from nsw.service.collected import read_trace
+
+        held = set(frame["run"])
+        missing = [run for run in runs if run.state is State.DONE and run.repeat and run.reports and run.id not in held]
+        key = (name, *(run.id for run in missing))
+        if key not in self._traces:
+            rows = read_trace(self._folder, ledger, missing, name)
+            self._traces[key] = frame_of(rows, TABLES[name].names)
+        made = self._traces[key]
+        parts = [part for part in (frame, made) if len(part)]
+        return pd.concat(parts, ignore_index=True) if parts else frame
+
+    def _names(self) -> list[str]:
+        there = {path.stem for path in self._folder.tables.glob("*.parquet")} & TABLES.keys()
+        return sorted(there | (TRACES if any(self._folder.reports.glob("*/*")) else set()))
+
+
+class Answers:
+    """What the campaign shows, as frames: the tables that `nsw summarize --table` has beside those of the reports."""
+
+    def __init__(self, folder: folders.CampaignFolder) -> None:
+        self._folder = folder
+
+    if TYPE_CHECKING:
+        api: pd.DataFrame
+        compare: pd.DataFrame
+        copies: pd.DataFrame
+        figures: pd.DataFrame
+        functions: pd.DataFrame
+        hotspots: pd.DataFrame
+        kernels: pd.DataFrame
+        model: pd.DataFrame
+        roofline: pd.DataFrame
+        scaling: pd.DataFrame
+    else:
+
+        def __getattr__(self, name: str) -> pd.DataFrame:
+            from nsw.errors import did_you_mean
+            from nsw.present.flat_rows import FLAT, flat_rows
+
+            if name not in FLAT:
+                near = None if name.startswith("_") else did_you_mean(name, FLAT)
+                raise AttributeError(f"there is no answer {name}; {near or ', '.join(FLAT)}")
+            return frame_of(flat_rows(self._summary(), name), ())
+
+    @property
+    def findings(self) -> list[str]:
+        """What nsw found, a sentence or two each."""
+        return [finding.text for finding in self._summary().findings]
+
+    def __dir__(self) -> list[str]:
+        """The tables, and the findings."""
+        from nsw.present.flat_rows import FLAT
+
+        return sorted([*FLAT, "findings"])
+
+    def _summary(self) -> Any:
+        from nsw.service.answers import summary_of
+
+        with Ledger(self._folder.ledger, read_only=True) as ledger:
+            return summary_of(self._folder, ledger)
+
+
+class Campaign:
+    """A campaign, finished or not, to be read; what it gives is as it is when it is asked for.
+
+    Attributes:
+        id: Its name, which is that of its folder.
+        folder: Where it is.
+        site: The site that it runs on.
+        note: What must be known with its numbers; None where there is nothing.
+        tables: What the reports hold.
+        answers: What the tables show: hotspots, scaling, findings ...
+    """
+
+    def __init__(self, folder: folders.CampaignFolder) -> None:
+        self._of = folder
+        self.folder: Path = folder.path
+        self.id: str = folder.id
+        self.tables = CampaignTables(folder)
+        self.answers = Answers(folder)
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            self.note: str | None = ledger.meta(NOTE)
+            self.site: str = ledger.meta(SITE)
+
+    def __repr__(self) -> str:
+        from nsw.wording import headline
+
+        return f"<nsw campaign {self.id} on site {self.site}: {headline(self.counts)}>"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state; a state without runs is left out."""
+        with Ledger(self._of.ledger, read_only=True) as ledger:
+            return ledger.counts()
+
+    @property
+    def good(self) -> bool:
+        """Whether every run is done, its reports were read and it printed every required figure."""
+        from nsw.service.answers import is_good
+
+        with Ledger(self._of.ledger, read_only=True) as ledger:
+            return is_good(ledger)
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: id (the tables' `run`), its parameters, pass, state, times."""
+        import pandas as pd
+
+        from nsw.campaign.job_ids import job_ids
+        from nsw.present.status_view import run_data
+
+        with Ledger(self._of.ledger, read_only=True) as ledger:
+            runs = ledger.runs()
+            jobs = job_ids(ledger, runs)
+            rows = [run_data(run, jobs) for run in runs]
+        return pd.DataFrame([{**row.pop("params"), **row} for row in rows])
+
+    @property
+    def problems(self) -> pd.DataFrame:
+        """One row a problem of a report: run, report, severity (error or warning), message, fix."""
+        with Ledger(self._of.ledger, read_only=True) as ledger:
+            return frame_of([dict(zip(_PROBLEM, found, strict=True)) for found in ledger.problems()], _PROBLEM)
+
+    def cancel(self) -> None:
+        """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
+        from nsw.service import steering
+
+        if not steering.is_over(self.counts):
+            steering.cancel(self._of)
+
+
+def open_campaign(
+    named: str | Path | None = None, root: str | Path | None = None, *, max_unpacked: int | None = None
+) -> Campaign:
+    """The campaign of that folder, id or beginning of an id; with none named the newest under `root`.
+
+    Each of its tables takes at most `max_unpacked` bytes of memory, or is refused; 2 GiB unless given.
+
+    Raises:
+        CampaignError: There is none.
+    """
+    return Campaign(find(named, root, max_unpacked=max_unpacked))
+
+
+def find(
+    named: str | Path | None, root: str | Path | None, *, max_unpacked: int | None = None
+) -> folders.CampaignFolder:
+    """The folder of a campaign, by what `open_campaign` takes."""
+    where = folders.root(Path(root) if root is not None else None)
+    folder = folders.find(where, str(named) if named is not None else None)
+    folder.max_unpacked = max_unpacked
+    return folder

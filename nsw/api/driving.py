@@ -1,0 +1,173 @@
+"""Campaigns driven from Python: `for event in nsw.run("recipe.yaml", site="mycluster"): print(event)`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.api.campaigns import Campaign, find
+from nsw.api.choices import Cases, Files, Names, Settings, files, overrides
+from nsw.campaign import folder as folders
+from nsw.errors import UsageError
+from nsw.service import continuing
+from nsw.service.events import Event, Message
+from nsw.service.running import Running as Driven
+from nsw.wording import headline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+
+
+class Running(Driven):
+    """A campaign to be driven: iterate it for its events, or `wait` for its end. It does nothing until one of them.
+
+    The thread that takes the first event drives it to the end. Nothing runs in the background: `next` returns when
+    something happened, and while nobody asks, nsw neither submits nor collects; jobs that were submitted go on. To stop
+    early leave the loop, with `close` or at the end of a `with` block: the jobs go on, and `nsw.resume` goes on with
+    the campaign, as it does after Ctrl-C or a kill.
+    """
+
+    @property
+    def campaign(self) -> Campaign:
+        """The campaign, to be read at any time."""
+        return Campaign(self.folder)
+
+    def wait(self, listener: Callable[[Event], object] = lambda _event: None) -> Campaign:
+        """Drive the campaign to its end.
+
+        Args:
+            listener: Called with each event at once; `print` will do.
+
+        Returns:
+            The campaign; its `good` says whether all went well.
+
+        Raises:
+            NswError: What ended it early; `nsw.resume` goes on.
+        """
+        self.drive(listener)
+        return self.campaign
+
+    def __repr__(self) -> str:
+        left = "" if self.driving else "; iterate it or call wait() to drive it"
+        return f"<nsw campaign {self.folder.id}: {headline(self.campaign.counts)}{left}>"
+
+
+def run(
+    recipe: str | Path,
+    site: str | None = None,
+    *,
+    sites: Files | None = None,
+    root: str | Path | None = None,
+    set: Settings | None = None,  # noqa: A002  the name of the option
+    case: Cases | None = None,
+    exclude: Cases | None = None,
+    passes: Names | None = None,
+    fit: bool = False,
+    note: str | None = None,
+    yes: bool = False,
+) -> Running:
+    """Plan a recipe on a site and make its campaign; iterate what comes back, or call its `wait`, to carry it out.
+
+    Args:
+        recipe: The recipe's file, or the name of a shipped one.
+        site: The site's name; by default that of NSW_SITE, else the default site of the sites files, else this machine.
+        sites: Sites files to search first.
+        root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+        set: Values of parameters and keys: `{"gpus": [1, 2], "resources.time": "30m"}`.
+        case: Only these cases: `{"gpus": 2}`, a pattern of names such as `"gpus-2_*"`, or several of these.
+        exclude: None of these cases.
+        passes: Only these passes.
+        fit: Skip cases that the site cannot hold, instead of refusing the recipe.
+        note: Kept with the campaign and its tables.
+        yes: Start it although it costs more than the site's `confirm_above`.
+
+    Raises:
+        InputError: The recipe or a sites file has faults, or the site would refuse a job.
+        UsageError: There is no such recipe, site, case or pass; or it costs too much without `yes`.
+        UnreachableError: The site does not answer.
+    """
+    from nsw.service import starting
+    from nsw.service.planning import make_plan
+
+    said: list[Message] = []
+    home = folders.root_to_write(Path(root) if root is not None else None)
+    chosen = overrides(set, case, exclude, passes, fit=fit)
+    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
+    if note:
+        planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
+    lock, differences = starting.lock_of(planned)
+    said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
+    said += [Message(text, "warning") for text in differences]
+    ready = starting.check(planned)
+    if not yes and (cost := starting.too_dear(planned)):
+        raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
+    running = Running(starting.start(home, ready, lock))
+    for message in said:
+        running.emit(message)
+    return running
+
+
+def resume(campaign: str | Path | Campaign | None = None, root: str | Path | None = None) -> Running:
+    """Go on with a campaign that was left; nothing that finished is done again.
+
+    Args:
+        campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
+        root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+
+    Raises:
+        CampaignError: There is no such campaign, or another process drives it.
+    """
+    said: list[Message] = []
+    folder = _folder(campaign, root)
+    continuing.resume(folder, said.append)
+    return _told(Running(folder), said)
+
+
+def retry(
+    campaign: str | Path | Campaign | None = None,
+    root: str | Path | None = None,
+    *,
+    runs: Names = (),
+    failed: bool = False,
+    choose_again: bool = False,
+) -> Running | None:
+    """Do runs again that did not succeed; None where there are none.
+
+    Args:
+        campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
+        root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+        runs: Only these: their ids or parts of them, cases or patterns.
+        failed: Leave those alone that were cancelled.
+        choose_again: Choose kernels anew for guided counters.
+
+    Raises:
+        UsageError: A run that is named is not there, or did not fail.
+        CampaignError: There is no such campaign, or another process drives it.
+    """
+    said: list[Message] = []
+    folder = _folder(campaign, root)
+    named: Sequence[str] = [runs] if isinstance(runs, str) else list(runs)
+    found = continuing.retry(folder, named, said.append, failed=failed, choose_again=choose_again)
+    if found is None:
+        return None
+    return _told(Running(folder, only=found.only), said)
+
+
+def site_or_default(site: str | None) -> str | None:
+    """The site that is named, here or in NSW_SITE; None: the default of the sites files."""
+    import os
+
+    return site or os.environ.get("NSW_SITE") or None
+
+
+def _folder(campaign: str | Path | Campaign | None, root: str | Path | None) -> CampaignFolder:
+    return find(campaign.folder if isinstance(campaign, Campaign) else campaign, root)
+
+
+def _told(running: Running, said: list[Message]) -> Running:
+    for message in said:
+        running.emit(message)
+    return running

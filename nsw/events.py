@@ -1,0 +1,14 @@
+"""What happens while a campaign goes on, as `nsw.run` and its like give it: `match` tells the classes apart."""
+
+from nsw.service.events import (
+    BuildChanged,
+    Event,
+    Finished,
+    Message,
+    ReportsRead,
+    RunChanged,
+    RunsEnded,
+    Started,
+)
+
+__all__ = ["BuildChanged", "Event", "Finished", "Message", "ReportsRead", "RunChanged", "RunsEnded", "Started"]
