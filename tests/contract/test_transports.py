@@ -54,6 +54,7 @@ def transport(request: pytest.FixtureRequest, kind: str, place: Path) -> Iterato
         made = connect(site, scratch, mark)
     yield made
     made.close()
+    far_nsw.end_all()
 
 
 def test_a_command_gets_its_words_and_its_standard_input_and_gives_all_it_wrote(transport, place):

@@ -14,6 +14,7 @@ from tests.remote.conftest import SSHD, Server, free_port
 from . import figures
 from .distant import Network, distant
 
+EVERY = int(os.environ.get("NSW_SOAK_EVERY", "1"))  # of how many turns one is broken in the long form
 MOST_NSW = 25  # that a campaign may take
 WAYS = (
     {"what": "cut", "before": True},
@@ -66,7 +67,7 @@ def test_the_network_breaks_at_each_turn_of_a_campaign(slurm_conf, tmp_path, kin
     order |= {"bytes": 40}
     row, silent = figures.row(f"{kind}, {way} at each turn"), what == "silent"
     with distant(kind, slurm_conf, network=True) as it:
-        for at in range(1, 1000, 4 if silent else 1):
+        for at in range(1, 1000, EVERY * (4 if silent else 1)):
             it.network.order({**order, "at": it.network.turns() + at})
             before = len(it.network.faults())
             (it.folder / "begins").unlink(missing_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .places import Fake, Real, missing, shared_cluster
+from .places import Behind, Fake, Real, behind_far, missing, shared_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,15 @@ def unaccounted() -> Iterator[Real]:
 
 
 @pytest.fixture
+def far(unaccounted: Real) -> Iterator[Behind]:
+    """A real Slurm behind the transport `far`."""
+    if os.geteuid() != 0:
+        pytest.skip("not root, who alone may become another user")
+    with behind_far(unaccounted) as place:
+        yield place
+
+
+@pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """Fake commands, first on PATH."""
     return Fake(tmp_path, monkeypatch)
@@ -46,12 +56,13 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
         "fake",
         pytest.param("accounted", marks=pytest.mark.slurm),
         pytest.param("unaccounted", marks=pytest.mark.slurm),
+        pytest.param("far", marks=[pytest.mark.slurm, pytest.mark.soak]),
     ]
 )
-def place(request: pytest.FixtureRequest) -> Iterator[Fake | Real]:
+def place(request: pytest.FixtureRequest) -> Iterator[Fake | Real | Behind]:
     """Each of them in turn, with a folder of its own in `work`."""
     found = request.getfixturevalue(request.param)
-    if isinstance(found, Fake):
+    if isinstance(found, (Fake, Behind)):
         yield found
         return
     with found.in_folder() as folder:

@@ -12,15 +12,17 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nsw.errors import UnreachableError
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Scheduler, Submission
 from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport
+from tests.far.far_nsw import connect, end_all
+from tests.far.place import Far, make_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
     from nsw.errors import CommandResult
+    from nsw.transport.model import Transport
 
 CLUSTER = Path(__file__).parent / "cluster" / "cluster.py"
 FAKES = Path(__file__).parents[1] / "fakes" / "bin"
@@ -61,8 +64,13 @@ def script(folder: Path, body: str, *, head: str = "") -> Path:
 
 class _Place:
     work: Path
+    site_keys: ClassVar[str] = ""  # lines of a site in a sites file, beside its scheduler
 
-    def transport(self) -> LocalTransport:
+    def scratch(self, campaign: Path) -> Path:
+        """A campaign's folder on the site."""
+        return campaign / "scratch"
+
+    def transport(self) -> Transport:
         return LocalTransport()
 
     def scheduler(self, **more: object) -> BatchScheduler:
@@ -142,7 +150,7 @@ class Real(_Place):
     accounting: bool
     work: Path = Path("/nonexistent")
 
-    def transport(self) -> LocalTransport:
+    def transport(self) -> Transport:
         return _AsUser(self)
 
     def argv(self, words: Sequence[str]) -> list[str]:
@@ -197,6 +205,52 @@ class Real(_Place):
             yield replace(self, work=work)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Behind(Real):
+    """A real Slurm behind the transport `far`: nsw is another user here, and the one over there sees no campaign."""
+
+    far: Far | None = None
+    made: list[Transport] = field(default_factory=list)
+
+    @property
+    def site_keys(self) -> str:  # type: ignore[override]
+        assert self.far is not None
+        return (
+            f"    transport: {{kind: far, host: {USER}, config: {self.far.control}}}\n    scratch: {self.far.scratch}\n"
+        )
+
+    def scratch(self, campaign: Path) -> Path:
+        assert self.far is not None
+        return self.far.scratch / campaign.name
+
+    def transport(self) -> Transport:
+        assert self.far is not None
+        made = connect({"transport": {"kind": "far", "host": USER, "config": str(self.far.control)}}, None, None)
+        self.made.append(made)
+        return made
+
+    def _as_here(self, **how: Any) -> dict[str, Any]:
+        assert self.far is not None
+        return {"env": os.environ | {"COLUMNS": "160"} | self.far.environment, "text": True, "cwd": self.work, **how}
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(words, **self._as_here(**_QUIET))
+
+    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+        argv = (sys.executable, "-m", "nsw", *words)
+        return subprocess.run(argv, check=False, **self._as_here(capture_output=True))
+
+    @contextmanager
+    def in_folder(self) -> Iterator[Behind]:
+        """With a folder that both users may write in."""
+        with super().in_folder() as place:
+            (place.work / "scripts").symlink_to(place.work)  # a job script lies here as it does there
+            yield replace(self, work=place.work, far=Far(place.work, SLURM_CONF=str(self.conf)))
+            for transport in self.made:
+                transport.close()
+            end_all()
 
 
 class _AsUser(LocalTransport):
@@ -297,6 +351,14 @@ def shared_cluster(name: str, *, accounting: bool) -> Iterator[Real]:
             else:
                 if not os.environ.get("NSW_KEEP_SLURM"):
                     daemons.down()
+
+
+@contextmanager
+def behind_far(cluster: Real) -> Iterator[Behind]:
+    """The cluster behind `far`, with a folder of its own; only root may become the user over there."""
+    make_user()
+    with Behind(cluster.conf, cluster.user, cluster.accounting).in_folder() as place:
+        yield place
 
 
 @contextmanager

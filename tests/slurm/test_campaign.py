@@ -26,7 +26,7 @@ sites:
   mycluster:
     scheduler: slurm
     python: /usr/bin/python3
-    limits: {max_in_flight: 16, max_array: MOST, runs_per_job: PACKED}
+KEYS    limits: {max_in_flight: 16, max_array: MOST, runs_per_job: PACKED}
 """
 RECIPE = """
 nsw: 1
@@ -40,9 +40,13 @@ resources: {gpus: 1, time: 1m, memory: 50M}
 """
 
 
-@pytest.fixture(params=["accounted", "unaccounted"])
+@pytest.fixture(params=["accounted", "unaccounted", pytest.param("far", marks=pytest.mark.soak)])
 def cluster(request) -> Iterator[Real]:
-    with request.getfixturevalue(request.param).in_folder() as place:
+    found = request.getfixturevalue(request.param)
+    if request.param == "far":
+        yield found
+        return
+    with found.in_folder() as place:
         yield place
 
 
@@ -52,7 +56,8 @@ def recipe(
     """Files for a campaign of `count` runs; the words that choose them."""
     text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
     (place.work / "recipe.yaml").write_text(text + extra)
-    (place.work / "sites.yaml").write_text(SITES.replace("MOST", str(most)).replace("PACKED", str(packed)))
+    sites = SITES.replace("MOST", str(most)).replace("PACKED", str(packed)).replace("KEYS", place.site_keys)
+    (place.work / "sites.yaml").write_text(sites)
     return ("recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
 
 

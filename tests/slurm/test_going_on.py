@@ -20,8 +20,11 @@ pytestmark = pytest.mark.slurm
 UNTIL = "until [ -e WORK/go ]; do sleep 0.1; done"
 
 
-@pytest.fixture
-def place(unaccounted) -> Iterator[Real]:
+@pytest.fixture(params=["here", pytest.param("far", marks=pytest.mark.soak)])
+def place(request, unaccounted) -> Iterator[Real]:
+    if request.param == "far":
+        yield request.getfixturevalue("far")
+        return
     with unaccounted.in_folder() as found:
         yield found
 
@@ -75,7 +78,7 @@ def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place)
         place.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     wait_until(lambda: len(ran(place)) == 2)
     assert "to be seen" in nsw(place, "logs", "n-1.baseline.r1").stdout
-    script = next(campaign(place).glob("scratch/jobs/*.log"))
+    script = next(place.scratch(campaign(place)).glob("jobs/*.log"))
     script.write_text("what slurmd said\n")
     job_shown = [nsw(place, "logs", f"n-{n}.baseline.r1").stdout for n in (1, 2)]
     assert sum("what slurmd said" in text for text in job_shown) == 1
