@@ -64,6 +64,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
         write_secrets(folder.secrets, made_of.secrets)
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
     rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
+    stop_after = made_of.recipe.get("stop_after_failures") or made_of.site.get("stop_after_failures")
     with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
             ledger.set_meta(meta.VERSION, __version__)
@@ -72,6 +73,8 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             ledger.set_meta(meta.SITE_DATA, made_of.site)
             ledger.set_meta(meta.SCRATCH, scratch)
             ledger.set_meta(meta.CREATED, time.time())
+            if stop_after:
+                ledger.set_meta(meta.STOP_AFTER, int(stop_after))
             ledger.set_meta(meta.COLLECT, made_of.recipe.get("collect") or "reports")
             ledger.set_meta(meta.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
             ledger.set_meta(meta.ORIGINS, origins(plan.files, made_of.origin))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.canary import Canary
 from nsw.campaign.ending import Ending
+from nsw.campaign.failure_limit import FailureLimit
+from nsw.campaign.holding import Holding
 from nsw.campaign.in_flight import InFlight
-from nsw.campaign.meta import AT_A_TIME
 from nsw.campaign.needs import Needs
 from nsw.campaign.ownership import require_own
 from nsw.campaign.rows import State
@@ -49,6 +50,8 @@ class Driver:
         self._needs = Needs(it)
         self._stages = stages or Stages(it)
         self._flight = InFlight(it.ledger)
+        self._holding = Holding(it, self._flight)
+        self._failures = FailureLimit(it, self._flight)
         ending = Ending(it)
         self._submitting = Submitting(it, self._flight, ending, self._needs, self._stages)
         self._watching = Watching(it, self._flight, ending, self._needs)
@@ -95,8 +98,7 @@ class Driver:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
         if self._it.handover is not None:
             self._it.handover.check()
-        if limit := self._it.ledger.meta(AT_A_TIME):
-            self._it.scheduler.limit(limit)
+        self._holding.settle()
         self._submitting.settle_doubts()
         self._canary.check()
         self._stages.advance()
@@ -106,11 +108,18 @@ class Driver:
             self._watching.poll()
             self._watching.fail_dependents()
             self._spare_builds()
-            chosen = self._submitting.next()
+            chosen = self._next()
         self._submitting.hand_over(chosen)
+        self._failures.withdraw()
         if (asked := self._cancel_asked()) is not None:
             self.cancel(asked or None)
-        return bool(self._flight) or self._submitting.in_doubt or self._it.ledger.has_planned()
+        if self._flight or self._submitting.in_doubt:
+            return True
+        return not self._failures.reached and self._it.ledger.has_planned()
+
+    def _next(self) -> list[Submission]:
+        self._failures.look()
+        return [] if self._failures.reached else self._submitting.next()
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs and builds: all that are not over, or those named. What a cancelled task had finished stays."""
@@ -159,7 +168,7 @@ class Driver:
         with self._it.ledger.transaction():
             self._submitting.write_late()
             self._watching.poll()
-            chosen = self._submitting.next()
+            chosen = self._next()
             self._submitting.intend(chosen)
         return chosen
 

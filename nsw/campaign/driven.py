@@ -22,6 +22,10 @@ def _nobody(_ids: list[str]) -> None:
     pass
 
 
+def _silence(_text: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Driven:
     """A campaign whose lock this process holds.
@@ -33,6 +37,7 @@ class Driven:
         transport: The way to the site's files.
         scratch: Its folder on the site.
         handover: What another machine takes the campaign over with; None on this machine.
+        say: Prints a line for the user.
         changed: Called with the ids of runs and builds that changed their state, once that is written down.
     """
 
@@ -43,6 +48,7 @@ class Driven:
     scratch: str
     changed: Callable[[list[str]], object] = _nobody
     handover: Handover | None = None
+    say: Callable[[str], object] = _silence
 
     def home(self, run: str, attempt: int) -> str:
         """Where an attempt of a run or build stands on the site."""

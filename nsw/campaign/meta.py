@@ -70,6 +70,10 @@ def _whole(text: str) -> int | None:
     return int(text)
 
 
+def _number(name: str) -> Key[int]:
+    return Key(name, lambda text: _whole(text) or 0, str, int)
+
+
 def _is_yes(text: str) -> bool:
     return text == "yes"
 
@@ -89,6 +93,10 @@ PLACES: Final = _object("places")  # key of `resources` -> its place in the reci
 PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
 AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it
 OWNED_BY: Final = _maybe_text("owner")  # the token by which this folder's nsw owns the campaign on its site
+HELD: Final = _list("held")  # submissions that the scheduler holds, since a person wants 0 tasks at a time
+STOP_AFTER: Final = Key("stop_after", _whole, str, lambda: None)  # failures after which nothing new is submitted
+STOPPED: Final = _maybe_text("stopped")  # why nothing new is submitted
+FAILED_BEFORE: Final = _number("failed_before")  # runs that had failed when a person last wanted to go on
 CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
 
 

@@ -458,7 +458,10 @@ def clean(
 
 @_command()
 def throttle(
-    running: Annotated[int, typer.Argument(min=1, metavar="N", help="Jobs and array tasks.", show_default=False)],
+    running: Annotated[
+        int,
+        typer.Argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that waits.", show_default=False),
+    ],
     campaign: Campaign = None,
     named: CampaignOption = None,
     root: Root = None,
@@ -466,6 +469,7 @@ def throttle(
     """Change how many of a campaign's jobs and array tasks run at a time, while it runs.
 
     The nsw that drives it hears of it at once, on Slurm with one scontrol for an array; what runs already goes on.
+    0 holds: nothing new begins until another number.
     """
     from nsw.cli import running as commands
 

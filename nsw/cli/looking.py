@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import NOTE, SITE
+from nsw.campaign.meta import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selecting import selected
 from nsw.cli import writing
@@ -123,7 +123,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
-            "incomplete": incomplete,
+            "incomplete": incomplete, "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
             "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
 
 

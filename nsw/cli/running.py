@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import STOPPED
 from nsw.campaign.selecting import Selection
 from nsw.cli import answering, notices
 from nsw.errors import Exit, UsageError
@@ -123,11 +124,17 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     folder = folders.find(folders.root(root), campaign)
     found = steering.throttle(folder, running)
     if not found.left:
-        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again else ""
+        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again and running else ""
+        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if found.again else "")
         over = f"{folder.id} is over, and nothing is left to throttle ({headline(found.counts)}){later}"
         say(over, file=sys.stderr)
         return Exit.GOOD
-    say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
+    if running:
+        say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
+    else:
+        say(f"{folder.id}: held, nothing new begins until `nsw throttle N`; {plural(found.left, 'run')} not over")
+        if found.not_held:
+            say(f"nsw cannot hold jobs of {found.scheduler}: the {found.not_held} that it has may begin")
     if not folders.is_driven(folder):
         say(f"`nsw resume {as_named(folder)}` goes on with it", file=sys.stderr)
     return Exit.GOOD
@@ -147,9 +154,11 @@ def _carry_out(running: Running) -> int:
             return Exit.INTERRUPTED
     with Ledger(folder.ledger, read_only=True) as ledger:
         code = answering.answer(folder, ledger, running.only)
-        left = ledger.counts().get(State.PLANNED, 0)
+        left, stopped = ledger.counts().get(State.PLANNED, 0), ledger.meta(STOPPED)
     if left:
-        waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}"
+        waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
+            f", since {stopped}" if stopped else ""
+        )
         say(f"{waits}: `nsw resume {as_named(folder)}` goes on with the rest", file=sys.stderr)
     return code
 

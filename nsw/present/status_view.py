@@ -49,6 +49,10 @@ def show_status(
     flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))
     stale = " (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""
     out.print(headline(counts, head.get("incomplete", 0)) + stale)
+    if head.get("stopped"):
+        out.print(f"stopped: {head['stopped']}; `nsw resume` goes on with what waits", style="yellow")
+    if head.get("held"):
+        out.print("held by `nsw throttle 0`: nothing new begins until `nsw throttle N`", style="yellow")
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
     show_builds(out, head["builds"])

@@ -277,6 +277,11 @@ class Recipe(Model):
         default=None,
         description="Whether the first run goes ahead alone: on, off, runs above N; else as the site says.",
     )
+    stop_after_failures: Count | None = Field(
+        default=None,
+        description="Once so many runs have failed nothing new is submitted, and what waits is withdrawn until"
+        " `nsw resume`; else as the site says.",
+    )
     lock: Lock | None = Field(default=None, description="Of a recipe that a campaign left: with what it was done.")
     sites: dict[Name, dict[str, Any] | None] = Field(
         default={}, description="What only one site needs, by site: laid over the rest of the recipe."

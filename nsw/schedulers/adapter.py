@@ -40,6 +40,7 @@ class Capabilities:
         slow_cancel_s: Seconds that a cancelled job may still be listed.
         dependencies: "Start after that job succeeded" can be trusted.
         throttle: The number of running array tasks can be limited, and changed later.
+        hold: Jobs and array tasks that wait can be held, and released later.
         comments: A job carries a comment that comes back in listings.
         test_run: Can be asked whether it would take a job, without submitting it.
         submissions_per_command: Submissions that nsw sends in one remote command.
@@ -58,6 +59,7 @@ class Capabilities:
     slow_cancel_s: float = 0
     dependencies: bool = False
     throttle: bool = False
+    hold: bool = False
     comments: bool = False
     test_run: bool = False
     submissions_per_command: int = 1
@@ -261,6 +263,14 @@ class Adapter(ABC):
     def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
         """Change how many tasks of an array run at a time; None where that cannot be changed."""
         return None
+
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:  # noqa: ARG002
+        """Keep what waits of these from starting, or let it go; None where there is nothing to hold."""
+        return None
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether everything named is held or released; jobs that had ended before are no fault."""
+        return result.returncode == 0 and not result.timed_out
 
     # --- optional: asking ---------------------------------------------------------------------------------
 

@@ -266,6 +266,22 @@ class BatchScheduler:
             self._throttles.limit = running
             self._pace.now()
 
+    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+        """One command, where the system can hold jobs that wait.
+
+        Raises:
+            CommandError: It failed.
+        """
+        if not self._can.hold:
+            return
+        argv = self._adapter.hold_command([*map(self._watched, submissions)], held=held)
+        if argv is None:
+            return
+        result = self._runner.run(argv, timeout=120, retry=PATIENT)
+        if not self._adapter.held(result):
+            raise CommandError(result, what=f"jobs could not be {'held' if held else 'released'}")
+        self._pace.reset()
+
     def wait(self, seconds: float) -> None:
         """Sleep until it is time to ask, at most so long."""
         left = self._pace.next - self._clock()

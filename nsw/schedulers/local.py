@@ -97,7 +97,10 @@ class LocalScheduler:
 
     def limit(self, running: int) -> None:
         """So many tasks at a time from now on; what runs goes on."""
-        self._parallel = max(1, running)
+        self._parallel = running
+
+    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+        """Nothing: what was started here runs."""
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Start the task of each."""

@@ -140,6 +140,13 @@ class Scheduler(Protocol):
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """End what is queued or running of these, of each only the tasks that it names."""
 
+    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+        """Keep what waits of these from starting, or let it go again, where the scheduler can.
+
+        Raises:
+            NswError: It could not be asked.
+        """
+
     def wait(self, seconds: float) -> None:
         """Return when something may have changed, at the latest after so many seconds."""
 

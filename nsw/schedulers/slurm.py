@@ -49,6 +49,8 @@ _VERDICT = re.compile(
     r"|Failed to validate job spec|Invalid directive found in batch script|This does not look like a batch script"
     r"|Unable to open file"
 )
+# what scontrol says of jobs that have ended, beside the others that it holds
+_OVER = ("already finished", "Invalid job id specified", "no longer pending")
 
 
 class Slurm(Adapter):
@@ -60,7 +62,7 @@ class Slurm(Adapter):
     queue = "squeue"
     history = "sacct"
     capabilities = Capabilities(
-        arrays=True, restarts="counted", dependencies=True, throttle=True, comments=True, test_run=True
+        arrays=True, restarts="counted", dependencies=True, throttle=True, hold=True, comments=True, test_run=True
     )
     # SLURM_CONF says which cluster and stays
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
@@ -222,6 +224,17 @@ class Slurm(Adapter):
         return match and re.sub(r"^slurmstepd: (error: )?", "", match[0]).strip()
 
     # --- ending -------------------------------------------------------------------------------------------
+
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """One scontrol for all of these; the tasks of an array that run already go on."""
+        jobs = list(dict.fromkeys(one.native.job for one in watched if one.native is not None))
+        return ["scontrol", "hold" if held else "release", ",".join(jobs)] if jobs else None
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether all are held or released that have not ended."""
+        if result.timed_out or result.returncode not in {0, 1}:
+            return False
+        return all(any(text in line for text in _OVER) for line in result.stderr.splitlines() if line.strip())
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One scancel for all of these; of unknown and finished jobs scancel says nothing."""

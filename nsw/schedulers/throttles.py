@@ -56,6 +56,8 @@ class Throttles:
             for s in submissions
             if (native := Native.parse(s.native_id)) and native.offset is not None and Phase.QUEUED in living[s.name]
         }
+        if not self.limit:  # a throttle of 0 is none at all, on Slurm; what waits is held instead
+            return
         wants = {name: len(living[name]) for name in self._natives}
         self._set = {name: min(self._set[name], wants[name]) for name in wants if name in self._set}
         self._taken = sum(len(phases) for name, phases in living.items() if name not in wants)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from nsw.campaign import failure_limit
 from nsw.campaign import folder as folders
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
@@ -30,6 +31,7 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) 
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         Canary(ledger).waive()
+        failure_limit.go_on(ledger)
         if any(ledger.counts().get(state) for state in (State.PLANNED, State.INTENT)):
             _warn_of_changes(ledger, notify)
     return Running(folder)
@@ -78,6 +80,7 @@ def retry(
             ledger.release(chosen.runs)
             todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
             canary.tried_again(chosen.runs, named=bool(some))
+            failure_limit.go_on(ledger)
     return Running(folder, only=todo if some else None)
 
 

@@ -90,7 +90,7 @@ def held(
         if only is not None:
             ledger.choose(only)
         ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
-        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, say)
         builds = Builds(driven)
         stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, say))
         driver = Driver(driven, ahead, stages)

@@ -85,15 +85,22 @@ def cancel(
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """What a new limit applies to: runs that are not over, and those that a retry would do."""
+    """What a new limit applies to: runs that are not over, and those that a retry would do.
+
+    `not_held` is how many runs the scheduler has that it may start although 0 tasks are wanted.
+    """
 
     counts: dict[str, int]
     left: int
     again: int
+    scheduler: str = ""
+    not_held: int = 0
 
 
 def throttle(folder: CampaignFolder, running: int) -> Throttled:
-    """Let so many tasks run at a time; the nsw that drives the campaign reads it from the ledger."""
+    """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger."""
+    from nsw.schedulers.create import adapter_of
+
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
     with Ledger(folder.ledger, beside=True) as ledger:
@@ -101,4 +108,7 @@ def throttle(folder: CampaignFolder, running: int) -> Throttled:
         again = sum(counts.get(state, 0) for state in AGAIN)
         if left or again:
             ledger.set_meta(AT_A_TIME, running)
-    return Throttled(counts, left, again)
+        adapter = adapter_of(ledger.site().get("scheduler", "local"))
+    if running or adapter is None or adapter.capabilities.hold:
+        return Throttled(counts, left, again)
+    return Throttled(counts, left, again, adapter.name, counts.get(State.SUBMITTED, 0) + counts.get(State.QUEUED, 0))

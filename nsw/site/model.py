@@ -202,6 +202,11 @@ class Site(Model):
         description="Whether a campaign's first run goes ahead alone: on, off, runs above N.",
         json_schema_extra={"default": "off"},
     )
+    stop_after_failures: Count | None = Field(
+        default=None,
+        description="Once so many runs of a campaign have failed nothing new of it is submitted, unless the recipe says"
+        " otherwise.",
+    )
     confirm_above: AmountOf = Field(
         default=Amount(1.0, "node-hour"),
         description="What a plan may cost without a question, such as 1 node-hour.",

@@ -72,7 +72,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["read", "x", "--table", "gpu_sumary"], ["did you mean 'gpu_summary'?"]),
         (["schema", "nothing"], ["'document': 'nothing' is not one of"]),
         (["throttle", "many"], ["'N': it is no whole number"]),
-        (["throttle", "0"], ["'N': it must be at least 1"]),
+        (["throttle", "--", "-1"], ["'N': it must be at least 0"]),
         (["plan"], ["Missing argument", "nsw plan --help"]),
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),

@@ -14,9 +14,10 @@ from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ending import Ending
+from nsw.campaign.failure_limit import go_on
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import AT_A_TIME, SCRATCH
+from nsw.campaign.meta import AT_A_TIME, SCRATCH, STOPPED
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
@@ -693,3 +694,50 @@ def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhi
     assert {p.name for p in home.iterdir()} == {"attempt-1", "claim", "status", "stderr", "stdout"}
     assert {p.name for p in (home / "attempt-1").iterdir()} == {"claim", "status", "stderr", "stdout"}
     assert ["attempt=1\n" in (home / at).read_text() for at in ("attempt-1/status", "status")] == [True, False]
+
+
+def test_after_too_many_failures_what_waits_is_withdrawn_from_the_queue_until_a_person_goes_on(campaign, fake):
+    it = campaign(extra="stop_after_failures: 1\n")
+    it.rounds()
+    fake.set(1, 0, "RUNNING")
+    fake.set(1, 1, "FAILED", code="1:0")
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\n")
+    it.rounds(2)
+    assert it.states == ["running", "failed", "planned"]
+    assert it.ledger.meta(STOPPED) == "1 run failed (stop_after_failures: 1)"
+    assert it.run(3).reason == "withdrawn: too many runs failed"
+    assert json.loads((fake.state / "jobs/1/2.json").read_text())["state"] == "CANCELLED"
+    (home / "status").write_text("state=done\nexit_code=0\n")
+    fake.set(1, 0, "COMPLETED")
+    it.rounds(2)
+    assert it.states == ["done", "failed", "planned"]
+    assert not it.driver.step()
+    assert len(fake.jobs()) == 1
+    go_on(it.ledger)
+    it.open()
+    it.rounds()
+    assert it.states == ["done", "failed", "submitted"]
+
+
+def test_what_begins_while_it_is_withdrawn_goes_on(campaign, fake):
+    it = campaign(extra="stop_after_failures: 1\n")
+    it.rounds()
+    fake.set(1, 1, "FAILED", code="1:0")
+    home = Path(it.scratch) / "runs/n-3.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\n")  # a moment ago, as squeue does not know yet
+    it.rounds(2)
+    assert it.states == ["planned", "failed", "queued"]
+
+
+def test_with_a_throttle_of_0_nothing_is_submitted_and_with_another_it_goes_on(campaign, fake):
+    it = campaign()
+    it.ledger.set_meta(AT_A_TIME, 0)
+    it.rounds(2)
+    assert fake.jobs() == []
+    assert it.states == ["planned"] * 3
+    it.ledger.set_meta(AT_A_TIME, 2)
+    it.rounds()
+    assert it.states == ["submitted"] * 3

@@ -167,3 +167,20 @@ def test_a_node_that_dies_has_its_runs_done_again_and_keeps_what_they_left():
         assert process.wait(timeout=120) == 0
         names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
         assert names == ["attempt-1", "attempt-1.before-restart-1"]
+
+
+def test_a_throttle_of_0_holds_what_waits_and_another_releases_it_also_by_another_nsw(place):
+    process = begun(place, *recipe(place, 20, body=waiting(place)))
+    wait_until(lambda: len(ran(place)) == 16)
+    done = nsw(place, "throttle", "0")
+    assert "held, nothing new begins until `nsw throttle N`; 20 runs not over" in done.stdout
+    wait_until(lambda: in_queue(place, "PD", "%r") == ["JobHeldUser"] * 4)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    (place.work / "go").touch()
+    wait_until(lambda: not in_queue(place, "R,CG"))
+    assert len(ran(place)) == 16
+    assert "throttle 0`: nothing new begins until" in nsw(place, "status").stdout
+    nsw(place, "throttle", "16")
+    assert nsw(place, "resume").returncode == 0
+    assert ran(place) == list(range(1, 21))
