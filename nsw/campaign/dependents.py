@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.meta import RECORDED
 from nsw.campaign.rows import State
 from nsw.campaign.stages import SKIPPED
 
@@ -27,6 +28,7 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
     ledger.hold_stage(skipped)
     if choose_again:
         ledger.hold_stage(runs)
+        ledger.set_meta(RECORDED, {})
     for run in depending:
         if run.state is State.DONE:
             ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is done again")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
+from nsw.campaign.locked_choices import Basis, chips_of, recorded
 from nsw.recipe.document import parse
 from nsw.recipe.dump import as_yaml
 from nsw.recipe.lock import Lock, LockedGit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 
 _GIT_S = 30.0
@@ -51,6 +53,7 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         files=known,
         git=git,
+        choices=before.choices if before else None,
     )
 
 
@@ -117,12 +120,30 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[s
             yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
 
 
-def finish(folder: CampaignFolder, transport: Transport, scratch: str) -> list[str]:
-    """Write down which profilers and driver the jobs met; what differs from the recipe's own lock is returned."""
+def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Basis:
+    """What the campaign's choices follow from, as its jobs met it so far."""
+    recipe = read_locked(folder)[1]
+    lock = recipe.get("lock")
+    said = transport.run([*_READ, scratch], timeout=60).stdout
+    files = lock.get("files") if isinstance(lock, dict) else None
+    chip = chips_of(said) or (ledger.site().get("gpus") or {}).get("chip")
+    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or ())
+
+
+def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
+    """Write down what was chosen, and which profilers and driver the jobs met.
+
+    Returns:
+        What differs from the recipe's own lock.
+    """
     head, recipe = read_locked(folder)
     lock = recipe.get("lock")
-    said = transport.run([*_READ, scratch], timeout=60)
-    tools = tools_of(said.stdout)
+    basis = basis_of(folder, ledger, transport, scratch)
+    tools = dict(basis.tools)
+    chosen = ledger.choices()
+    if isinstance(lock, dict) and chosen:
+        lock["choices"] = recorded(chosen, basis).model_dump(mode="json", exclude_none=True)
+        write_locked(folder, head, recipe)
     if not isinstance(lock, dict) or not tools:
         return []
     before = lock.get("tools") or {}

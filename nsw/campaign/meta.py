@@ -89,6 +89,7 @@ NOTE: Final = _maybe_text("note")  # printed with everything that comes of the c
 COLLECT: Final = _text("collect")  # tables | reports | everything
 RECIPE: Final = _maybe_text("recipe")  # the file that the recipe came from
 ORIGINS: Final = _list("origins")  # [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
+RECORDED: Final = _object("recorded")  # choices of the lockfile that is run again, as in the file
 PLACES: Final = _object("places")  # key of `resources` -> its place in the recipe
 PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
 AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it

@@ -14,6 +14,25 @@ class LockedGit(Model):
     dirty: Flag = Field(description="Whether files of the folder differed from the commit.")
 
 
+class LockedChoice(Model):
+    """What an earlier stage chose for a run."""
+
+    arguments: list[Text] = Field(description="Arguments of the profiler.")
+    limit_s: int | None = Field(default=None, description="Time limit in seconds; left out: that of the plan.")
+    source: Filled = Field(description="The run whose tables decided.")
+    note: Text = Field(default="", description="What was chosen, for people.")
+
+
+class LockedChoices(Model):
+    """Choices of guided passes. They hold for the same chip, tools and files; else nsw warns and chooses again."""
+
+    chip: Text | None = Field(default=None, description="The GPUs that the jobs met.")
+    tools: dict[Filled, Text] = Field(default={}, description="Versions of profilers and driver, as the jobs met them.")
+    files: Filled = Field(description="SHA-256 over the names and hashes of the application's files.")
+    passes: Filled = Field(description="SHA-256 of the recipe's passes.")
+    runs: dict[Filled, LockedChoice] = Field(description="What was chosen, by run.")
+
+
 class Lock(Model):
     """Written by nsw, compared when the recipe is run again: what differs is told as a warning."""
 
@@ -25,3 +44,4 @@ class Lock(Model):
     tools: dict[Filled, Text] = Field(
         default={}, description="Versions of profilers and driver, as the jobs met them; several are joined by ' | '."
     )
+    choices: LockedChoices | None = Field(default=None, description="What an earlier stage chose for runs.")

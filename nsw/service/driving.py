@@ -62,10 +62,11 @@ def held(
     from nsw.campaign.driven import Driven
     from nsw.campaign.handover import handover_of, mark_of
     from nsw.campaign.left_behind import wait_for_commands
+    from nsw.campaign.lock import basis_of
     from nsw.campaign.stages import Stages
     from nsw.schedulers.create import create
     from nsw.service.collected import fault_of, read_reports
-    from nsw.service.kernel_choice import chooser
+    from nsw.service.kernel_choice import Choosing, chooser
     from nsw.transport.create import connect
 
     def say(text: str) -> None:
@@ -73,6 +74,9 @@ def held(
 
     def progress(done: int, total: int) -> None:
         emit(ReportsRead(done, total))
+
+    def warn(text: str) -> None:
+        emit(Message(text, "warning"))
 
     with ExitStack() as stack:
         stack.enter_context(folders.locked(folder))
@@ -92,7 +96,8 @@ def held(
         ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
         driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, say)
         builds = Builds(driven)
-        stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, say))
+        choosing = Choosing(lambda: basis_of(folder, ledger, transport, scratch), say, warn)
+        stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, choosing))
         driver = Driver(driven, ahead, stages)
         yield Held(folder, ledger, driver, builds, log, transport, scratch, share)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.meta import RECORDED
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
@@ -13,25 +15,51 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.locked_choices import Basis
     from nsw.campaign.rows import RunRow
     from nsw.recipe.counters import CountersPass
+    from nsw.recipe.lock import LockedChoices
     from nsw.recipe.model import Steps
 
 _TRACE = "gpu_trace"
 
 
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What deciding takes beside the campaign.
+
+    Attributes:
+        basis: Gives what choices follow from, as the jobs met it so far.
+        say: Called with a line for people on each choice.
+        warn: Called once when recorded choices do not hold.
+    """
+
+    basis: Callable[[], Basis]
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+
+
 def chooser(
-    folder: CampaignFolder, ledger: Ledger, say: Callable[[str], None]
+    folder: CampaignFolder, ledger: Ledger, choosing: Choosing
 ) -> Callable[[RunRow, Sequence[RunRow]], Choice | str]:
     """The function that decides for the campaign's guided runs: a choice, or why there is none.
 
     Args:
         folder: The campaign's folder.
         ledger: Its ledger.
-        say: Called with a line for people on each choice.
+        choosing: What deciding takes.
     """
+    from nsw.campaign.locked_choices import choice_of
+
+    say, of_lock = choosing.say, _recorded(ledger, choosing)
 
     def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
+        if (known := of_lock()) is not None and (before := choice_of(known, run.id)) is not None:
+            say(f"chosen    {run.id} as the lockfile records it: {before.note}")
+            return before
+        return choose_now(run, sources)
+
+    def choose_now(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         from nsw.analysis.guided import NothingMatched
         from nsw.analysis.guided import choose as choose_launches
         from nsw.campaign.ledger_needs import Choice
@@ -54,6 +82,29 @@ def chooser(
         return Choice(found.arguments, None, source.id, f"{found.note}: {', '.join(found.kernels)}")
 
     return choose
+
+
+def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:
+    """A function that gives the recorded choices while they hold; it warns once that they do not."""
+    from nsw.campaign.locked_choices import why_not
+    from nsw.recipe.lock import LockedChoices
+
+    warned = False
+
+    def found() -> LockedChoices | None:
+        nonlocal warned
+        data = ledger.meta(RECORDED)
+        if not data or warned:
+            return None
+        known = LockedChoices.model_validate(data)
+        why = why_not(known, choosing.basis())
+        if why is None:
+            return known
+        warned = True
+        choosing.warn(f"what the lockfile chose does not hold here, and is chosen again: {why}")
+        return None
+
+    return found
 
 
 def asked(one: CountersPass) -> Any:

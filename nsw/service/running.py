@@ -126,7 +126,7 @@ class Running:
                 self.emit(RunsEnded())
                 yield
                 read_reports(folder, it.ledger, lambda done, total: self.emit(ReportsRead(done, total)))
-                for told in finish(folder, it.transport, it.scratch):
+                for told in finish(folder, it.ledger, it.transport, it.scratch):
                     self.emit(Message(told, "warning"))
                 private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
                 self.emit(Finished(it.ledger.counts(), is_good(it.ledger, self.only)))

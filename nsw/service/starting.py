@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import RECORDED
 from nsw.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
     folder = begin(home, planned.plan, ingredients)
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
+        if lock.choices is not None:
+            ledger.set_meta(RECORDED, lock.choices.model_dump(mode="json"))
     return folder
 
 

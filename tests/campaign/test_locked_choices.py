@@ -1,0 +1,104 @@
+"""The choices of a lockfile hold for the same chip, tools, files and passes; else they are made again, with a warning."""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.lock import basis_of, finish
+from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
+from nsw.campaign.meta import RECORDED
+from nsw.errors import CommandResult
+from nsw.recipe.lock import Lock
+from nsw.service.kernel_choice import Choosing, chooser
+
+BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
+WORDS = ("--kernel-name", "regex:a|b", "--launch-skip", "0")
+THEN = Choice(WORDS, 60, "n-1.timeline.r1", "2 kernels")
+RECIPE = "nsw: 1\nname: t\nlock: {version: '0', site: s, date: d, files: {prog.sh: 0a}}\npasses: [{counters: {cover: 0.9}}]\n"
+HOSTS = "host=a\nncu=2024.1\n=\nindex, name, uuid, driver_version\n0, NVIDIA A100, GPU-1, 535.1\n"
+
+
+class Run:
+    id = "n-1.counters.r1"
+
+
+class Source:
+    id = "n-1.timeline.r1"
+
+
+class Folder:
+    def __init__(self, path):
+        self.recipe = path
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "campaign.db", create=True) as made:
+        made.set_meta(RECORDED, recorded({Run.id: THEN}, BASIS).model_dump(mode="json"))
+        yield made
+
+
+def choose(ledger, basis, run=Run):
+    said, warned = [], []
+    made = chooser(Folder(None), ledger, Choosing(lambda: basis, said.append, warned.append))
+    found = []
+    for _ in range(2):
+        try:
+            found.append(made(run, [Source]))
+        except Exception:  # noqa: BLE001  there is no recipe to choose from: it was tried
+            found.append(None)
+    return found, said, warned
+
+
+def test_recorded_choices_hold_where_everything_is_as_it_was(ledger):
+    found, said, warned = choose(ledger, BASIS)
+    assert (found, warned) == ([THEN, THEN], [])
+    assert "as the lockfile records it: 2 kernels" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"chip": "NVIDIA H100"}, "the chip was NVIDIA A100, and here it is NVIDIA H100"),
+        ({"tools": {"ncu": "2025.1", "driver": "535.1"}}, "ncu was 2024.1, and here it is 2025.1"),
+        ({"tools": {"ncu": "2024.1"}}, "driver was 535.1, and here it is not known"),
+        ({"files": {"prog.sh": "0b"}}, "files of the application have changed"),
+        ({"passes": ({"counters": {"cover": 0.8}},)}, "the passes of the recipe have changed"),
+    ],
+)
+def test_they_are_made_again_with_one_warning_where_something_is_not(ledger, change, said):
+    found, _, warned = choose(ledger, replace(BASIS, **change))
+    assert found == [None, None]
+    assert warned == [f"what the lockfile chose does not hold here, and is chosen again: {said}"]
+
+
+def test_a_run_of_which_the_lockfile_knows_nothing_is_chosen_for_without_a_warning(ledger):
+    class Other:
+        id = "n-2.counters.r1"
+
+    found, _, warned = choose(ledger, BASIS, Other)
+    assert (found, warned) == ([None, None], [])
+
+
+class Transport:
+    def run(self, argv, **_more):
+        return CommandResult(tuple(argv), 0, HOSTS, "")
+
+
+def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_path, ledger):
+    folder = Folder(tmp_path / "recipe.lock.yaml")
+    folder.recipe.write_text(RECIPE)
+    ledger.choose_for(Run.id, THEN)
+    finish(folder, ledger, Transport(), "/scratch")
+    from nsw.campaign.lock import read_locked
+
+    lock = Lock.model_validate(read_locked(folder)[1]["lock"])
+    assert lock.choices == recorded({Run.id: THEN}, BASIS)
+    assert why_not(lock.choices, basis_of(folder, ledger, Transport(), "/scratch")) is None
+
+
+def test_the_chip_is_what_the_jobs_met():
+    assert chips_of(HOSTS) == "NVIDIA A100"
+    assert chips_of("host=a\n") is None
