@@ -4,6 +4,8 @@ AlexNet, batch 32, 20 steps; needs a GPU, PyTorch, nsys and ncu.
 
     python bench/gpu/guided_counters.py [--site SITE --sites FILE] [--seconds 480] [--skip 0]
 
+A machine that is lent for less time does it in parts, in one folder: --folder F --parts ab, then --folder F --parts c.
+
 (a) the program alone; (b) `nsw run` of a guided recipe: timeline and counters; (c) ncu --set full on every kernel,
 ended after --seconds and scaled by the share of the launches that it reached. All with --clock-control none. Then, over
 the kernels that both saw, the means of three metrics weighted by the timeline's times.
@@ -12,6 +14,8 @@ the kernels that both saw, the means of three metrics weighted by the timeline's
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import re
 import signal
@@ -49,15 +53,26 @@ def timed(command: list[str], folder: Path, seconds: float | None = None) -> tup
     return time.monotonic() - begun, out
 
 
-def means(launches: list[dict], metrics: list[dict]) -> dict[str, dict[str, float]]:
-    """Mean of each compared metric by kernel (mangled or full name)."""
-    names = {row["launch_id"]: row["mangled_name"] or row["kernel"] for row in launches}
-    found: dict[str, dict[str, list[float]]] = {}
+def squeezed(name: str) -> str:
+    """A kernel's name without spaces, which the profilers put at different places."""
+    return "".join(name.split())
+
+
+def means(launches: list[dict], metrics: list[dict], times: dict[tuple, float]) -> dict[str, dict[str, float]]:
+    """Each compared metric by kernel: means by launch shape, weighted by the timeline's times."""
+    keys = {row["launch_id"]: (squeezed(row["kernel"]), row["grid"], row["block_size"]) for row in launches}
+    found: dict[tuple, dict[str, list[float]]] = {}
     for row in metrics:
         if row.get("portable") in COMPARED and row.get("portable_value") is not None:
-            values = found.setdefault(names[row["launch_id"]], {})
-            values.setdefault(row["portable"], []).append(row["portable_value"])
-    return {kernel: {m: sum(v) / len(v) for m, v in of.items()} for kernel, of in found.items()}
+            found.setdefault(keys[row["launch_id"]], {}).setdefault(row["portable"], []).append(row["portable_value"])
+    result: dict[str, dict[str, float]] = {}
+    for kernel in {key[0] for key in found}:
+        shapes = [(times.get(key, 0), of) for key, of in found.items() if key[0] == kernel]
+        for metric in COMPARED:
+            some = [(time, sum(of[metric]) / len(of[metric])) for time, of in shapes if metric in of]
+            if (weight := sum(time for time, _ in some)) > 0:
+                result.setdefault(kernel, {})[metric] = sum(time * value for time, value in some) / weight
+    return result
 
 
 def main() -> None:
@@ -66,40 +81,70 @@ def main() -> None:
     parser.add_argument("--sites")
     parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--skip", type=int, default=0, help="launches that (c) passes over, to reach the steady state")
+    parser.add_argument("--folder", type=Path, help="where everything is kept; by default a new one")
+    parser.add_argument("--parts", default="abc", help="which of (a), (b), (c); what the others took is in the folder")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="nsw-bench-"))
+    folder = (options.folder or Path(tempfile.mkdtemp(prefix="nsw-bench-"))).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_bytes(APP.read_bytes())
     (folder / "recipe.yaml").write_text(RECIPE)
+    kept = folder / "times.json"
+    took: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
+    if "a" in options.parts:
+        took["bare"], said = timed([sys.executable, *PROGRAM], folder)
+        print(f"(a) bare: {took['bare']:.1f} s  {said.strip().splitlines()[-1]}", flush=True)
+    if "b" in options.parts:
+        sites = ["--sites", options.sites] if options.sites else []
+        nsw = [sys.executable, "-m", "nsw", "run", "recipe.yaml", "--site", options.site, *sites, "--yes"]
+        took["guided"], said = timed([*nsw, "--root", "out"], folder)
+        print(said)
+        print(f"(b) guided: {took['guided']:.1f} s", flush=True)
+    if "c" in options.parts:
+        skip = ["--launch-skip", str(options.skip)] if options.skip else []
+        ncu = ["ncu", "--set", "full", "--clock-control", "none", *skip, "-f", "-o", "full", sys.executable, *PROGRAM]
+        took["full"], said = timed(ncu, folder, options.seconds)
+        took["reached"] = len(re.findall(r"^==PROF== Profiling .*100%", said, re.MULTILINE))
+        print(f"(c) full: {took['full']:.1f} s, {took['reached']} launches, from launch {options.skip} on", flush=True)
+        export(folder)
+    kept.write_text(json.dumps(took))
+    if {"bare", "guided", "full"} <= set(took):
+        compare(folder, int(took["reached"]), took["bare"], took["guided"], took["full"])
 
-    bare, said = timed([sys.executable, *PROGRAM], folder)
-    print(f"(a) bare: {bare:.1f} s  {said.strip().splitlines()[-1]}", flush=True)
 
-    sites = ["--sites", options.sites] if options.sites else []
-    nsw = [sys.executable, "-m", "nsw", "run", "recipe.yaml", "--site", options.site, *sites, "--yes", "--root", "out"]
-    guided, said = timed(nsw, folder)
-    print(said)
-    print(f"(b) guided: {guided:.1f} s", flush=True)
+def export(folder: Path) -> None:
+    """The raw page of (c), beside its report and under $OUT where that is set."""
+    printed = folder / "full.raw.csv"
+    with printed.open("w") as out:
+        subprocess.run(["ncu", "--import", "full.ncu-rep", "--page", "raw", "--csv", "--print-units", "base",
+                        "--rename-kernels", "off"], cwd=folder, stdout=out, check=True)  # fmt: skip
+    if keep := os.environ.get("OUT"):
+        (Path(keep) / "full.raw.csv.gz").write_bytes(gzip.compress(printed.read_bytes()))
 
-    skip = ["--launch-skip", str(options.skip)] if options.skip else []
-    ncu = ["ncu", "--set", "full", "--clock-control", "none", *skip, "-f", "-o", "full", sys.executable, *PROGRAM]
-    full, said = timed(ncu, folder, options.seconds)
-    reached = len(re.findall(r"^==PROF== Profiling .*100%", said, re.MULTILINE))
-    compare(folder, reached, bare, guided, full)
+
+def kernels_of(run: Path) -> list[dict]:
+    """The kernels of a timeline."""
+    from nsw.readers.detect import read
+    from nsw.readers.model import Options
+    from nsw.tables import rows
+
+    report = read(next(run.glob("timeline*.nsys-rep")), Options(tables=frozenset({"gpu_trace"})))
+    return [row for row in rows("gpu_trace", report.tables["gpu_trace"]) if row["kind"] == "kernel"]
 
 
 def compare(folder: Path, reached: int, bare: float, guided: float, full: float) -> None:
     import nsw
     from nsw.readers import read
-    from nsw.service.kernel_choice import _kernels
     from nsw.tables import rows
 
     campaign = next(path for path in (folder / "out").iterdir() if not path.name.startswith("."))
     run = next((campaign / "reports").glob("*.timeline.r1"))
-    trace = _kernels(run)
-    times: dict[str, float] = {}
+    trace = kernels_of(run)
+    times: dict[str | tuple, float] = {}  # by kernel, and by kernel and shape
     for row in trace:
-        for name in {row["mangled_name"], row["name"]} - {None}:
-            times[name] = times.get(name, 0) + row["duration_ns"]
+        shape = tuple(f"({', '.join(str(row[f'{part}_{axis}']) for axis in 'xyz')})" for part in ("grid", "block"))
+        name = squeezed(row["name"])
+        for key in (name, (name, *shape)):
+            times[key] = times.get(key, 0) + row["duration_ns"]
     scaled = bare + (full - bare) * len(trace) / max(reached, 1)
     print(
         f"(c) full: {full:.1f} s for {reached} of {len(trace)} launches;"
@@ -107,13 +152,9 @@ def compare(folder: Path, reached: int, bare: float, guided: float, full: float)
     )
 
     tables = nsw.open(str(campaign)).tables
-    mine = means(tables.launches.to_dict("records"), tables.metrics.to_dict("records"))
-    printed = folder / "full.raw.csv"
-    with printed.open("w") as out:
-        subprocess.run(["ncu", "--import", "full.ncu-rep", "--page", "raw", "--csv", "--print-units", "base",
-                        "--rename-kernels", "off"], cwd=folder, stdout=out, check=True)  # fmt: skip
-    report = read(printed)
-    theirs = means(list(rows("launches", report.tables["launches"])), list(rows("metrics", report.tables["metrics"])))
+    mine = means(tables.launches.to_dict("records"), tables.metrics.to_dict("records"), times)
+    report = read(folder / "full.raw.csv")
+    theirs = means(*(list(rows(name, report.tables[name])) for name in ("launches", "metrics")), times)
     both = sorted(set(mine) & set(theirs), key=lambda name: -times.get(name, 0))
     share = sum(times.get(name, 0) for name in both) / sum(row["duration_ns"] for row in trace)
     print(f"kernels: guided {len(mine)}, full {len(theirs)}, both {len(both)} ({share:.1%} of the GPU time of kernels)")
@@ -122,8 +163,6 @@ def compare(folder: Path, reached: int, bare: float, guided: float, full: float)
         weight = sum(times.get(name, 0) for name in some)
         b, c = (sum(of[n][metric] * times.get(n, 0) for n in some) / weight if weight else 0 for of in (mine, theirs))
         print(f"{metric:20} guided {b:8.3f}  full {c:8.3f}  difference {100 * (b / c - 1) if c else 0:+.2f} %")
-    if keep := os.environ.get("OUT"):
-        subprocess.run(["cp", str(printed), keep], check=False)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from nsw.profilers.number_regex import one_of
 from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _CANDIDATES: Final = 400  # launches of a shape, those of most usual duration, that ordinals are taken from
 _LONGEST: Final = 100_000  # characters of one argument; Linux takes 131,072
@@ -45,14 +45,30 @@ class Asked:
 class _Kernel:
     """The launches of one kernel, by the name that the tool's filter takes; ordinals count from 1.
 
-    `durations` are those of all launches; `total` (ns) and `shapes` speak of the steady state where it is known.
+    `durations` and `shape_of` are those of all launches; `total` (ns) and `shapes` are of the steady state
+    where it is known.
     """
 
     key: str
     name: str
+    full_name: str
     durations: list[int] = field(default_factory=list)
+    shape_of: list[tuple[object, ...]] = field(default_factory=list)
     shapes: dict[tuple[object, ...], list[int]] = field(default_factory=lambda: defaultdict(list))
     total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """One launch that is to be measured, as the timeline has it; `ordinal` counts the kernel's launches from 1."""
+
+    kernel: str
+    short_name: str
+    mangled_name: str | None
+    ordinal: int
+    grid: str | None
+    block_size: str | None
+    duration_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,7 @@ class Chosen:
         along: How many of them only came along.
         extrapolated: How many launches of these kernels are not measured; others stand for them.
         cut_short: That a greater share was asked for, with the limit that was in the way; empty: it was not.
+        picked: Each launch that will be measured, by kernel and ordinal.
     """
 
     arguments: tuple[str, ...]
@@ -76,6 +93,7 @@ class Chosen:
     along: int
     extrapolated: int
     cut_short: str = ""
+    picked: tuple[Picked, ...] = ()
 
     @property
     def note(self) -> str:
@@ -110,7 +128,8 @@ def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Se
     some = _heaviest(wanted, asked)
     needs = _needs(some, asked.sample or SAMPLE)
     ordinals = _ordinals(some, needs)
-    measured = sum(sum(o <= len(k.durations) for o in ordinals) for k in some)
+    picked = tuple(_picked(some, ordinals))
+    measured = len(picked)
     needed = sum(n for n, _ in needs.values())
     return Chosen(
         _arguments(some, ordinals, tool, base, what),
@@ -120,7 +139,26 @@ def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Se
         max(0, measured - needed),
         sum(len(k.durations) for k in some) - measured,
         _cut_short(wanted, some, asked),
+        picked,
     )
+
+
+def _picked(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Picked]:
+    """The launches that these ordinals mean, as far as each kernel has so many."""
+    for kernel in kernels:
+        for ordinal in ordinals:
+            if ordinal <= len(kernel.durations):
+                shape = kernel.shape_of[ordinal - 1]
+                duration = kernel.durations[ordinal - 1]
+                yield Picked(
+                    kernel.full_name, kernel.name, kernel.key or None, ordinal, _printed(shape[:3]),
+                    _printed(shape[3:6]), duration,
+                )  # fmt: skip
+
+
+def _printed(sizes: Sequence[object]) -> str | None:
+    """A grid or block as ncu prints it; None where the timeline does not tell it."""
+    return None if None in sizes else f"({', '.join(map(str, sizes))})"
 
 
 def _cut_short(wanted: Sequence[_Kernel], some: Sequence[_Kernel], asked: Asked) -> str:
@@ -149,13 +187,14 @@ def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
     for number, row in enumerate(rows):
         name = row.get("short_name") or row["name"]
         key = row["mangled_name"] if by_mangled else name
-        kernel = found.setdefault(key, _Kernel(key if by_mangled else "", name))
+        kernel = found.setdefault(key, _Kernel(key if by_mangled else "", name, row["name"]))
         kernel.durations.append(int(row["duration_ns"]))
+        kernel.shape_of.append(_shape(row))
         if split and row.get("phase") != "steady":
             continue
         kernel.total += int(row["duration_ns"])
         if number >= warmup:
-            kernel.shapes[_shape(row)].append(len(kernel.durations))
+            kernel.shapes[kernel.shape_of[-1]].append(len(kernel.durations))
     return sorted((k for k in found.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
 
 

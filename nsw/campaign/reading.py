@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 from nsw.campaign.collect import KEPT_FILES
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.readers.model import Problem, Report
 
+Rows: TypeAlias = dict[str, list[dict[str, Any]]]  # by table
 _T = TypeVar("_T")
 _FLUSH_EVERY_S = 30.0
 _RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
@@ -45,6 +46,7 @@ def read_all(
     progress: Callable[[int, int], object] = lambda _done, _all: None,
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
     required: Collection[str] = (),
+    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
 ) -> None:
     """Read the reports of every collected run and write the tables.
 
@@ -57,6 +59,7 @@ def read_all(
         progress: Called with how many runs are read, of how many.
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
         required: The figures that every run must print.
+        checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
     """
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
@@ -64,7 +67,7 @@ def read_all(
     files = [_reports_of(folder, run) for run in waiting]
     reports = read_reports([file for several in files for file in several])
     for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
-        result = _read_run(folder, run, {file: next(reports) for file in own}, said)
+        result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked)
         _read_figures(folder, run, result, figures, required)
         batch.append((run, result))
         progress(number, len(waiting))
@@ -133,6 +136,7 @@ def _read_run(
     run: RunRow,
     reports: dict[Path, Report],
     said: Callable[[str, Path], list[Problem]],
+    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]],
 ) -> _Read:
     result = _Read()
     home = folder.reports / run.id
@@ -158,6 +162,11 @@ def _read_run(
                 "see its output: `nsw logs " + run.id + "`",
             )
         )
+    if run.state is State.DONE:
+        more, extra = checked(run, result.tables)
+        result.problems += [(None, p.severity, p.message, p.fix) for p in more]
+        for table, some in extra.items():
+            result.tables[table] = [row | {"run": run.id} for row in some]
     return result
 
 
@@ -243,6 +252,11 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
     part.unlink(missing_ok=True)  # whatever it is: a link would be written through
     pq.write_table(new, part, compression="zstd")
     part.replace(path)
+
+
+def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:
+    """Write the rows of one run into a table, in place of those that it has there."""
+    _append(folder.tables / f"{table}.parquet", table, [row | {"run": run} for row in rows], [run], None)
 
 
 def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:

@@ -114,7 +114,20 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
             " `nsw resume` reads what is there, and goes on"
         )
-    return lines
+    return [*lines, *_not_as_asked(ledger, runs)]
+
+
+def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
+    """What counters passes asked for and did not measure, once for all runs of a pass."""
+    from nsw.analysis.matching import MOVED
+    from nsw.analysis.unmeasured import MISSING
+
+    pass_of = {run.id: run.pass_name for run in runs}
+    found: dict[tuple[str, str], list[str]] = {}
+    for run, _, _, message, _ in ledger.problems():
+        if run in pass_of and message.startswith((MISSING, MOVED)):
+            found.setdefault((pass_of[run], message), []).append(run)
+    return [f"{message} (pass {name}, {plural(len(some), 'run')})" for (name, message), some in found.items()]
 
 
 def is_good(ledger: Ledger, only: Sequence[str] | None = None) -> bool:

@@ -22,12 +22,14 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
     from nsw.readers.figures import figures
     from nsw.readers.many import read_many
     from nsw.readers.said import said_in
+    from nsw.service.counters_check import checker
 
     recipe = recipe_of(folder)
     read_files = partial(read_many, options=options_of(recipe, ledger))
     wanted = recipe.app.figures
     required = [name for name, figure in wanted.items() if figure.required]
-    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), progress, said_in, required)
+    check = checker(folder, ledger, recipe)
+    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), progress, said_in, required, check)
 
 
 def options_of(recipe: Recipe, ledger: Ledger) -> Options:

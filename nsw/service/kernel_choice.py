@@ -62,7 +62,9 @@ def chooser(
     def choose_now(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         from nsw.analysis.guided import NothingMatched
         from nsw.analysis.guided import choose as choose_launches
+        from nsw.analysis.matching import TABLE, chosen_rows
         from nsw.campaign.ledger_needs import Choice
+        from nsw.campaign.reading import put_rows
         from nsw.plan.counting import counting
         from nsw.profilers.nvprof import measured
         from nsw.recipe.load import load_recipe
@@ -78,6 +80,7 @@ def chooser(
             found = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as fault:
             return f"{fault} (of {source.id})"
+        put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
         say(f"chosen    {run.id} from {source.id}: {found.note}")
         return Choice(found.arguments, None, source.id, f"{found.note}: {', '.join(found.kernels)}")
 

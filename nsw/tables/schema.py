@@ -199,6 +199,25 @@ _ALL = (
         ),
     ),
     Table(
+        "chosen_launches",
+        "guided counters: one row a launch that a timeline chose, and what became of it in the counters pass",
+        (
+            *ORIGIN,
+            _s("kernel", "kernel name, demangled where it was mangled"),
+            _s("short_name", "for people: the function's own name"),
+            _s("mangled_name", "the mangled name where the timeline has one"),
+            _i("ordinal", None, "which launch of the kernel, from 1; null: measured without being chosen"),
+            _s("grid", "blocks, as (x, y, z), in the timeline"),
+            _s("block_size", "threads, as (x, y, z), in the timeline"),
+            _i("duration_ns", "ns", "duration in the timeline"),
+            _s("chosen_from", "the run whose timeline chose it"),
+            _s("state", "measured | other shape | missing | unexpected; null: not measured yet"),
+            _i("launch_id", None, "id of the launch in the counters report (table launches)"),
+            _s("measured_grid", "blocks, in the counters report"),
+            _s("measured_block_size", "threads, in the counters report"),
+        ),
+    ),
+    Table(
         "rules",
         "Nsight Compute: one row a piece of advice on a launch",
         (
