@@ -33,16 +33,18 @@ class Far:
 
     Args:
         folder: An empty folder; below it `control` (the orders), `package` (the transport), `there` (the scratch).
+        user: Who runs the commands.
         environment: The environment over there, beside HOME and PATH.
     """
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder: Path, user: str = USER, **environment: str) -> None:
         self.folder = folder
+        self.user = user
         self.control = folder / "control"
         self.scratch = folder / "there"
         self.control.mkdir(mode=0o700)
         self.scratch.mkdir()
-        shutil.chown(self.scratch, USER)
+        shutil.chown(self.scratch, user)
         (self.control / "environment.json").write_text(json.dumps(environment))
         package = folder / "package"
         info = package / "far-1.dist-info"
@@ -55,7 +57,7 @@ class Far:
     @property
     def site(self) -> str:
         """The keys of a site behind it, as they are written in a sites file."""
-        return f"transport: {{kind: far, host: {USER}, config: '{self.control}'}}, scratch: '{self.scratch}'"
+        return f"transport: {{kind: far, host: {self.user}, config: '{self.control}'}}, scratch: '{self.scratch}'"
 
     def order(
         self, what: str, *, at: int | None = None, match: str | None = None, before: bool = False, times: int = 1,
@@ -94,9 +96,9 @@ class Far:
 
 
 @contextmanager
-def folder_of_both() -> Iterator[Path]:
+def folder_of_both(prefix: str = "nsw far ") -> Iterator[Path]:
     """A new folder that both users may write in."""
-    folder = Path(tempfile.mkdtemp(prefix="nsw far ", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
     folder.chmod(0o777)
     try:
         yield folder

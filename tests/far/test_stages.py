@@ -44,11 +44,29 @@ def test_nsw_is_killed_between_the_stages_over_arrays(near_site, tmp_path):
     killed_between(Staged(tmp_path / "campaigns", near_site, cases=3, in_array=2))
 
 
+def test_nsw_is_killed_between_the_stages_on_pbs_and_cobalt(near_qsub, tmp_path):
+    killed_between(Staged(tmp_path / "campaigns", near_qsub))
+
+
+@pytest.mark.soak
+def test_nsw_is_killed_between_the_stages_on_pbs_and_cobalt_behind_far(qsub_site, tmp_path):
+    killed_between(Staged(tmp_path / "campaigns", qsub_site[1]))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1, 9))
 def test_nsw_is_killed_after_every_call_behind_far(far_site, tmp_path, first):
-    _, site = far_site
-    campaign = Staged(tmp_path / "campaigns", site)
+    killed_after_calls(Staged(tmp_path / "campaigns", far_site[1]), first)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1, 9))
+def test_nsw_is_killed_after_every_call_on_pbs_and_cobalt_behind_far(qsub_site, tmp_path, first):
+    killed_after_calls(Staged(tmp_path / "campaigns", qsub_site[1]), first)
+
+
+def killed_after_calls(campaign: Staged, first: int) -> None:
+    """Kill one nsw after another, each three calls later than the one before."""
     for step in range(0, 24, 3):
         if campaign.drive(Death(first + step)) == 0:
             break

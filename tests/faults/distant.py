@@ -175,8 +175,7 @@ def distant(
         environment: Variables of its sessions.
     """
     make_user()
-    with folder_of_both() as both:
-        folder = both.rename(str(both).replace(" ", "-"))  # a wrapper's `#!` line and PATH take no blanks
+    with folder_of_both("nsw-far-") as folder:  # sshd_config's SetEnv takes no blanks
         (folder / "bin").mkdir()
         (folder / "plans").mkdir(mode=0o777)
         (folder / "plans").chmod(0o777)
