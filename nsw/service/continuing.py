@@ -87,13 +87,14 @@ def retry(
 def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
     from nsw.campaign.again import put_aside
+    from nsw.campaign.handover import mark_of
     from nsw.transport.create import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
     if not done:
         return
     site, scratch = ledger.site(), ledger.meta(SCRATCH)
-    with closing(connect(site, scratch, folder.commands)) as transport:
+    with closing(connect(site, scratch, mark_of(folder, ledger))) as transport:
         put_aside(transport, scratch, done)
 
 
