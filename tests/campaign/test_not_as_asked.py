@@ -46,7 +46,7 @@ def folder(tmp_path):
     run = Run("c.counters.r1", "c", {}, "counters", "counters", "ncu", 1, ("true",), {}, Resources(), ("*.csv",))
     with Ledger(folder.ledger, create=True) as ledger:
         ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), ((run,),)),)))
-        ledger.update_runs([run.id], state=State.DONE, reading=Reading.COLLECTED)
+        ledger.update_tasks([run.id], state=State.DONE, reading=Reading.COLLECTED)
     return folder
 
 
@@ -77,4 +77,4 @@ def test_launches_that_were_chosen_are_matched_again_whenever_the_report_is_read
         assert any("1 of 12 launches chosen from c.timeline.r1 were not measured" in text for *_, text, _ in problems)
         assert sum(text.startswith("launches moved") for text in missing) == 2
         with Ledger(folder.ledger) as ledger:
-            ledger.update_runs(["c.counters.r1"], reading=Reading.COLLECTED)
+            ledger.update_tasks(["c.counters.r1"], reading=Reading.COLLECTED)
