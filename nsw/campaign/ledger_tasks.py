@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_base import marks
 from nsw.campaign.ledger_needs import LedgerNeeds, free
 from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
@@ -126,6 +127,20 @@ class LedgerTasks(LedgerNeeds):
         if strange := [state for state in found if state not in set(State)]:
             raise self._damaged(f"{strange[0]!r} is no state of a run")
         return found
+
+    def began(self) -> float | None:
+        """When the first run that is not planned again began, in Unix seconds."""
+        found: float | None = self._db.execute("SELECT min(started) FROM tasks WHERE kind = 'run'").fetchone()[0]
+        return found
+
+    def paces(self, now: float) -> list[Pace]:
+        """How many runs of each pass are in each state, and how long they took or take so far."""
+        found = self._db.execute(
+            "SELECT pass_name, state, count(*), total(coalesce(ended, ?1) - started), count(started)"
+            " FROM tasks WHERE kind = 'run' GROUP BY pass_name, state",
+            (now,),
+        )
+        return [Pace(name, State(state), runs, seconds, timed) for name, state, runs, seconds, timed in found]
 
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""

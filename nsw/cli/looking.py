@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
+from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
 from nsw.campaign.meta import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selecting import selected
@@ -20,7 +22,7 @@ from nsw.present import emit
 from nsw.service.naming import as_named, campaign_and_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.service.naming import Which
@@ -43,6 +45,7 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
         some = everything or format != "table"
         runs = ledger.runs() if some else ledger.runs(states=_NOTABLE)
         head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
+        head |= _progress(folder, ledger, counts, runs)
         if selection:
             runs = selected(ledger, runs, selection)
             counts = Counter(str(run.state) for run in runs)
@@ -98,6 +101,38 @@ def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str,
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
     found = outliers(ledger.runs(), load_rows(folder, "figures"))
     return [(one.run, None, "warning", f"an outlier: {one.text}", fix) for one in found]
+
+
+def _progress(
+    folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
+) -> dict[str, Any]:
+    """How long it goes on already, how long it will, and what the running programs printed last.
+
+    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last.
+    """
+    from nsw.campaign.last_lines import last_lines
+    from nsw.campaign.meta import SCRATCH
+    from nsw.service.progress import last_seen
+    from nsw.transport.create import connect
+
+    if not any(counts.get(state) for state in State if state not in ENDED):
+        return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}
+    now, driven = time.time(), folders.is_driven(folder)
+    running = [run for run in runs if run.state is State.RUNNING]
+    lines: dict[str, str] = {}
+    if running and not owner_if_other(folder.path):
+        site = ledger.site()
+        if (site.get("transport") or {}).get("kind", "local") == "local":
+            with closing(connect(site)) as transport:
+                lines = last_lines(transport, ledger.meta(SCRATCH), running)
+        elif driven:
+            lines = {id_: line for id_, line in last_seen(folder).items() if any(id_ == run.id for run in running)}
+    begun = ledger.began()
+    return {
+        "elapsed_s": None if begun is None else max(0.0, now - begun),
+        "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
+        "last_lines": lines,
+    }
 
 
 def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:

@@ -6,12 +6,15 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
+from rich.cells import cell_len
+
 from nsw.campaign.ledger import ENDED, State
+from nsw.present.middle import elided
 from nsw.present.reading_bar import ReadingBar
-from nsw.present.status_view import STYLES
+from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, seconds
 from nsw.present.text_of_others import clean
-from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged, RunsEnded, Started
+from nsw.service.events import BuildChanged, Message, Progress, ReportsRead, RunChanged, RunsEnded, Started
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ _OVER = 5  # lines of a kind
 _RUNNING = 8
 _REASONS = 4
 _REFRESH_S = 0.25
+_LEAST_ID = 24  # characters of a run's name
+_LEAST_SAID = 12  # characters of what a program printed that are worth showing
+_GAP = 2
+_NOTHING_SEEN = Progress({}, {}, None)
 
 
 class Source(Protocol):
@@ -53,6 +60,8 @@ class Watch:
         self._total = 0
         self._waiting: list[tuple[State, str | None, str, int]] = []
         self._recent: dict[str, RunRow] = {}
+        self._began = time.time()
+        self._progress = _NOTHING_SEEN
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +90,9 @@ class Watch:
                     self.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
             case Message(text=text, level=level):
                 self.say(text if level == "info" else f"{level}: {text}")
+            case Progress():
+                self._progress = event
+                self._refresh()
             case RunsEnded():
                 self.stop()
             case ReportsRead(done=done, total=total):
@@ -111,11 +123,14 @@ class Watch:
                 why = f": {clean(run.reason)}" if run.reason else ""
                 self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
             return
+        self._refresh()
+        going = [r for r in self._recent.values() if r.state is State.RUNNING]
+        self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
+
+    def _refresh(self) -> None:
         now = time.monotonic()
         if now - self._drawn > _REFRESH_S:
             self._counts, self._waiting, self._drawn = self._source.counts(), self._source.why_waiting(), now
-        going = [r for r in self._recent.values() if r.state is State.RUNNING]
-        self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
 
     def _picture(self) -> Group:
         from rich.console import Group
@@ -126,29 +141,57 @@ class Watch:
         return Group(
             *(
                 Text(clean(line), style=STYLES.get(state, ""))
-                for state, line in picture(self._recent.values(), self._waiting)
+                for state, line in picture(
+                    self._recent.values(), self._waiting, seen=self._progress, width=self._out.width
+                )
             ),
             ProgressBar(total=max(1, self._total), completed=over, width=60),
             Text(" " + headline(self._counts)),
+            Text(" " + so_far(time.time() - self._began, self._progress.seconds_left)),
         )
 
 
 def picture(
-    runs: Iterable[RunRow], waiting: Sequence[tuple[State, str | None, str, int]], now: float | None = None
+    runs: Iterable[RunRow],
+    waiting: Sequence[tuple[State, str | None, str, int]],
+    now: float | None = None,
+    *,
+    seen: Progress = _NOTHING_SEEN,
+    width: int = 100,
 ) -> list[tuple[State, str]]:
     """The lines to be shown, each with its state: of `runs` what ended last and what runs, then why others wait.
 
-    `waiting` is state, reason, the first run that waits for it, how many there are.
+    Args:
+        runs: The runs that changed.
+        waiting: State, reason, the first run that waits for it, how many there are.
+        now: Unix seconds.
+        seen: Job ids and last lines of what runs.
+        width: Columns of the terminal: what runs takes a line each.
     """
     some = list(runs)
     running = [r for r in some if r.state is State.RUNNING]
-    lines = [(r.state, _line(r, now)) for r in (*_last(some), *running[:_RUNNING])]
+    lines = [(r.state, _line(r)) for r in _last(some)]
+    lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
     for state, reason, first, count in waiting[:_REASONS]:
         names = first + (f" and {count - 1} more" if count > 1 else "")
         lines.append((state, f"{state:9} {names}" + (f"  {reason}" if reason else "")))
     return lines
+
+
+def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
+    """A run that goes on, in one line: how long, its job and node, and the last that it printed as far as it fits."""
+    took = [seconds(max(0.0, now - run.started))] if run.started is not None else []
+    job = seen.jobs.get(run.id)
+    facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]
+    rest = "  ".join(clean(fact) for fact in facts)
+    room = width - len(f"{State.RUNNING:9} ") - len(rest) - _GAP
+    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room))}  {rest}"
+    said, left = clean(seen.lines.get(run.id, "")), width - cell_len(line) - _GAP
+    if not said or left < _LEAST_SAID:
+        return line
+    return f"{line}  {said if cell_len(said) <= left else said[: left - 1] + '…'}"
 
 
 def _last(runs: Iterable[RunRow]) -> list[RunRow]:
@@ -159,8 +202,6 @@ def _last(runs: Iterable[RunRow]) -> list[RunRow]:
     return [*bad, *good]
 
 
-def _line(run: RunRow, now: float | None) -> str:
-    if run.state is State.RUNNING and run.started is not None:
-        return f"{run.state:9} {run.id}  {seconds(max(0.0, (now or time.time()) - run.started))}"
+def _line(run: RunRow) -> str:
     took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
     return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _MOST = 30
+_SAID = 80  # characters of what a program printed last
 _FEW = 3  # runs alike that are still listed one by one
 
 
 def calls_line(calls: Mapping[str, int]) -> str:
     """`scheduler calls: 1 sbatch, 5 squeue`; nothing when there were none."""
     return "scheduler calls: " + ", ".join(f"{n} {name}" for name, n in sorted(calls.items())) if calls else ""
+
+
+def so_far(elapsed: float | None, left: float | None) -> str:
+    """`3 min 20 s so far, about 12 min left`."""
+    told = [] if elapsed is None else [f"{seconds(elapsed)} so far"]
+    if left is not None:
+        told.append(f"about {seconds(round(left) if left >= 1 else 1.0)} left")
+    return ", ".join(told)
 
 
 def show_status(
@@ -53,16 +62,19 @@ def show_status(
         out.print(f"stopped: {head['stopped']}; `nsw resume` goes on with what waits", style="yellow")
     if head.get("held"):
         out.print("held by `nsw throttle 0`: nothing new begins until `nsw throttle N`", style="yellow")
+    if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
+        out.print(line)
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
     show_builds(out, head["builds"])
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
-    rows = [_cells(r, jobs) for r in runs] if everything else _in_short(runs, jobs)
+    said: Mapping[str, str] = head.get("last_lines") or {}
+    rows = [_cells(r, jobs, said) for r in runs] if everything else _in_short(runs, jobs, said)
     shown = rows if everything else rows[:_MOST]
     if shown:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
-        out.print(table(None, columns, shown, wide="why"))
+        out.print(table(None, columns, shown, wide="why", least=("attempt",)))
     if len(rows) > len(shown):
         out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
     show_problems(out, problems)
@@ -81,7 +93,7 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
         out.print(table(None, ("build", "state", "attempt>", "took>", "host", "job", "why"), rows, wide="why"))
 
 
-def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str]) -> list[tuple[object, ...]]:
+def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str], said: Mapping[str, str]) -> list[tuple[object, ...]]:
     """A row for each run that is neither done nor planned; one for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
@@ -91,16 +103,17 @@ def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str]) -> list[tuple[obj
     rows: list[tuple[object, ...]] = []
     for some in alike.values():
         if len(some) <= _FEW:
-            rows += [_cells(r, jobs) for r in some]
+            rows += [_cells(r, jobs, said) for r in some]
         else:
             nothing = (None,) * (4 if jobs else 3)
             rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, *nothing, some[0].reason))
     return rows
 
 
-def _cells(run: RunRow, jobs: Mapping[str, str]) -> tuple[object, ...]:
+def _cells(run: RunRow, jobs: Mapping[str, str], said: Mapping[str, str]) -> tuple[object, ...]:
+    printed = f"prints: {said[run.id][:_SAID]}" if run.state == "running" and run.id in said else None
     return (run.id, run.state, run.attempt or None, _took(run), run.host, *((jobs.get(run.id),) if jobs else ()),
-            run.reason)  # fmt: skip
+            run.reason or printed)  # fmt: skip
 
 
 def _took(run: RunRow) -> str | None:

@@ -282,6 +282,12 @@ class Recipe(Model):
         description="Once so many runs have failed nothing new is submitted, and what waits is withdrawn until"
         " `nsw resume`; else as the site says.",
     )
+    notify: Command | None = Field(
+        default=None,
+        description="A command that is run where nsw runs, once the campaign is over: words, or a line of shell. It"
+        " learns of the end by NSW_VERDICT (good, bad), NSW_CAMPAIGN, NSW_MESSAGE, NSW_DONE, NSW_FAILED; that of the"
+        " site where there is none.",
+    )
     lock: Lock | None = Field(default=None, description="Of a recipe that a campaign left: with what it was done.")
     sites: dict[Name, dict[str, Any] | None] = Field(
         default={}, description="What only one site needs, by site: laid over the rest of the recipe."

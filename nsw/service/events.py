@@ -69,6 +69,21 @@ class BuildChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the runs are that run now; sent every few seconds.
+
+    Attributes:
+        lines: The last line that each printed, by its id; not safe for a terminal.
+        jobs: The scheduler's job id of each, by its id; on this machine none has one.
+        seconds_left: Until the last run ends, if it goes on as now; None where nothing is known of it.
+    """
+
+    lines: Mapping[str, str]
+    jobs: Mapping[str, str]
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunsEnded:
     """No run is waiting or running; what was collected is read next."""
 
@@ -103,7 +118,7 @@ class Finished:
         return headline(self.counts)
 
 
-Event = Message | Started | RunChanged | BuildChanged | RunsEnded | ReportsRead | Finished
+Event = Message | Started | RunChanged | BuildChanged | Progress | RunsEnded | ReportsRead | Finished
 """Anything that can happen; `match` tells them apart."""
 
 

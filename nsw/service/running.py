@@ -107,6 +107,8 @@ class Running:
         from nsw.service.answers import is_good
         from nsw.service.collected import read_reports
         from nsw.service.driving import held
+        from nsw.service.notifying import notify
+        from nsw.service.progress import Looking
 
         folder = self.folder
         with held(folder, self.emit, only=self.only) as it:
@@ -120,7 +122,11 @@ class Running:
                 it.builds.prepare()
                 if adopted := it.driver.recover():
                     self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
-                yield from it.driver.rounds()
+                looking = Looking(it)
+                for _ in it.driver.rounds():
+                    if (progress := looking.look()) is not None:
+                        self.emit(progress)
+                    yield
                 for told in it.builds.conclude():
                     self.emit(Message(told, "error"))
                 self.emit(RunsEnded())
@@ -129,7 +135,10 @@ class Running:
                 for told in finish(folder, it.ledger, it.transport, it.scratch):
                     self.emit(Message(told, "warning"))
                 private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
-                self.emit(Finished(it.ledger.counts(), is_good(it.ledger, self.only)))
+                good = is_good(it.ledger, self.only)
+                if fault := notify(folder, it.ledger, good=good):
+                    self.emit(Message(fault, "warning"))
+                self.emit(Finished(it.ledger.counts(), good))
             except (KeyboardInterrupt, GeneratorExit):
                 it.log.say("interrupted")
                 raise

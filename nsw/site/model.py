@@ -10,6 +10,7 @@ from nsw.recipe.faults import Fault, shown
 from nsw.recipe.fields import (
     AmountOf,
     CanaryRule,
+    Command,
     Count,
     Duration,
     Filled,
@@ -211,6 +212,10 @@ class Site(Model):
         default=Amount(1.0, "node-hour"),
         description="What a plan may cost without a question, such as 1 node-hour.",
         json_schema_extra={"default": "1 node-hour"},
+    )
+    notify: Command | None = Field(
+        default=None,
+        description="A command that is run where nsw runs, once a campaign is over; as in a recipe, which goes before.",
     )
     templates: dict[BlockName, Filled] = Field(
         default={},

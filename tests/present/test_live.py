@@ -1,0 +1,43 @@
+"""The line of a running program: its job, node and last words as far as they fit, and nothing that steers."""
+
+import pytest
+
+from nsw.campaign.ledger import State
+from nsw.present.live import running_line
+from nsw.present.status_view import so_far
+from nsw.service.events import Progress
+
+from .test_terminal import run_row
+
+ID = "gpus-4_batch-128_precision-tf32.timeline.r1"
+
+
+def line(width, said="step 7 of 20 loss 0.12", job="4711_3", host="gpu07.cluster", id_=ID):
+    run = run_row(id=id_, state=State.RUNNING, started=100.0, ended=None, host=host)
+    return running_line(run, 112.0, Progress({id_: said}, {id_: job} if job else {}, None), width)
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 140])
+def test_a_line_fits_and_keeps_what_a_person_asks_with(width):
+    shown = line(width)
+    assert len(shown) <= width
+    for fact in ("12 s", "job 4711_3", "gpu07.cluster", "gpus-4", "r1"):
+        assert fact in shown
+
+
+def test_the_last_words_are_shown_where_there_is_room_and_cut_at_their_end():
+    assert line(140).endswith("step 7 of 20 loss 0.12")
+    assert line(100, id_="short").endswith("step 7 of 20 loss 0.12")
+    shown = line(100, said="x" * 300, id_="short")
+    assert shown.endswith("xxx…")
+    assert len(shown) == 100
+
+
+def test_what_a_program_prints_steers_nothing():
+    assert "\x1b" not in line(140, said="\x1b[2Jgone\x07")
+
+
+def test_so_far():
+    assert so_far(200, 720) == "3 min 20 s so far, about 12 min left"
+    assert so_far(5, None) == "5.00 s so far"
+    assert so_far(None, None) == ""
