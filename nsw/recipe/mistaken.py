@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from nsw.errors import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Wanted = Literal["recipe", "sites file"]
 
@@ -75,8 +72,6 @@ def by_text(text: str, name: str) -> Other | None:
 
 def by_keys(data: object, wanted: Wanted) -> Other | None:
     """What YAML or JSON it is, by the keys on top."""
-    if isinstance(data, list) and data and all(isinstance(one, dict) and "hosts" in one for one in data):
-        return Other("an Ansible playbook", "")
     if not isinstance(data, dict) or not data:
         return None
     keys = {str(key) for key in data}
@@ -86,9 +81,8 @@ def by_keys(data: object, wanted: Wanted) -> Other | None:
         return Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
     if "nsw" in keys:
         return None
-    for what, fits in _OTHERS.items():
-        if fits(data):
-            return Other(what, _READ if what in _REPORTS_IN_JSON else "")
+    if "traceEvents" in keys:
+        return Other("a trace of a profiler", "`nsw read FILE` reads it")
     if not any(key in _KEYS[wanted] or nearest(key, _KEYS[wanted]) for key in keys):
         return Other(f"some other file: its keys are {_listed(list(data))}", "")
     return None
@@ -101,25 +95,3 @@ def sentence(other: Other, wanted: Wanted) -> tuple[str, str]:
 
 def _listed(keys: list[str]) -> str:
     return ", ".join(str(key)[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
-
-
-def _has(*keys: str) -> Callable[[Mapping[str, object]], bool]:
-    return lambda data: all(key in data for key in keys)
-
-
-_READ = "`nsw read FILE` reads it"
-_REPORTS_IN_JSON = frozenset({"a trace of a profiler"})
-_OTHERS: Final[dict[str, Callable[[Mapping[str, object]], bool]]] = {
-    "a trace of a profiler": _has("traceEvents"),
-    "a Docker Compose file": lambda data: isinstance(data.get("services"), dict),
-    "a Kubernetes manifest": _has("apiVersion", "kind"),
-    "a GitHub workflow": _has("jobs", "on"),
-    "a lock file of npm or pnpm": _has("lockfileVersion"),
-    "a lock file of conda": lambda data: "package" in data and "metadata" in data,
-    "a conda environment": _has("dependencies"),
-    "a package.json of npm": lambda data: "scripts" in data and "version" in data,
-    "a Spack environment": _has("spack"),
-    "a pre-commit configuration": _has("repos"),
-    "a Jupyter notebook": _has("nbformat"),
-    "a JSON Schema": _has("$schema"),
-}

@@ -46,18 +46,10 @@ def test_campaigns_as_csv_have_the_moment_and_how_many_runs_are_in_each_state(ns
 
 
 @pytest.mark.parametrize(("word", "told"), [
-    ("compare", "`nsw compare` is not in this version"), ("export", "nsw summarize --format"), ("submit", "'nsw run'"),
-    ("sumarize", "did you mean 'summarize'?"), ("frobnicate", "`nsw --help` lists the commands"),
+    ("submit", "'nsw run'"), ("sumarize", "did you mean 'summarize'?"), ("frobnicate", "`nsw --help` lists the commands"),
 ])  # fmt: skip
 def test_a_command_that_there_is_not_says_what_there_is(nsw, word, told):
     refused(nsw(word, "--json"), told)
-
-
-def test_no_command_of_later_versions_stands_in_the_help(nsw):
-    from nsw.cli.unknown import _LATER
-
-    words = nsw("--help").out.split()
-    assert not _LATER.keys() & set(words)
 
 
 def test_the_exit_code_of_a_retry_is_that_of_the_runs_it_was_asked_for(nsw, recipe, home):
