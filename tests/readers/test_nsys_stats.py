@@ -460,9 +460,9 @@ def test_tables_without_a_place_are_named(tmp_path):
 
 
 BOTH = "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Category,Operation\n"
-BOTH += '60.0,3000,2,1500.0,1000,2000,CUDA_KERNEL,"void gemm<int>(T1 *, int)"\n'
-BOTH += "20.0,1000,1,1000.0,1000,1000,CUDA_KERNEL,axpy\n"
-COPIES = "20.0,900,3,300.0,300,300,MEMORY_OPER,[CUDA memset]\n"
+BOTH += '61.2,3000,2,1500.0,1000,2000,CUDA_KERNEL,"void gemm<int>(T1 *, int)"\n'
+BOTH += "20.4,1000,1,1000.0,1000,1000,CUDA_KERNEL,axpy\n"
+COPIES = "18.4,900,3,300.0,300,300,MEMORY_OPER,[CUDA memset]\n"
 
 
 def report_of(name, text):

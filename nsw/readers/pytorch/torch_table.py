@@ -34,6 +34,8 @@ _TITLES = re.compile(r"\s{2,}|\s*\|\s*")
 _ENOUGH_TITLES = 4
 _AGAIN = "copy or print the table again"
 _GAP = re.compile(r"\s{2,}")
+_ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
+_MOST_ODD = 5  # cells that are named
 
 _FIXED = {
     "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
@@ -74,6 +76,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="pytorch", format="torch-table")
     operators: list[Row] = []
     facts: list[Row] = []
+    odd: list[tuple[int, str, str]] = []
     block = -1
     for rank, lines in by_rank(pasted_lines(path)):
         table: _Table | None = None
@@ -94,10 +97,16 @@ def read(path: Path, options: Options) -> Report:
                 table = None
                 report.error("the titles of a table are damaged: its rows are left out", line=number, fix=_AGAIN)
             elif table is not None:
-                table = _take(table, (number, text), operators, {"block": block, "rank": rank}, report)
+                rows, taking = len(operators), table
+                table = _take(taking, (number, text), operators, {"block": block, "rank": rank}, report)
+                odd += [(number, *cell) for cell in taking.odd] if len(operators) > rows else []
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
                 _note(report, problem)
             before = text if text.strip() else before
+    for number, title, cell in odd[:_MOST_ODD]:
+        report.error(f"'{cell[:40]}' below '{title}' is no figure: it is absent here", line=number, fix=_AGAIN)
+    if len(odd) > _MOST_ODD:
+        report.error(f"{len(odd)} cells in all are no figures", line=odd[0][0], fix=_AGAIN)
     if facts and not operators:
         report.warn("the totals of a table stand here, but no row of it that can be read", fix=_AGAIN)
     if options.wants("operators"):
@@ -167,6 +176,7 @@ class _Table:
     def __init__(self, header: str, before: str) -> None:
         self.rows = 0
         self.after_blank = False
+        self.odd: list[tuple[str, str]] = []  # of the last row, title and text of cells that are no figures
         self.ruled = False
         self._spans: list[tuple[int, int]] = []
         self._piped = header.count("|") >= 4
@@ -176,7 +186,7 @@ class _Table:
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
-        titles = self._split(self.own(header))
+        titles = self._titles = self._split(self.own(header))
         self._columns = [self._column(name) for name in titles]
         known = [c.name for c in self._columns if c.name]
         figures = [c.name for c in self._columns if c.read is not None]
@@ -255,15 +265,18 @@ class _Table:
 
     def _fill(self, cells: list[str]) -> Row | None:
         row: Row = {"device_kind": self.device}
-        for column, cell in zip(self._columns, cells, strict=True):
+        self.odd = []
+        for column, title, cell in zip(self._columns, self._titles, cells, strict=True):
             if column.name == "calls":
                 row["calls"] = whole(cell)
             elif column.read is None:
                 row[column.name] = cell or None
-            elif (quantity := column.read(cell)) is not None:
+            elif "," not in cell and (quantity := column.read(cell)) is not None:  # PyTorch groups no digits
                 row[column.name] = quantity.value
                 if quantity.pm is not None:
                     row[f"{column.name}_pm"] = quantity.pm
+            elif cell.lower() not in _ABSENT:
+                self.odd.append((title, cell))
         row.pop("", None)
         if not row.get("name") or any(row.get(column) is None for column in self._needed):
             return None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.readers.checks.plausible import say_left_out
+from nsw.readers.checks.shares import foreign_rows
+from nsw.readers.cuda_calls import is_call
 from nsw.readers.nsys.stats.kinds import table_name
 from nsw.readers.nsys.stats.reports import why_not
 from nsw.readers.nsys.stats.tallies import Tally
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
 Origin: TypeAlias = tuple[str, ...]
+_A_CALL: Final = "it is a call of the CUDA API, of a table whose titles are missing"
 _ROUNDED: Final = 0.06  # ns a call that a total is off where it was made of a mean with one decimal
 
 
@@ -40,10 +44,12 @@ class Collected:
         self._unread: dict[str, int] = {}
         self._repeats: list[tuple[str, int]] = []
         self._tallies: list[Tally] = []
+        self._foreign: dict[str, list[tuple[str, str]]] = {}  # by table: name and reason of rows of other tables
         self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
     def kernels(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of kernels, or of kernels and copies; either may stand in another table too."""
+        rows = self._of_one_table("gpu_summary", rows, grid)
         groups = {
             "kernels": [r for r in rows if r["kind"] == "kernel"],
             "copies": [r for r in rows if r["kind"] != "kernel"],
@@ -62,6 +68,7 @@ class Collected:
 
     def copies(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of copies, by time; their bytes come in another table."""
+        rows = self._of_one_table("gpu_summary", rows, grid)
         if not rows or self._is_repeat("copies", rows, grid):
             return
         sizes = self._other_half("sizes", rows)
@@ -84,6 +91,7 @@ class Collected:
 
     def simple(self, table: str, rows: list[Row], grid: Grid) -> None:
         """Rows that need nothing but their block."""
+        rows = self._of_one_table(table, rows, grid)
         if rows and not self._is_repeat(table, rows, grid):
             self._add(table, rows, self._next_block(table, part=grid.part))
 
@@ -130,6 +138,11 @@ class Collected:
             import pyarrow as pa
 
             self._report.tables[table] = pa.concat_tables(chunks)
+
+    def say_foreign_rows(self) -> None:
+        """An error for the rows of each table that are of another one."""
+        for table, rows in self._foreign.items():
+            say_left_out(self._report, table, rows, len(rows))
 
     def _say_repeats(self) -> None:
         if not self._repeats:
@@ -216,6 +229,18 @@ class Collected:
         """Whether these are the CPU page faults, by instruction, that the totals have too."""
         before = [(r["name"], r.get("calls")) for r in self._rows.get("um_summary", ())]
         return len(rows) == 1 and (rows[0]["name"], rows[0]["calls"]) in before
+
+    def _of_one_table(self, table: str, rows: list[Row], grid: Grid) -> list[Row]:
+        """The rows less those of another table, whose titles are missing; these are reported."""
+        if grid.part:  # of a table that came in parts, one part is no whole
+            return rows
+        found = {at: _A_CALL for at, row in enumerate(rows) if table == "gpu_summary" and is_call(row["name"])}
+        rest = [at for at in range(len(rows)) if at not in found]
+        found |= {rest[at]: why for at, why in foreign_rows([rows[at] for at in rest]).items()}
+        if found:
+            left_out = self._foreign.setdefault(table, [])
+            left_out += [(rows[at]["name"], why) for at, why in sorted(found.items())]
+        return [row for at, row in enumerate(rows) if at not in found]
 
     def _other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
         waiting = self._halves.get((which, _counts(rows)))

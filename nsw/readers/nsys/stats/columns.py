@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsw.readers.text.quantities import Digits, digits
+from nsw.readers.text.quantities import TIME_UNITS, Digits, digits, size_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,6 +158,14 @@ def column(header: str) -> Column:
     name, unit = (with_unit[1], with_unit[2]) if with_unit else (text, None)
     name = name.lower()
     return Column(_OTHER_NAMES.get(name, name), unit)
+
+
+def unknown_unit(header: str) -> str | None:
+    """The unit of a column of numbers where it is none of time, size or share."""
+    name, unit = column(header)
+    if unit is None or unit == "%" or name not in _NUMBERS or unit.lower() in TIME_UNITS:
+        return None
+    return None if size_factor(re.sub(r"(?:ps|/s)$", "", unit), 1000) is not None else unit
 
 
 def is_header(headers: list[str]) -> bool:

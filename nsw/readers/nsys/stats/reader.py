@@ -11,7 +11,7 @@ from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats import traces
 from nsw.readers.nsys.stats.collect import Collected
-from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped
+from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped, unknown_unit
 from nsw.readers.nsys.stats.grids import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.reports import Kind, announced, name_of_file, names_ranges
@@ -86,6 +86,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="nsys", format="nsys-stats")
     collected = Collected(report, options)
     marks: Marks | None = None
+    strange_units: dict[str, tuple[str, int]] = {}
     of_file = name_of_file(path.stem)
     for rank, lines in by_rank(pasted_lines(path)):
         collected.rank = rank
@@ -113,10 +114,18 @@ def read(path: Path, options: Options) -> Report:
                 kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
                 _note_doubts(report, kind, found)
             _note_faults(report, found)
+            for header in found.headers:
+                if (unit := unknown_unit(header)) is not None:
+                    strange_units.setdefault(unit, (header, found.line))
             _put(collected, kind, found, marks or Marks())
     collected.finish()
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
+    collected.say_foreign_rows()
+    for unit, (header, line) in strange_units.items():
+        report.error(
+            f"nsw does not know the unit '{unit}' of '{header}': figures in it are absent", line=line, fix=_AGAIN
+        )
     return report
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.readers.nvprof.names import Api
+    from nsw.readers.cuda_calls import Api
 
 
 KERNELS: Final = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.readers.nvprof.database.activity import whole
-from nsw.readers.nvprof.names import openacc_kind
+from nsw.readers.nvprof.openacc import openacc_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

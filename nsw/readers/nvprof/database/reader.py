@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nsw.readers.checks.sqlite_pages import faults, may_not_end
+from nsw.readers.cuda_calls import Api, api_name
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.columns import Columns
 from nsw.readers.nvprof.database.activity import (
@@ -35,7 +36,6 @@ from nsw.readers.nvprof.database.facts import facts
 from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof.database.samples import HITS, functions
 from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
-from nsw.readers.nvprof.names import Api, api_name
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 

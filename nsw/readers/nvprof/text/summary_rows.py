@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.nvprof.names import is_call, openacc_kind
+from nsw.readers.cuda_calls import is_call
+from nsw.readers.nvprof.openacc import openacc_kind
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, times
 from nsw.readers.nvprof.text.times import exact_to_a_ns
 from nsw.readers.text.quantities import whole

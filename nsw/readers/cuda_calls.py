@@ -1,4 +1,4 @@
-"""Names in reports of nvprof: calls of CUDA by their callback ids, OpenACC events."""
+"""Names of CUDA API calls: by callback id, and whether a name is one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def api_name(api: Api, cbid: Any) -> str:
 @cache
 def is_call(name: str) -> bool:
     """Whether this is the name of a CUDA runtime or driver call, not of a kernel."""
-    return name in _names()
+    return name.startswith("cu") and _VERSION.sub("", name) in _names()
 
 
 @cache
@@ -36,12 +36,3 @@ def _names() -> frozenset[str]:
 def _calls() -> Mapping[tuple[str, int], str]:
     text = files("nsw.readers").joinpath("data/cuda_cbid.csv").read_text(encoding="ascii")
     return {(row["api"], int(row["cbid"])): row["name"] for row in csv.DictReader(text.splitlines())}
-
-
-def openacc_kind(name: str) -> str:
-    """compute, data or other, by the event's name."""
-    event = name.partition("@")[0].partition("[")[0]  # less the construct of --print-openacc-constructs
-    if event in {"acc_compute_construct", "acc_enqueue_launch"}:
-        return "compute"
-    data = ("data", "upload", "download", "alloc", "create", "delete", "update")
-    return "data" if any(word in event for word in data) else "other"

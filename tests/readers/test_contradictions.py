@@ -1,0 +1,123 @@
+"""Damage that contradicts the file itself is reported, and what it spoils is left out."""
+
+from pathlib import Path
+
+import pytest
+
+from nsw.readers import Options, read
+
+KERNELS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+
+
+def rows(tmp_path: Path, text: str, table: str, name: str = "x.csv"):
+    """The rows of a table of a file with this text, and what is said of it."""
+    path = tmp_path / name
+    path.write_text(text)
+    report = read(path, Options())
+    return list(report.tables.get(table, [])), [(p.severity, p.message) for p in report.problems]
+
+
+def kernel(share: float, total: int, calls: int, name: str) -> str:
+    mean = total / calls
+    return f"{share},{total},{calls},{mean:.1f},{mean:.1f},{mean:.0f},{mean:.0f},0.0,{name}\n"
+
+
+def test_sound_shares_and_totals_are_said_nothing_of(tmp_path):
+    text = KERNELS + kernel(60.0, 600, 6, "a") + kernel(30.0, 300, 3, "b") + kernel(10.0, 100, 1, "c")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a", "b", "c"]
+    assert said == []
+
+
+def test_an_api_call_among_kernels_is_of_a_table_whose_titles_are_lost(tmp_path):
+    text = KERNELS + kernel(60.0, 600, 6, "a") + kernel(40.0, 9000, 9, "cudaMalloc")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a"]
+    assert [s for s, m in said if "cudaMalloc: it is a call of the CUDA API" in m] == ["error"]
+
+
+def test_shares_of_a_table_do_not_exceed_all_there_is(tmp_path):
+    text = KERNELS + kernel(90.0, 900, 9, "a") + kernel(10.0, 100, 1, "b") + kernel(50.0, 7, 1, "c")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a", "b"]
+    assert len(said) == 1
+    assert "add up to 150.0 %" in said[0][1]
+
+
+def test_a_total_that_does_not_fit_its_share_is_left_out(tmp_path):
+    text = KERNELS + kernel(60.0, 600, 6, "a") + kernel(30.0, 390, 3, "b") + kernel(10.0, 100, 1, "c")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a", "c"]
+    assert len(said) == 1
+    assert "b: 390 ns are not 30 %" in said[0][1]
+
+
+def test_the_same_in_nvprofs_text(tmp_path):
+    head = '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,ms,ms,ms,\n'
+    line = '"GPU activities",{0},{1}.000000,{2},{3}.000000,{3}.000000,{3}.000000,"{4}"\n'
+    cells = [(60.0, 6, 2, 3, "a"), (30.0, 7, 1, 7, "b"), (10.0, 1, 1, 1, "c")]
+    found, said = rows(tmp_path, head + "".join(line.format(*c) for c in cells), "gpu_summary")
+    assert [r["name"] for r in found] == ["a", "c"]
+    assert "b: 7e+06 ns are not 30 %" in said[0][1]
+
+
+@pytest.mark.parametrize(("cells", "why"), [
+    ("60.0,900,10,100.0,100.0,95,120,1.0,a", "total_ns 900 is below 10 calls of min_ns 95"),
+    ("60.0,1000,-10,100.0,100.0,95,120,1.0,a", "calls is -10"),
+    ("60.0,-1000,10,100.0,100.0,95,120,1.0,a", "total_ns is -1000"),
+])  # fmt: skip
+def test_a_row_that_cannot_be_is_left_out(tmp_path, cells, why):
+    found, said = rows(tmp_path, KERNELS + cells + "\n", "gpu_summary")
+    assert found == []
+    assert any(why in message for _, message in said), said
+
+
+def test_a_negative_projection_is_left_out(tmp_path):
+    head = (
+        "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Proj Avg (ns),Proj Med (ns),"
+        "Proj Min (ns),Proj Max (ns),Proj StdDev (ns),Total GPU Ops,Avg GPU Ops,Avg Range Lvl,Avg Num Child\n"
+    )
+    line = "{},PushPop,{},900,2,50.0,50.0,40,60,1.0,4,2.0,0.0,0.0\n"
+    found, said = rows(tmp_path, head + line.format("a", 100) + line.format("b", -100), "nvtx_gpu_summary")
+    assert [r["name"] for r in found] == ["a"]
+    assert "b: projected_ns is -100" in said[0][1]
+
+
+def test_a_unit_that_nsw_does_not_know_is_said(tmp_path):
+    found, said = rows(tmp_path, KERNELS.replace("(ns)", "(ks)") + kernel(100.0, 600, 6, "a"), "gpu_summary")
+    assert found[0].get("total_ns") is None
+    assert ("error", "nsw does not know the unit 'ks' of 'Total Time (ks)': figures in it are absent") in said
+
+
+def torch_table(cuda: str = "1.000ms", own: str = "4.000ms", total: str = "4.000ms", calls: str = "2") -> str:
+    dashes = "  ".join(["-" * 12] * 8)
+    titles = "Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "# of Calls"
+    cells = [
+        ("aten::mm", "50.00%", "4.000ms", "50.00%", "4.000ms", "2.000ms", cuda, "2"),
+        ("aten::add", "50.00%", own, "50.00%", total, "2.000ms", "1.000ms", calls),
+    ]
+    lines = ["  ".join(f"{c:>12}" for c in line) for line in (titles, *cells)]
+    return "\n".join([dashes, lines[0], dashes, *lines[1:], dashes, "Self CPU time total: 8.000ms\n"])
+
+
+def test_a_sound_table_of_pytorch_is_said_nothing_of(tmp_path):
+    found, said = rows(tmp_path, torch_table(), "operators", "t.txt")
+    assert len(found) == 2
+    assert said == []
+
+
+@pytest.mark.parametrize(("damage", "why"), [
+    ({"calls": "-2"}, "calls is -2"), ({"own": "9.000ms"}, "self_cpu_ns 9e+06 is above cpu_ns 4e+06"),
+    ({"calls": "3"}, "3 calls of 2e+06 ns are no 4e+06 ns"), ({"total": "-4.000ms"}, "cpu_ns is -4e+06"),
+])  # fmt: skip
+def test_an_operator_that_cannot_be_is_left_out(tmp_path, damage, why):
+    found, said = rows(tmp_path, torch_table(**damage), "operators", "t.txt")
+    assert [r["name"] for r in found] == ["aten::mm"]
+    assert any(f"aten::add: {why}" in message for _, message in said), said
+
+
+@pytest.mark.parametrize("cell", ["1,557ms", "1.5xs", "12"])
+def test_a_cell_of_pytorch_that_is_no_time_is_absent_and_said(tmp_path, cell):
+    found, said = rows(tmp_path, torch_table(cuda=cell), "operators", "t.txt")
+    assert found[0].get("self_device_ns") is None
+    assert ("error", f"'{cell}' below 'Self CUDA' is no figure: it is absent here") in said
