@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
+from nsw.readers.checks.launches import check_launches
 from nsw.readers.checks.plausible import leave_out_contradictions
 from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
@@ -32,6 +33,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     """
     report = _read(path, options or Options())
     leave_out_contradictions(report)
+    if report.tool == "ncu":
+        check_launches(report)
     add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None

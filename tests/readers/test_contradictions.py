@@ -121,3 +121,91 @@ def test_a_cell_of_pytorch_that_is_no_time_is_absent_and_said(tmp_path, cell):
     found, said = rows(tmp_path, torch_table(cuda=cell), "operators", "t.txt")
     assert found[0].get("self_device_ns") is None
     assert ("error", f"'{cell}' below 'Self CUDA' is no figure: it is absent here") in said
+
+
+NCU = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+)
+
+
+def metric(name: str, unit: str, value: str, number: int = 0, kernel: str = "k(int)", grid: str = "(8, 1, 1)") -> str:
+    launch = f'"{number}","7","a","h","{kernel}","1","7","(128, 1, 1)","{grid}","0","9.0"'
+    return f'{launch},"S","{name}","{unit}","{value}"\n'
+
+
+def test_one_cell_with_another_decimal_mark_does_not_change_the_others(tmp_path):
+    text = NCU + metric("DRAM Frequency", "Ghz", "3,18") + metric("Elapsed Cycles", "cycle", "10,688")
+    found, said = rows(tmp_path, text + metric("Duration", "us", "7.232"), "metrics")
+    assert [r["value"] for r in found] == [None, 10688.0, 7.232]
+    assert said == [("error", "a figure is written with another decimal mark than the rest: text here, no number")]
+
+
+def test_a_file_with_decimal_commas_is_read_as_such(tmp_path):
+    text = NCU + metric("DRAM Frequency", "Ghz", "3,18") + metric("Elapsed Cycles", "cycle", "10.688")
+    found, said = rows(tmp_path, text + metric("Duration", "us", "7,23"), "metrics")
+    assert [r["value"] for r in found] == [3.18, 10688.0, 7.23]
+    assert said == []
+
+
+def test_one_id_is_of_one_kernel(tmp_path):
+    text = NCU + metric("Duration", "us", "7.23") + metric("Duration", "us", "99.50", kernel="other(int)")
+    found, said = rows(tmp_path, text + metric("Duration", "us", "5.25", number=1), "launches")
+    assert [(r["launch_id"], r["kernel"], r["duration_ns"]) for r in found] == [
+        (0, "k(int)", 7230.0),
+        (1, "k(int)", 5250.0),
+    ]
+    assert [m for _, m in said] == [
+        "ID 0 stands for two launches: rows with another kernel or size than its first are left out"
+    ]
+
+
+def test_a_row_that_stands_twice_is_read_once(tmp_path):
+    text = NCU + metric("Duration", "us", "7.23") + metric("Cycles", "cycle", "9") + metric("Cycles", "cycle", "9")
+    found, said = rows(tmp_path, text, "metrics")
+    assert [r["metric"] for r in found] == ["Duration", "Cycles"]
+    assert said == [("error", "a metric stands twice in a launch (Cycles of k(int)): the second is left out")]
+
+
+def test_no_launch_lasts_less_than_nothing(tmp_path):
+    text = NCU + metric("Duration", "us", "-5.25") + metric("Change", "%", "-1.5")
+    found, said = rows(tmp_path, text, "metrics")
+    assert [r["metric"] for r in found] == ["Change"]
+    assert [s for s, _ in said] == ["error", "error"]
+    found, _ = rows(tmp_path, text, "launches")
+    assert found[0]["duration_ns"] is None
+
+
+def test_figures_of_another_launch_do_not_stand_below_a_header(tmp_path):
+    text = NCU + metric("Duration", "us", "7.23") + metric("Grid Size", "", "9")
+    text += metric("Duration", "us", "1.00", number=1) + metric("Grid Size", "", "8", number=1)
+    found, said = rows(tmp_path, text, "metrics")
+    assert {r["launch_id"] for r in found} == {1}
+    why = "grid (8, 1, 1) in its header, 9 in its section"
+    assert said == [("error", f"figures of another launch stand below k(int): {why}: they are left out")]
+    assert [r["duration_ns"] for r in rows(tmp_path, text, "launches")[0]] == [None, 1000.0]
+
+
+NCU_TEXT = """\
+[7] a@127.0.0.1
+{header}
+    Section: GPU Speed Of Light Throughput
+    -------------- ----------- ------------
+    Metric Name    Metric Unit Metric Value
+    -------------- ----------- ------------
+    Elapsed Cycles       cycle        2,229
+    -------------- ----------- ------------
+"""
+SIZES = "(512, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
+
+
+@pytest.mark.parametrize(("header", "kernel"), [
+    (f"  void fft<4, E<16>, float>(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>, float>\n(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>,\nfloat>(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>, float>(args_t<T9>)\n {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  something else\n  (anonymous namespace)::fft(int) {SIZES}", "(anonymous namespace)::fft(int)"),
+])  # fmt: skip
+def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
+    found, _ = rows(tmp_path, NCU_TEXT.format(header=header), "launches", "x.txt")
+    assert [r["kernel"] for r in found] == [kernel]

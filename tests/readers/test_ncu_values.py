@@ -23,10 +23,20 @@ from nsw.readers.ncu.values import Marks, Parser, Value, decide_marks, in_ns, is
         (["12", "x"], Marks()),
         (["copy(int, int)", "2,5 mm", "v1.2"], Marks()),  # text proves nothing, whatever marks are in it
         (["1,234 threads"], Marks()),
+        (["7.59", "3,18", "1.25"], Marks(".")),  # one cell is no proof against the others
+        (["7,59", "3.18", "1,25"], Marks(",")),
     ],
 )
 def test_the_decimal_mark_is_what_the_numbers_prove(printed, marks):
-    assert decide_marks(printed) == marks
+    assert decide_marks((text, None) for text in printed) == marks
+
+
+@pytest.mark.parametrize(("values", "marks"), [
+    ([("3,18", "Ghz"), ("10,688", "cycle"), ("7.232", "us")], Marks(".")), ([("10,688", "us")], Marks(guessed=True)),
+    ([("10.688", "inst"), ("3.18", "Ghz"), ("1.000", "block")], Marks(",")),
+])  # fmt: skip
+def test_a_count_of_thousands_tells_what_groups_digits(values, marks):
+    assert decide_marks(values) == marks
 
 
 @pytest.mark.parametrize("text", ["", "-", "n/a", "N/A", "nan", "-nan", "inf", "-inf", "no data", "(!) n/a"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from nsw.readers.ncu.rows import say_other_marks
 from nsw.readers.ncu.unmeasured import forget_sizes, needs_measuring, unless_zero
-from nsw.readers.ncu.values import ABSENCE, Value, in_ns
+from nsw.readers.ncu.values import ABSENCE, Value, has_other_mark, in_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -33,7 +33,6 @@ _RULED: Final = ("block", "rank", "host", "pid", "device", "launch_id", "kernel"
 _NAMES: Final = ("section", "metric", "description", "unit")
 _SPREAD: Final = ("min", "max", "avg")
 _NAN: Final = float("nan")
-_OTHER_MARK: Final = re.compile(r"[+-]?\d+[.,]\d+")  # a number, by the marks of another language
 
 Names: TypeAlias = "tuple[str | None, str, str | None, str | None]"  # section, metric, description, unit
 
@@ -81,7 +80,7 @@ class Results:
         """One metric of one launch, which may tell the launch's duration or the GPU's name."""
         if value.text is not None:
             self.texts[len(self.owners)] = value.text
-            self.other_marks += _OTHER_MARK.fullmatch(value.text) is not None
+            self.other_marks += has_other_mark(value.text)
         self.owners.append(owner)
         self.names.append(names)
         self.numbers.append(_NAN if value.number is None else value.number)
@@ -116,6 +115,8 @@ class Results:
             metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
             rules: Likewise.
         """
+        say_other_marks(report, self.other_marks)
+        self._drop_repeats(report)
         rows = [*self.launches.values(), *self.summaries.values()]
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
@@ -134,6 +135,32 @@ class Results:
         if self.facts:
             made["facts"] = self.facts
         report.tables |= {name: table for name, table in made.items() if options.wants(name)}
+
+    def _drop_repeats(self, report: Report) -> None:
+        """Leave out metrics that a launch has twice: ncu prints each once in a section."""
+        seen: set[tuple[int, Names]] = set()
+        repeats: list[int] = []
+        for at, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):
+            key = (id(owner), names)
+            if key in seen:
+                repeats.append(at)
+            seen.add(key)
+        if not repeats:
+            return
+        owner, names = self.owners[repeats[0]], self.names[repeats[0]]
+        first = f"{names[1]} of {owner.get('kernel')}"
+        report.error(
+            f"a metric stands twice in a launch ({first}): the second is left out"
+            if len(repeats) == 1
+            else f"{len(repeats)} metrics stand twice in a launch (first: {first}): the second of each is left out",
+            fix="print the report again: ncu --import REPORT --page details --csv",
+        )
+        kept = sorted(set(range(len(self.owners))) - set(repeats))
+        place = {old: new for new, old in enumerate(kept)}
+        self.owners, self.names = [self.owners[i] for i in kept], [self.names[i] for i in kept]
+        self.numbers, self.halves = (array("d", (a[i] for i in kept)) for a in (self.numbers, self.halves))
+        self.texts = {place[i]: text for i, text in self.texts.items() if i in place}
+        self.spreads = {place[i]: spread for i, spread in self.spreads.items() if i in place}
 
     def _forget_zeros(self, unmeasured: set[int]) -> None:
         for i, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
+_MOST_SHOWN: Final = 5
 
 
 @dataclass(slots=True)
@@ -19,6 +20,7 @@ class LeftOut:
     """What stood in the file and is in no table."""
 
     damaged: list[int] = field(default_factory=list)
+    of_two: dict[str, int] = field(default_factory=dict)  # ids of which rows name another kernel: the first line
     source_lines: int = 0  # without any figure
 
     def tell(self, report: Report, *, empty: bool) -> None:
@@ -30,6 +32,14 @@ class LeftOut:
                 line=self.damaged[0],
                 fix="print the report again: ncu --import REPORT --page raw --csv",
             )
+        for number, line in list(self.of_two.items())[:_MOST_SHOWN]:
+            report.error(
+                f"ID {number} stands for two launches: rows with another kernel or size than its first are left out",
+                line=line,
+                fix="print the report again: ncu --import REPORT --page details --csv",
+            )
+        if len(self.of_two) > _MOST_SHOWN:
+            report.error(f"{len(self.of_two)} IDs in all stand for two launches")
         if self.source_lines:
             (report.error if empty else report.warn)(
                 f"a source page of {self.source_lines} lines without figures",
@@ -41,6 +51,16 @@ def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
     """The columns of the rules table that a row holds, and its speed-up as printed."""
     *told, gain = page.ruled(row)
     return (dict(zip(RULE_COLUMNS, (t or None for t in told), strict=True)), gain) if told[1] else None
+
+
+def say_other_marks(report: Report, count: int) -> None:
+    """Report figures that are none by the decimal mark of the rest."""
+    if count:
+        figures = "a figure is" if count == 1 else f"{count} figures are"
+        report.error(
+            f"{figures} written with another decimal mark than the rest: text here, no number",
+            fix="print the report again: ncu --import REPORT --page details --csv",
+        )
 
 
 def warn_of_guess(report: Report, block: int) -> None:

@@ -22,7 +22,9 @@ EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decid
 # What ncu prints where it has no number; compared in lower case, less a leading "(!)".
 ABSENT: Final = frozenset({"", "n/a", "nan", "-nan", "inf", "-inf", "no data", "-"})
 
+_COUNTED: Final = frozenset({"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"})
 _MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u00a0\u202f ]*")
+_OTHER_MARK: Final = re.compile(r"[+-]?\d+[.,]\d+")
 _PLAIN: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?\Z")
 _INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
 
@@ -48,19 +50,28 @@ POINT: Final = Marks()
 ABSENCE: Final = Value()
 
 
-def decide_marks(values: Iterable[str]) -> Marks:
-    """The decimal mark that the first printed values prove; a point, marked as guessed, if none does.
+def decide_marks(values: Iterable[tuple[str, str | None]]) -> Marks:
+    """The decimal mark that most of the first values prove; a point, marked as guessed, if none does.
 
     Proof is a mark that stands once with other than three digits behind it or with nothing but a
-    zero before it, or the later of two different marks. A mark that repeats separates groups.
+    zero before it, or the later of two different marks. A mark that repeats separates groups, as does one with three
+    digits behind it in a count. One cell is no proof against others: it may be the damaged one.
+
+    Args:
+        values: Values as printed, each with its unit.
     """
     ambiguous = False
-    for text in islice(values, EVIDENCE_VALUES):
+    votes = {".": 0, ",": 0}
+    for text, unit in islice(values, EVIDENCE_VALUES):
         found = _decimal_of(text)
+        if found is None and _is_ambiguous(text):
+            ambiguous = True
+            found = _last_marks(text)[1] if unit in _COUNTED else None
         if found is not None:
-            return Marks(found)
-        ambiguous = ambiguous or _is_ambiguous(text)
-    return Marks(guessed=ambiguous)
+            votes[found] += 1
+    if not any(votes.values()):
+        return Marks(guessed=ambiguous)
+    return Marks("," if votes[","] > votes["."] else ".")
 
 
 def _decimal_of(text: str) -> Mark | None:
@@ -85,6 +96,11 @@ def _is_ambiguous(text: str) -> bool:
 
 def _last_marks(text: str) -> tuple[Mark, Mark]:
     return (",", ".") if text.rfind(",") > text.rfind(".") else (".", ",")
+
+
+def has_other_mark(text: str) -> bool:
+    """Whether a value that is no number would be one with the other decimal mark."""
+    return _OTHER_MARK.fullmatch(text) is not None
 
 
 class Parser:

@@ -96,6 +96,8 @@ def _runs(piece: Piece, plain: Numbers) -> tuple[Numbers, Numbers]:
     ids, pids = piece.ids[lines], piece.pids[lines]
     change = np.ones(len(lines), dtype=bool)
     change[1:] = (ids[1:] != ids[:-1]) | (pids[1:] != pids[:-1])
+    if bool((np.diff(piece.told(lines)) != 0)[~change[1:]].any()):
+        raise OddFileError  # rows of one id that do not tell the same of its launch
     runs = np.zeros(len(plain), dtype=np.int32)
     runs[lines] = np.cumsum(change) - 1
     return lines[change], runs

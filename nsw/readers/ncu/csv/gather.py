@@ -15,7 +15,7 @@ from nsw.readers.ncu.csv.scan import Scan
 from nsw.readers.ncu.csv.tables import Columns, fill
 from nsw.readers.ncu.messages import Messages
 from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rows import RULE_COLUMNS, LeftOut, warn_of_guess
+from nsw.readers.ncu.rows import RULE_COLUMNS, LeftOut, say_other_marks, warn_of_guess
 from nsw.readers.ncu.unmeasured import NO_SIZE
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Marks, Parser, decide_marks
 from nsw.readers.text.line_blocks import LONGEST
@@ -173,7 +173,7 @@ class Gather:
 
     def decide(self) -> Marks:
         """How the numbers of the page are written."""
-        texts: list[str] = []
+        texts: list[tuple[str, str | None]] = []
         for held in self.held:
             texts += _texts(held, EVIDENCE_VALUES - len(texts))
         self.marks = decide_marks(texts)
@@ -204,6 +204,7 @@ class Gather:
         if not self.columns.runs or NO_SIZE in self.columns.owners["Grid Size"].known:
             raise OddFileError
         fill(self.columns, self.report, options)
+        say_other_marks(self.report, self.columns.other_marks())
         self.left.tell(self.report, empty=False)
         self.messages.tell(self.report, empty=False)
 
@@ -231,15 +232,21 @@ def _each(cells: list[str | None]) -> Coded:
     return np.arange(len(cells), dtype=np.int32), cells
 
 
-def _texts(held: _Held, most: int) -> list[str]:
-    """The first values as printed, in their order."""
+def _texts(held: _Held, most: int) -> list[tuple[str, str | None]]:
+    """The first values as printed, with their units, in their order."""
     block = held.block
-    plain = block.printed.slice(0, most).to_pylist() if block is not None else []
+    plain: list[tuple[str, str | None]] = []
+    if block is not None:
+        codes, names = block.names
+        units = [names[code][3] for code in codes[:most].tolist()]
+        plain = list(zip(block.printed.slice(0, most).to_pylist(), units, strict=True))
     if not held.odd:
         return plain
     lines = (held.number + block.metric_lines[:most]).tolist() if block is not None else []
-    every = sorted([*zip(lines, plain, strict=True), *((o.line, o.text) for o in held.odd)], key=lambda e: e[0])
-    return [text for _, text in every[:most]]
+    every = sorted(
+        [*zip(lines, plain, strict=True), *((o.line, (o.text, o.names[3])) for o in held.odd)], key=lambda e: e[0]
+    )
+    return [value for _, value in every[:most]]
 
 
 def _metrics(held: _Held, marks: Marks) -> tuple[Numbers, Numbers, list[Names], Values]:

@@ -101,6 +101,11 @@ class Piece:
         found[self.rules.lines] = True
         return found
 
+    def told(self, lines: Numbers) -> Numbers:
+        """How many bytes of some lines tell of the launch."""
+        last = self.quotes[np.minimum(self.first[lines] + 2 * self.layout.start - 1, len(self.quotes) - 1)]
+        return np.where(np.isin(lines, list(self.heads)), 0, last - self.begins[lines])
+
     def line(self, number: int) -> str:
         """One line, less its end."""
         return self.data[self.begins[number] : self.ends[number]].decode()

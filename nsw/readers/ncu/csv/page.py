@@ -35,6 +35,7 @@ OWNER_COLUMNS: Final = (
 _RANGES: Final = (("NVTX", "Push/Pop_Range"), ("NVTX 2", "Start/Stop_Range"))
 _RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
 _DEFAULT_DOMAIN: Final = "<default domain>"
+_TELLING: Final = (("Kernel Name", "kernel"), ("Grid Size", "grid"), ("Block Size", "block_size"))
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
@@ -125,6 +126,10 @@ class Page:
         """What tells launches of one CSV apart: id and process."""
         at = self.at.get("Process ID")
         return row[self.at["ID"]].strip(), "" if at is None else row[at].strip()
+
+    def is_of(self, row: list[str], launch: Row) -> bool:
+        """Whether a row names the kernel and the sizes of a launch with its id."""
+        return all(self.field(row, title) == launch.get(column) for title, column in _TELLING)
 
     def fits(self, row: list[str]) -> bool:
         """Whether these fields are a row of this page, not a line of the program that looks like one."""

@@ -53,6 +53,7 @@ class Scan:
     columns: list[tuple[int, Names]] = field(default_factory=list)
     names: dict[Names, Names] = field(default_factory=dict)
     parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
+    at: int = 0  # the line
     head: str = "\0"  # how the rows of the last launch begin, and the launch
     owner: Row = field(default_factory=dict)
     middles: dict[str, Names] = field(default_factory=dict)  # what stands between that and the value
@@ -154,7 +155,8 @@ class Scan:
     def decide(self) -> Parser:
         """How the page's numbers are written; the metrics that waited for it are read."""
         waiting = self.waiting
-        texts = [t for _, _, t in waiting.metrics] or [t for _, _, ts in waiting.spreads for t in ts]
+        texts = [(t, names[3]) for _, names, t in waiting.metrics]
+        texts = texts or [(t, names[3]) for _, names, ts in waiting.spreads for t in ts]
         parse = self.parse = Parser(decide_marks(texts))
         for owner, names, text in waiting.metrics:
             self.results.metric(owner, names, parse(text))
@@ -168,7 +170,7 @@ class Scan:
 
     def take(self, line: str, number: int) -> bool:
         """Whether the line was a row of the page."""
-        page = self.page
+        page, self.at = self.page, number
         assert page is not None
         if page.delimiter not in line:
             return False
@@ -213,6 +215,9 @@ class Scan:
         owner = self.launch(page, row)
         if owner is None:
             return False
+        if not page.is_of(row, owner):
+            self.left.of_two.setdefault(page.key(row)[0], self.at)
+            return True
         if page.kind == "raw":
             self.raw_row(page, row, owner)
             return True

@@ -79,7 +79,7 @@ class SourceRows:
 
     def end(self) -> bool:
         """Read the numbers of a page; whether its decimal mark was guessed."""
-        marks = decide_marks(self.printed)
+        marks = decide_marks((text, None) for text in self.printed)
         parse = Parser(marks)
         for text in self.printed:
             value = parse(text)

@@ -12,7 +12,7 @@ from nsw.readers.ncu.csv.block import NO_TEXT
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary
 from nsw.readers.ncu.rows import RULE_COLUMNS
-from nsw.readers.ncu.values import in_ns, whole
+from nsw.readers.ncu.values import has_other_mark, in_ns, whole
 
 if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
@@ -91,6 +91,11 @@ class Columns:
         for column, cells in zip(self.rules, told, strict=False):
             column.add(*cells)
         self.gains.append(told[-1])
+
+    def other_marks(self) -> int:
+        """How many values are no numbers by the decimal mark of the rest."""
+        codes = [code for text, code in self.texts.known.items() if has_other_mark(text)]
+        return sum(int(np.isin(part, codes).sum()) for part in self.texts.parts) if codes else 0
 
     def end_page(self, parse: Parser) -> None:
         """Read the speed-ups of a page's rules."""

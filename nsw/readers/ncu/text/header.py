@@ -22,6 +22,8 @@ _SUMMARY: Final = re.compile(
 _GEOMETRY: Final = re.compile(rf"(?P<grid>{_SIZE})x(?P<block>{_SIZE})\Z")
 _DATE: Final = re.compile(r"(?:, |\A)\d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
 _PIECE: Final = re.compile(r"\)x\(\d|\), Context \d|, Context \d+, Stream|, CC \d+\.\d+\s*\Z")
+_BRACKETS: Final = (("(", ")"), ("<", ">"))
+_FUNCTION: Final = re.compile(r"(?:void )?[A-Za-z_~][\w:~]*(?:<.*>)?")  # a name that lacks its parameters
 _DEVICE: Final = re.compile(r"\s+Device (\d{1,9}), CC (\d+\.\w+)\s*")
 
 
@@ -57,8 +59,7 @@ def header_of(line: str, before: str) -> Header | None:
     geometry = _GEOMETRY.search(head)
     date = _DATE.search(head)
     name = (head[: geometry.start()] if geometry else head[: date.start()] if date else head).strip()
-    if not name and geometry:
-        name = before.strip()
+    name = _whole_name(name, before, is_lone=geometry is not None)
     if not name or not (geometry or date or line[:1].isspace()) or name.count(")") > name.count("("):
         return None
     columns: Row = {"kernel": name, "compute_capability": found["cc"], "device": _int(found["device"])}
@@ -69,6 +70,20 @@ def header_of(line: str, before: str) -> Header | None:
         count = re.sub(r"\D", "", summary["count"])
         return Header(columns, int(count)) if count else None
     return Header(columns | {"context": _int(found["context"]), "stream": _int(found["stream"])})
+
+
+def _whole_name(name: str, before: str, *, is_lone: bool) -> str:
+    """A kernel's name with its beginning, where that is on the line before: wrapped, or above its sizes."""
+    begun = before.strip()
+    if not name:
+        return begun if is_lone else ""
+    is_open = any(begun.count(open_) > begun.count(close) for open_, close in _BRACKETS)
+    is_cut = any(name.count(close) > name.count(open_) for open_, close in _BRACKETS) and is_open
+    is_called = name.startswith("(") and not name.startswith("(anonymous") and _FUNCTION.fullmatch(begun) is not None
+    if not before[:1].isspace() or not (is_cut or is_called):
+        return name
+    joined = f"{begun}{' ' if begun.endswith(',') else ''}{name}"
+    return joined if all(joined.count(open_) == joined.count(close) for open_, close in _BRACKETS) else name
 
 
 def is_piece_of_header(line: str) -> bool:

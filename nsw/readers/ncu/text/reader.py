@@ -94,9 +94,6 @@ def read(path: Path, options: Options) -> Report:
         for number in scan.headless[:_MOST_HEADLESS]:
             report.error("the header of a launch is missing: its figures are left out", line=number, fix=_AGAIN)
     results.fill(report, options)
-    if results.other_marks:
-        figures = "a figure is" if results.other_marks == 1 else f"{results.other_marks} figures are"
-        report.warn(f"{figures} written with another decimal mark than the rest, and read as text")
     left.tell(report, empty=results.empty)
     report.tool_version = tool_version(results.facts)
     messages.tell(report, empty=results.empty)
@@ -326,7 +323,7 @@ class _Scan:
 
     def end(self) -> bool:
         """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""
-        marks = decide_marks(t for _, _, texts in self.waiting for t in texts)
+        marks = decide_marks((t, names[3]) for _, names, texts in self.waiting for t in texts)
         parse = Parser(marks)
         for owner, names, texts in self.waiting:
             about = (names[0], names[1] or "", names[2], names[3])

@@ -1,0 +1,130 @@
+"""Launches of Nsight Compute against their own metrics: sizes that differ, times and counts below zero.
+
+The header of a launch and its section Launch Statistics both give its grid and its block. Where they differ, the text
+was cut from one launch into the next, and whose figures follow the header is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.text.quantities import TIME_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsw.readers.model import Report
+    from nsw.tables.data import Row, TableData
+
+_KEY: Final = ("block", "rank", "pid", "launch_id")
+# the metrics that repeat a size of the header
+_SIZES: Final = {
+    "Grid Size": "grid", "launch__grid_size": "grid", "Grid Size (launch__grid_size)": "grid",
+    "Block Size": "block_size", "launch__block_size": "block_size", "Block Size (launch__block_size)": "block_size",
+}  # fmt: skip
+_POSITIVE: Final = frozenset(TIME_UNITS) | {"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"}
+_MOST_SHOWN: Final = 5
+_FIX: Final = "print the report again: ncu --import REPORT --page details --csv"
+
+
+def check_launches(report: Report) -> None:
+    """Leave out what cannot be of launches and their metrics, and report it."""
+    _leave_out_mixed(report)
+    _leave_out_negative(report)
+
+
+def _leave_out_mixed(report: Report) -> None:
+    """Take the figures from launches whose sizes are not those of their header."""
+    if "launches" not in report.tables or "metrics" not in report.tables:
+        return
+    sizes = {
+        (_key(row), _SIZES[row["metric"]]): row["value"]
+        for row in _some(report.tables["metrics"], "metric", frozenset(_SIZES))
+        if row.get("value") is not None
+    }
+    if not sizes:
+        return
+    mixed: dict[tuple[Any, ...], str] = {}
+    for row in _rows(report.tables["launches"], (*_KEY, "kernel", "grid", "block_size")):
+        for column in ("grid", "block_size"):
+            header, own = _product(row.get(column)), sizes.get((_key(row), column))
+            if header is not None and own is not None and header != own:
+                what = f"{row.get('kernel')}: {column} {row[column]} in its header, {own:g} in its section"
+                mixed.setdefault(_key(row), what)
+    if not mixed:
+        return
+    for what in list(mixed.values())[:_MOST_SHOWN]:
+        report.error(f"figures of another launch stand below {what}: they are left out", fix=_FIX)
+    if len(mixed) > _MOST_SHOWN:
+        report.error(f"figures of other launches stand below {len(mixed)} launches in all", fix=_FIX)
+    for table in ("metrics", "rules"):
+        if table in report.tables:
+            kept = [row for row in _rows(report.tables[table]) if _key(row) not in mixed]
+            report.tables[table] = kept
+    report.tables["launches"] = [
+        row | {"duration_ns": None, "duration_ns_pm": None} if _key(row) in mixed else row
+        for row in _rows(report.tables["launches"])
+    ]
+
+
+def _leave_out_negative(report: Report) -> None:
+    """Take out durations and counts below zero."""
+    data = report.tables.get("launches", [])
+    if launches := [row for row in _below_zero(data, "duration_ns") if row["duration_ns"] < 0]:
+        first = f"{launches[0].get('kernel')}: {launches[0]['duration_ns']:g} ns"
+        several = "a launch has" if len(launches) == 1 else f"{len(launches)} launches have"
+        report.error(f"{several} a negative duration, which is left out (first: {first})", fix=_FIX)
+        report.tables["launches"] = [
+            row | {"duration_ns": None, "duration_ns_pm": None} if (row.get("duration_ns") or 0) < 0 else row
+            for row in _rows(data)
+        ]
+    data = report.tables.get("metrics", [])
+    wrong = [row for row in _below_zero(data, "value") if row.get("unit") in _POSITIVE]
+    if wrong:
+        first = f"{wrong[0]['metric']} of {wrong[0].get('kernel')}: {wrong[0]['value']:g} {wrong[0]['unit']}"
+        several = "a metric is" if len(wrong) == 1 else f"{len(wrong)} metrics are"
+        report.error(f"{several} below zero and left out (first: {first})", fix=_FIX)
+        report.tables["metrics"] = [
+            row for row in _rows(data) if not ((row.get("value") or 0) < 0 and row.get("unit") in _POSITIVE)
+        ]
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row.get(c) for c in _KEY)
+
+
+def _product(size: str | None) -> int | None:
+    """How many blocks or threads `(512, 1, 1)` are."""
+    numbers = re.findall(r"\d+", size or "")
+    return prod(map(int, numbers)) if len(numbers) == 3 else None
+
+
+def _rows(data: TableData, columns: tuple[str, ...] | None = None) -> Iterable[Row]:
+    if isinstance(data, list):
+        return data
+    some: list[Row] = (data.select([c for c in columns if c in data.column_names]) if columns else data).to_pylist()
+    return some
+
+
+def _some(data: TableData, column: str, values: frozenset[str]) -> Iterable[Row]:
+    """The rows with one of these values."""
+    if isinstance(data, list):
+        return [row for row in data if row.get(column) in values]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chosen = data.filter(pc.is_in(data[column], pa.array(sorted(values), pa.string())))
+    return _rows(chosen, (*_KEY, column, "value"))
+
+
+def _below_zero(data: TableData, column: str) -> Iterable[Row]:
+    """The rows where a number is below zero."""
+    if isinstance(data, list):
+        return [row for row in data if (row.get(column) or 0) < 0]
+    import pyarrow.compute as pc
+
+    if column not in data.column_names:
+        return []
+    return _rows(data.filter(pc.less(data[column], 0)))
