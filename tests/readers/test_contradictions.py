@@ -1,5 +1,7 @@
 """Damage that contradicts the file itself is reported, and what it spoils is left out."""
 
+import gzip
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -209,3 +211,39 @@ SIZES = "(512, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
 def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
     found, _ = rows(tmp_path, NCU_TEXT.format(header=header), "launches", "x.txt")
     assert [r["kernel"] for r in found] == [kernel]
+
+
+@pytest.mark.parametrize(("damage", "why"), [
+    (
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start - 1000 WHERE rowid = 2",
+        "CUPTI_ACTIVITY_KIND_KERNEL: a row ends before it starts: left out",
+    ),
+    (
+        "DELETE FROM StringIds WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL)",
+        "a name is not in StringIds: 'string ",
+    ),
+    (
+        "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = NULL WHERE rowid = 1",
+        "1 CUDA call or GPU operation has no correlation id",
+    ),
+])  # fmt: skip
+def test_an_export_that_contradicts_itself_is_said_to(tmp_path, export, damage, why):
+    sound = read(export)
+    with sqlite3.connect(export) as database:
+        database.execute(damage)
+    damaged = read(export)
+    before = {p.message for p in sound.problems}
+    new = [p for p in damaged.problems if p.message not in before]
+    assert len(new) == 1
+    assert new[0].severity == "error"
+    assert why in new[0].message
+    lost = "left out" in why
+    calls = [sum(r["calls"] for r in report.tables["gpu_summary"]) for report in (sound, damaged)]
+    assert calls[0] - calls[1] == lost
+
+
+@pytest.fixture
+def export(tmp_path):
+    path = tmp_path / "t.sqlite"
+    path.write_bytes(gzip.decompress((Path(__file__).parents[1] / "fixtures/h200/tiled.sqlite.gz").read_bytes()))
+    return path

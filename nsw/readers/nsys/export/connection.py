@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from nsw.readers.checks.sqlite_pages import faults
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, TableFault, with_duration
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +47,7 @@ class SqliteSource:
         self.path = path
         self.use_adbc = use_adbc
         self.vocabulary: list[str] = []
+        self.contradictions = Contradictions()
         self._codes: dict[bytes, int] = {}
         self._interning = Lock()
         self._connection = _open(path)
@@ -84,7 +85,10 @@ class SqliteSource:
             left -= len(next(iter(batch.values())))
             if left < 0:
                 raise TableFault(table, "holds more rows than the file has room for")
-            yield with_duration(table, batch) if timed else batch
+            if not timed:
+                yield batch
+            elif len((sound := with_duration(table, batch, self.contradictions))["start"]):
+                yield sound
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
         """Rows of a small table; see `Source.rows`."""
@@ -123,6 +127,7 @@ class SqliteSource:
                 found.update((i, v) for i, v in self._connection.execute(query, part) if isinstance(v, str))
         except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault("StringIds", str(fault)) from fault
+        self.contradictions.nameless.update(set(ids) - found.keys())
         return found
 
     def check(self) -> list[str]:

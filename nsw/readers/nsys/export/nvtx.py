@@ -21,6 +21,7 @@ _THREAD = 39  # the name of a thread
 _RANK = re.compile(r"MPI Rank (\d{1,7})")
 _MPI = "MPI"  # nsys's own domain for the calls of MPI, before it gave them tables of their own (2023)
 _PID = 0xFFFFFF000000  # the process in a serialized global id
+_MARK = 34
 _COLUMNS = ("start", "end", "eventType", "textId", "domainId", "globalTid", "endGlobalTid")
 
 Label = tuple[str, str | None, str | None]  # style, domain, name
@@ -63,6 +64,11 @@ def nvtx_ranges(source: Source) -> Ranges | None:
         return None
     events: Batch = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
     require_integers(NVTX, events, "start", "eventType")
+    backwards = (events["end"] != NULL) & (events["end"] < events["start"]) & (events["eventType"] != _MARK)
+    if backwards.any():
+        pairs = zip(events["start"][backwards].tolist(), events["end"][backwards].tolist(), strict=True)
+        source.contradictions.backwards.setdefault(NVTX, set()).update(pairs)
+        events = {name: values[~backwards] for name, values in events.items()}
     wanted = np.isin(events["eventType"], list(_STYLES))
     if not wanted.any():
         return None
@@ -70,7 +76,7 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     latest = int(np.maximum(events["start"], events["end"]).max())
     chosen: Batch = {name: values[wanted] for name, values in events.items()}
     labels, numbers = _label(source, chosen, domains)
-    mark = chosen["eventType"] == 34
+    mark = chosen["eventType"] == _MARK
     unended = (chosen["end"] == NULL) & ~mark
     end = np.where(unended, latest, np.where(mark, chosen["start"], chosen["end"]))
     _refuse_absurd(chosen["start"], end)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.arrow_sizes import NoArrowError, unpacked_sizes
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, TableFault, with_duration
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
 from nsw.tables.stored import values
 from nsw.tables.unpacking import Allowance, TooMuchError, hint
@@ -54,6 +54,7 @@ class ParquetSource:
         self.vocabulary: list[str] = []
         self.columns: dict[str, frozenset[str]] = {}
         self.damaged: dict[str, str] = {}
+        self.contradictions = Contradictions()
         self._codes: dict[str, int] = {}
         self._files = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix in _ENDINGS and p.is_file()}
         for table, file in self._files.items():
@@ -80,10 +81,10 @@ class ParquetSource:
         wanted = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *bounds, *([text] if text else [])])
         for raw in self._batches(table, list(wanted)):
             batch = {name: self._column(table, raw, name) for name in wanted if name != text}
-            if DURATION in columns:
-                batch = with_duration(table, batch)
             if text:
                 batch[TEXT] = self._coded(raw, text)
+            if DURATION in columns:
+                batch = with_duration(table, batch, self.contradictions)
             batch = _chosen(batch, bounds)
             if batch and len(next(iter(batch.values()))):
                 yield batch
@@ -110,6 +111,7 @@ class ParquetSource:
         for batch in self._batches("StringIds", ["id", "value"]) if wanted else ():
             pairs = zip(batch.column("id").to_pylist(), values(batch.column("value")), strict=True)
             found.update((i, v) for i, v in pairs if i in wanted and isinstance(v, str))
+        self.contradictions.nameless.update(wanted - found.keys())
         return found
 
     def _batches(self, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -33,8 +34,22 @@ class TableFault(Exception):  # noqa: N818  it names a fault of the file
         self.fix = fix  # what to do; None where it is damaged
 
 
+@dataclass(slots=True)
+class Contradictions:
+    """What of an export cannot be, gathered while it is read.
+
+    `backwards`: by table, start and end of rows that end before they start, which are left out. `nameless`: ids that
+    StringIds lacks.
+    """
+
+    backwards: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+    nameless: set[int] = field(default_factory=set)
+
+
 class Source(Protocol):
     """The tables of one export. Every method raises `TableFault` where the table is damaged."""
+
+    contradictions: Contradictions
 
     vocabulary: list[str]  # texts met by `scan`, in order of first sight
 
@@ -83,8 +98,10 @@ def require_integers(table: str, batch: Batch, *columns: str) -> None:
             raise TableFault(table, f"rows without a number in column {column}")
 
 
-def with_duration(table: str, batch: Batch) -> Batch:
+def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> Batch:
     """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
+
+    Rows that end before they start are left out and noted in `contradictions`.
 
     Raises:
         TableFault: Times so far apart that they are none.
@@ -101,7 +118,13 @@ def with_duration(table: str, batch: Batch) -> Batch:
         if high - low > 2**61:
             raise TableFault(table, "holds numbers that are no times")
     duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
-    return batch | {DURATION: duration}
+    timed = batch | {DURATION: duration}
+    backwards = (duration < 0) & ~absent if none else duration < 0
+    if not backwards.any():
+        return timed
+    pairs = zip(start[backwards].tolist(), end[backwards].tolist(), strict=True)
+    contradictions.backwards.setdefault(table, set()).update(pairs)
+    return {name: values[~backwards] for name, values in timed.items()}
 
 
 def total(table: str, values: IntArray) -> int:

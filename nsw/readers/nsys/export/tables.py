@@ -11,7 +11,7 @@ from nsw.readers.nsys.export.diagnostics import diagnostics
 from nsw.readers.nsys.export.phases import Split, phase_tables, split
 from nsw.readers.nsys.export.projection import nvtx_gpu_summary
 from nsw.readers.nsys.export.shape import unknown_shapes
-from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NVTX, RUNTIME, TableFault
+from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, NVTX, RUNTIME, TableFault, has_columns
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables import TABLES, TRACES
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _DAMAGED = "export the report again, or copy the file again"
 
 
+_NAMELESS_SHOWN = 5
 _EVENTS = frozenset(TABLES) - {"facts"}
 
 
@@ -50,6 +51,7 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
     report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*made.get("shapes", {}).values(), *made.get("diagnostics", [])]
     _warn(report, made)
+    _say_contradictions(report, (source, again) if again is not None else (source,), made)
     _assemble(report, made, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report holds no kernels, API calls, NVTX ranges or other events that nsw reads")
@@ -191,6 +193,32 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
         if rows and _wants(options, name):
             report.tables[name] = [shared | row for row in rows]
     report.tables.update({name: made[name] for name in TRACES if name in made and len(made[name])})
+
+
+def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mapping[str, Any]) -> None:
+    """Report what was met in the export that cannot be."""
+    backwards: dict[str, set[tuple[int, int]]] = {}
+    for source in sources:
+        for table, rows in source.contradictions.backwards.items():
+            backwards.setdefault(table, set()).update(rows)
+    for table, rows in sorted(backwards.items()):
+        count = "a row ends before it starts" if len(rows) == 1 else f"{len(rows)} rows end before they start"
+        report.error(f"{table}: {count}: left out", fix=_DAMAGED)
+    if nameless := set().union(*(source.contradictions.nameless for source in sources)):
+        first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:_NAMELESS_SHOWN])
+        count = "a name is" if len(nameless) == 1 else f"{len(nameless)} names are"
+        report.error(f"{count} not in StringIds: {first} here", fix=_DAMAGED)
+    unrelated = sum(
+        int((found.kept["correlationId"] == NULL).sum())
+        for found in (made.get("calls"), *made.get("gpu", gpu.GpuTables()).found.values())
+        if found is not None and has_columns(sources[0], found.table, "correlationId")
+    )
+    if unrelated:
+        what = "CUDA call or GPU operation has" if unrelated == 1 else "CUDA calls or GPU operations have"
+        report.error(
+            f"{unrelated} {what} no correlation id: nvtx_gpu_summary and the phases lack what they launched",
+            fix=_DAMAGED,
+        )
 
 
 def _warn(report: Report, made: Mapping[str, Any]) -> None:
