@@ -10,6 +10,7 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.checks.plausible import without
 from nsw.readers.text.quantities import TIME_UNITS
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row, TableData
 
 _KEY: Final = ("block", "rank", "pid", "launch_id")
+_METRIC: Final = (*_KEY, "kernel", "device", "section", "metric", "description", "unit")
 # the metrics that repeat a size of the header
 _SIZES: Final = {
     "Grid Size": "grid", "launch__grid_size": "grid", "Grid Size (launch__grid_size)": "grid",
@@ -31,8 +33,56 @@ _FIX: Final = "print the report again: ncu --import REPORT --page details --csv"
 
 def check_launches(report: Report) -> None:
     """Leave out what cannot be of launches and their metrics, and report it."""
+    _leave_out_repeats(report)
     _leave_out_mixed(report)
     _leave_out_negative(report)
+
+
+def _leave_out_repeats(report: Report) -> None:
+    """Leave out metrics that a launch has twice: ncu prints each once in a section."""
+    data = report.tables.get("metrics", [])
+    places = _repeats(data)
+    if not places:
+        return
+    row = data[places[0]] if isinstance(data, list) else data.slice(places[0], 1).to_pylist()[0]
+    first = f"{row['metric']} of {row.get('kernel')}"
+    report.error(
+        f"a metric stands twice in a launch ({first}): the second is left out"
+        if len(places) == 1
+        else f"{len(places)} metrics stand twice in a launch (first: {first}): the second of each is left out",
+        fix=_FIX,
+    )
+    report.tables["metrics"] = without(data, frozenset(places))
+
+
+def _repeats(data: TableData) -> list[int]:
+    """The places of rows that have the launch, section, metric, label and unit of a row before."""
+    if isinstance(data, list):
+        seen: set[tuple[Any, ...]] = set()
+        return [
+            at
+            for at, row in enumerate(data)
+            if (key := tuple(map(row.get, _METRIC))) in seen or seen.add(key)  # type: ignore[func-returns-value]
+        ]
+    import numpy as np
+
+    from nsw.tables.vectors import coded
+
+    keys = np.zeros(data.num_rows, np.int64)
+    for column in _METRIC:
+        if column in data.column_names:
+            words, codes = coded(data, column)
+            if len(words) > 1:
+                if int(keys.max()) >= 2**62 // len(words):
+                    keys = np.unique(keys, return_inverse=True)[1]
+                keys = keys * len(words) + codes
+    _, first = np.unique(keys, return_index=True)
+    if len(first) == len(keys):
+        return []
+    repeated = np.ones(len(keys), bool)
+    repeated[first] = False
+    places: list[int] = np.flatnonzero(repeated).tolist()
+    return places
 
 
 def _leave_out_mixed(report: Report) -> None:

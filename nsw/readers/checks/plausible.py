@@ -81,7 +81,7 @@ def leave_out_contradictions(report: Report) -> None:
                 if len(shown) < _MOST_SHOWN:
                     shown.append((row.get("name") or row.get("metric") or "", why))
         if places:
-            report.tables[table] = _without(data, frozenset(places))
+            report.tables[table] = without(data, frozenset(places))
             say_left_out(report, table, shown, len(places))
 
 
@@ -100,7 +100,7 @@ def _leave_out_foreign_rows(report: Report) -> None:
             for at, why in foreign_rows([rows[place] for place in places]).items()
         }
         if found:
-            report.tables[table] = _without(data, frozenset(found))
+            report.tables[table] = without(data, frozenset(found))
             say_left_out(report, table, [(rows[at].get("name") or "", why) for at, why in found.items()], len(found))
 
 
@@ -112,7 +112,8 @@ def say_left_out(report: Report, table: str, rows: Sequence[tuple[str, str]], co
         report.error(f"{count} rows of {table} in all contradict themselves", fix=_FIX)
 
 
-def _without(data: TableData, places: frozenset[int]) -> TableData:
+def without(data: TableData, places: frozenset[int]) -> TableData:
+    """The rows that are not at these places."""
     if isinstance(data, list):
         return [row for at, row in enumerate(data) if at not in places]
     import numpy as np

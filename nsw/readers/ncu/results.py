@@ -116,7 +116,6 @@ class Results:
             rules: Likewise.
         """
         say_other_marks(report, self.other_marks)
-        self._drop_repeats(report)
         rows = [*self.launches.values(), *self.summaries.values()]
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
@@ -135,32 +134,6 @@ class Results:
         if self.facts:
             made["facts"] = self.facts
         report.tables |= {name: table for name, table in made.items() if options.wants(name)}
-
-    def _drop_repeats(self, report: Report) -> None:
-        """Leave out metrics that a launch has twice: ncu prints each once in a section."""
-        seen: set[tuple[int, Names]] = set()
-        repeats: list[int] = []
-        for at, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):
-            key = (id(owner), names)
-            if key in seen:
-                repeats.append(at)
-            seen.add(key)
-        if not repeats:
-            return
-        owner, names = self.owners[repeats[0]], self.names[repeats[0]]
-        first = f"{names[1]} of {owner.get('kernel')}"
-        report.error(
-            f"a metric stands twice in a launch ({first}): the second is left out"
-            if len(repeats) == 1
-            else f"{len(repeats)} metrics stand twice in a launch (first: {first}): the second of each is left out",
-            fix="print the report again: ncu --import REPORT --page details --csv",
-        )
-        kept = sorted(set(range(len(self.owners))) - set(repeats))
-        place = {old: new for new, old in enumerate(kept)}
-        self.owners, self.names = [self.owners[i] for i in kept], [self.names[i] for i in kept]
-        self.numbers, self.halves = (array("d", (a[i] for i in kept)) for a in (self.numbers, self.halves))
-        self.texts = {place[i]: text for i, text in self.texts.items() if i in place}
-        self.spreads = {place[i]: spread for i, spread in self.spreads.items() if i in place}
 
     def _forget_zeros(self, unmeasured: set[int]) -> None:
         for i, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):

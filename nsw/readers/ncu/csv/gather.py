@@ -203,8 +203,8 @@ class Gather:
         self.odd.finish()
         if not self.columns.runs or NO_SIZE in self.columns.owners["Grid Size"].known:
             raise OddFileError
-        fill(self.columns, self.report, options)
         say_other_marks(self.report, self.columns.other_marks())
+        fill(self.columns, self.report, options)
         self.left.tell(self.report, empty=False)
         self.messages.tell(self.report, empty=False)
 

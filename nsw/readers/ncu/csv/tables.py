@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nsw.readers.ncu.csv.block import NO_TEXT
+from nsw.readers.ncu.csv.lines import OddFileError
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary
 from nsw.readers.ncu.rows import RULE_COLUMNS
@@ -94,7 +95,7 @@ class Columns:
 
     def other_marks(self) -> int:
         """How many values are no numbers by the decimal mark of the rest."""
-        codes = [code for text, code in self.texts.known.items() if has_other_mark(text)]
+        codes = [code for text, code in self.texts.known.items() if text and has_other_mark(text)]
         return sum(int(np.isin(part, codes).sum()) for part in self.texts.parts) if codes else 0
 
     def end_page(self, parse: Parser) -> None:
@@ -108,6 +109,10 @@ class Columns:
 def fill(columns: Columns, report: Report, options: Options) -> None:
     """Put the tables that were asked for, and that have rows, into the report."""
     places, first = _launches(columns)
+    for name in ("Kernel Name", "Grid Size", "Block Size"):
+        told = np.concatenate(columns.owners[name].parts)
+        if (told != told[first][places]).any():
+            raise OddFileError  # rows of one id that do not tell the same of its launch
     metric_launch = places[np.concatenate(columns.metric_runs)] if columns.metric_runs else places[:0]
     columns.metric_runs.clear()
     pa.default_memory_pool().release_unused()
