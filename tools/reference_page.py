@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.profilers import BY_KIND
 from nsw.recipe.jsonschema import recipe_schema
+from nsw.recipe.profiler_names import AUTO, PROFILERS
 from nsw.site.jsonschema import sites_schema
 from nsw.site.registered import schedulers, transports
 
@@ -37,9 +37,9 @@ NOT_YET = " (not yet)"
 TAKEN: dict[str, frozenset[str]] = {
     "scheduler": frozenset(schedulers()),
     "transport.kind": frozenset(transports()),
-    **{f"passes[].{kind}.tool": frozenset({"auto", *tools}) for kind, tools in BY_KIND.items()},
+    **{f"passes[].{kind}.tool": frozenset({AUTO, *tools}) for kind, tools in PROFILERS.items()},
 }
-KINDS = ("baseline", *BY_KIND)
+KINDS = ("baseline", *PROFILERS)
 UNREAD: frozenset[str] = frozenset()  # taken, and no module reads them
 SECTIONS = (
     "What only one site needs, by site: laid over the rest of the recipe. Below `sites.NAME` stand the keys above,"

@@ -12,8 +12,9 @@ from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch
 from nsw.plan.ranks import check_ranks, only, rank_variable, told_rank
 from nsw.plan.secrets import RECORD_ENVIRONMENT, with_secrets
-from nsw.profilers import BY_KIND, Profiled, Profiler, Request, load
+from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
+from nsw.recipe.profiler_names import AUTO, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,8 +161,7 @@ def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str |
     if maker is not None and one.kind in {"timeline", "counters"}:
         why = f"the site's GPUs are {maker}'s ({chip}), and nsys, ncu and nvprof measure NVIDIA's only"
         return one.tool, "", f"{why}; baseline and host passes can be run"
-    known = BY_KIND.get(one.kind, ())
-    candidates = [t for t in known if one.tool in {"auto", t}]
+    candidates = [tool for tool in of_kind(one.kind) if one.tool in {AUTO, tool}]
     if one.kind == "counters":
         candidates = list(counting.tools(one, find_chip(chip)))
     reasons = []

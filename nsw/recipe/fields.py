@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
+from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, each, shown
@@ -304,3 +305,16 @@ CanaryRule = Annotated[
     _back(str),
     _schema(anyOf=[{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]),
 ]
+
+
+def one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
+    """A parser of a name that a registry holds."""
+
+    def parse(value: object) -> str:
+        known = names()
+        if value in known:
+            return str(value)
+        hint = did_you_mean(value, known) if isinstance(value, str) else None
+        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
+
+    return parse

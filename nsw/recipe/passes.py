@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from nsw.recipe.counters import CountersPass, Kernels, Launches, Within
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.fields import Count, Number
+from nsw.recipe.fields import Count, Number, one_of
 from nsw.recipe.pass_base import Model, PassBase, ProfiledPass, empty_as_map
+from nsw.recipe.profiler_names import AUTO, LATER, PROFILERS, nameable
 
 __all__ = ["BaselinePass", "CountersPass", "HostPass", "Kernels", "Launches", "Model", "Pass", "PassEntry",
            "TimelinePass", "Within", "empty_as_map"]  # fmt: skip
@@ -39,9 +40,11 @@ class TimelinePass(ProfiledPass):
 
     kind = "timeline"
 
-    tool: Literal["auto", "nsys", "nvprof"] = Field(
-        default="auto", description="Profiler; auto takes what the site has."
-    )
+    tool: Annotated[
+        str,
+        PlainValidator(one_of(lambda: (AUTO, *nameable("timeline")))),
+        WithJsonSchema({"type": "string", "enum": [AUTO, *PROFILERS["timeline"]]}),
+    ] = Field(default=AUTO, description="Profiler; auto takes what the site has.")
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
     report: Literal["summary", "trace", "file"] = Field(
         default="summary",
@@ -62,7 +65,11 @@ class HostPass(ProfiledPass):
 
     kind = "host"
 
-    tool: Literal["cprofile", "torch", "perf", "vtune", "aps"] = Field(description="Profiler of the host's side.")
+    tool: Annotated[
+        str,
+        PlainValidator(one_of(lambda: nameable("host"))),
+        WithJsonSchema({"type": "string", "enum": [*PROFILERS["host"], *LATER["host"]]}),
+    ] = Field(description="Profiler of the host's side.")
     record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
         default=["shapes", "flops"],
         description="What torch records of operators beside their times: input shapes, Python stacks, memory, FLOP.",

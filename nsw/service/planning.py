@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
 
-_VERSIONED = ("nsys", "ncu", "nvprof")  # profilers that are programs; a name is looked for where the job runs
-
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -53,12 +51,13 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
+        from nsw.recipe.profiler_names import versioned
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
         site = self.place.site
         used = {run.tool for run in self.plan.runs}
-        there = self.facts.tools or {tool: tool for tool in _VERSIONED} | {
+        there = self.facts.tools or {tool: tool for tool in versioned()} | {
             str(t): path for t, path in site.profilers.items()
         }
         tools = {tool: path for tool, path in there.items() if tool in used}

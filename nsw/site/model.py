@@ -1,12 +1,10 @@
 """A site as types. Every key's meaning stands here once; the JSON Schema is made from it."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from nsw.errors import did_you_mean
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault
 from nsw.recipe.fields import (
     AmountOf,
     CanaryRule,
@@ -19,9 +17,11 @@ from nsw.recipe.fields import (
     Name,
     Size,
     Text,
+    one_of,
     whole,
 )
 from nsw.recipe.passes import Model
+from nsw.recipe.profiler_names import LATER, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
@@ -31,31 +31,21 @@ from nsw.site.registered import (
     transports,
 )
 
-
-def _one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
-    """A parser of a name that a registry holds."""
-
-    def parse(value: object) -> str:
-        known = names()
-        if value in known:
-            return str(value)
-        hint = did_you_mean(value, known) if isinstance(value, str) else None
-        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
-
-    return parse
-
-
 SchedulerName: TypeAlias = Annotated[
     str,
-    PlainValidator(_one_of(schedulers)),
+    PlainValidator(one_of(schedulers)),
     WithJsonSchema({"type": "string", "enum": ["local", *ADAPTERS]}),
 ]
 TransportName: TypeAlias = Annotated[
     str,
-    PlainValidator(_one_of(transports)),
+    PlainValidator(one_of(transports)),
     WithJsonSchema({"type": "string", "enum": [*TRANSPORTS]}),
 ]
-ProfilerName: TypeAlias = Literal["nsys", "ncu", "nvprof", "perf", "vtune", "aps"]
+ProfilerName: TypeAlias = Annotated[
+    str,
+    PlainValidator(one_of(on_a_site)),
+    WithJsonSchema({"type": "string", "enum": [*PROGRAMS, *(tool for tools in LATER.values() for tool in tools)]}),
+]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
 

@@ -5,10 +5,11 @@ Another package registers with `[project.entry-points."nsw.schedulers"]` or `"ns
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from nsw.entry_points import registered
 
 # batch system -> its nsw.schedulers.adapter.Adapter; its job script is templates/job/NAME.sh.j2
 ADAPTERS: Final = {
@@ -31,22 +32,22 @@ LOCAL: Final = "local"  # this machine, or the machine behind a transport, witho
 
 def schedulers() -> tuple[str, ...]:
     """The names that `scheduler` may have."""
-    return (LOCAL, *ADAPTERS, *_others("nsw.schedulers"))
+    return (LOCAL, *ADAPTERS, *registered("nsw.schedulers"))
 
 
 def transports() -> tuple[str, ...]:
     """The names that `transport` may have."""
-    return (*TRANSPORTS, *_others("nsw.transports"))
+    return (*TRANSPORTS, *registered("nsw.transports"))
 
 
 def adapter_path(scheduler: str) -> str | None:
     """`module:name` of a batch system's adapter; None for what is none."""
-    return ADAPTERS.get(scheduler) or _others("nsw.schedulers").get(scheduler)
+    return ADAPTERS.get(scheduler) or registered("nsw.schedulers").get(scheduler)
 
 
 def transport_path(kind: str) -> str | None:
     """`module:name` of a transport's `connect`; None for an unknown kind."""
-    return TRANSPORTS.get(kind) or _others("nsw.transports").get(kind)
+    return TRANSPORTS.get(kind) or registered("nsw.transports").get(kind)
 
 
 def template_folders() -> list[Path]:
@@ -55,16 +56,8 @@ def template_folders() -> list[Path]:
     In it are files such as `job/NAME.sh.j2`.
     """
     folders = []
-    for path in _others("nsw.schedulers").values():
+    for path in registered("nsw.schedulers").values():
         found = find_spec(path.partition(":")[0])
         if found is not None and found.origin is not None:
             folders.append(Path(found.origin).parent / "templates")
     return folders
-
-
-@lru_cache(maxsize=4)
-def _others(group: str) -> dict[str, str]:
-    """What other packages register."""
-    from importlib.metadata import entry_points
-
-    return {point.name: point.value for point in entry_points(group=group)}

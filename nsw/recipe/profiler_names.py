@@ -1,0 +1,64 @@
+"""The profilers that a recipe may name, by kind of pass: a line each here, or an entry point of another package.
+
+Another package registers a module as `nsw.profilers.model.Profiler` says, under KIND.TOOL, the kind timeline or host:
+
+    [project.entry-points."nsw.profilers"]
+    "host.likwid" = "likwid_nsw.profiler"
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nsw.entry_points import registered
+
+GROUP: Final = "nsw.profilers"
+AUTO: Final = "auto"  # the first of a kind that the site has
+
+# kind of pass -> tool -> its module
+PROFILERS: Final = {
+    "timeline": {"nsys": "nsw.profilers.nsys", "nvprof": "nsw.profilers.nvprof"},
+    "counters": {"ncu": "nsw.profilers.ncu", "nvprof": "nsw.profilers.nvprof"},
+    "host": {"cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch"},
+}
+LATER: Final = {"host": ("perf", "vtune", "aps")}  # a recipe may name them, and no file is here yet
+PROGRAMS: Final = ("nsys", "ncu", "nvprof")  # those of nsw's own that a site must have
+_OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in each tool's own metric names
+
+
+def of_kind(kind: str) -> dict[str, str]:
+    """Tool -> module for a kind of pass; nsw's own come first."""
+    own = PROFILERS.get(kind, {})
+    found = dict(own)
+    for name, path in registered(GROUP).items() if kind in _OPEN else ():
+        tool = name.removeprefix(f"{kind}.")
+        if tool not in {name, AUTO, *own}:
+            found[tool] = path.partition(":")[0]
+    return found
+
+
+def kinds() -> dict[str, tuple[str, ...]]:
+    """Kind of pass -> tools that can do it; `auto` takes the first that the site has."""
+    return {kind: tuple(of_kind(kind)) for kind in PROFILERS}
+
+
+def module_of(tool: str) -> str:
+    """The module of a profiler."""
+    return next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
+
+
+def nameable(kind: str) -> tuple[str, ...]:
+    """What `tool` of a kind of pass may be."""
+    return (*of_kind(kind), *LATER.get(kind, ()))
+
+
+def on_a_site() -> tuple[str, ...]:
+    """The profilers whose paths a site may tell."""
+    own = {tool for tools in PROFILERS.values() for tool in tools}
+    later = (tool for tools in LATER.values() for tool in tools)
+    return (*PROGRAMS, *later, *dict.fromkeys(t for tools in map(of_kind, PROFILERS) for t in tools if t not in own))
+
+
+def versioned() -> tuple[str, ...]:
+    """The programs whose versions jobs write down."""
+    return tuple(tool for tool in on_a_site() if tool not in {t for tools in LATER.values() for t in tools})
