@@ -148,9 +148,9 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     steps = []
     other = owner_if_other(folder.path)
     if (left or unread) and not driven and not other:
-        waiting = counts.get("planned", 0)
-        what = f", and {plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for it" if waiting else ""
-        steps.append(f"`nsw resume {as_named(folder)}` goes on{what}")
+        waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
+        what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
+        steps.append(what if waiting else f"{resume} goes on")
     if (bad or incomplete) and not driven and not other:
         steps.append(
             f"`nsw logs RUN` shows what a run said; `nsw retry -c {as_named(folder)}` does again what did not succeed"

@@ -169,7 +169,11 @@ def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
     counts = counts_of(folder)
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
     # what no scheduler has yet: nothing of it begins while nsw is away
-    waiting = f"\n{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {folder.id}`" if left else ""
+    waiting = (
+        f"\n{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`"
+        if left
+        else ""
+    )
     say(
         f"\nended, with {plural(going, 'run')} in flight that nsw leaves alone:"
         f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them.{waiting}",

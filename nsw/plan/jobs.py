@@ -32,10 +32,11 @@ def pack(
         longest_s: Longest walltime of a job, in seconds.
         node_gpus: GPUs of a node where jobs take whole nodes: small runs of a task go side by side on them.
     """
-    groups: dict[tuple[Resources, str, bool], list[Run]] = {}
+    groups: dict[tuple[Resources, str, str], list[Run]] = {}
     for run in runs:
         # a longer limit does not need another job: the job asks for the longest of its tasks
-        groups.setdefault((replace(run.resources, time_s=0), run.app, bool(run.needs)), []).append(run)
+        stage = run.needs.removeprefix(f"{run.case_id}.")  # a task holds runs that wait for the same pass
+        groups.setdefault((replace(run.resources, time_s=0), run.app, stage), []).append(run)
     jobs: list[Job] = []
     for group in groups.values():
         lanes = side_by_side(group[0].resources, node_gpus)

@@ -39,6 +39,11 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         f" {plural(len(plan.jobs), 'job')}"
         + ("" if plan.replay else f"; at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours")
     )
+    if later := sum(bool(run.needs) for run in plan.runs):
+        out.print(
+            f"{plural(later, 'run')} can only begin once nsw has read another pass of the same case; while nsw is away"
+            f" {'it waits' if later == 1 else 'they wait'} for `nsw resume`"
+        )
     if plan.node_gpus:
         out.print(f"jobs take whole nodes here: all {plan.node_gpus} GPUs of each are paid for", style="dim")
     for job in plan.jobs:

@@ -1,13 +1,16 @@
 """Stages: a run that waits until another pass of its case was read, and does what that decides."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from nsw.campaign.begin import Ingredients, begin
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
+from nsw.campaign.dependents import release_dependents
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger, Reading, State
@@ -168,3 +171,114 @@ def test_a_choice_is_kept_word_by_word(campaign):
     it.ledger.choose_for("n-1.look.r1", Choice(words, 7, "s", "note"))
     assert it.ledger.choices() == {"n-1.look.r1": Choice(words, 7, "s", "note")}
     assert json.loads(it.ledger._db.execute("SELECT arguments FROM choices").fetchone()[0]) == list(words)
+
+
+def again(it, *ids, choose_again=False):
+    """As `nsw retry` does."""
+    it.open()
+    with it.ledger.transaction():
+        it.ledger.release(ids)
+        todo = release_dependents(it.ledger, ids, choose_again=choose_again)
+    it.ledger.close()
+    it.open()
+    return todo
+
+
+def test_a_retried_first_stage_releases_what_was_skipped_for_it(campaign, tmp_path):
+    looking = first("n-1", ("sh", "-c", f"test -e {tmp_path}/cure && echo saw >report", "it"))
+    it = campaign([looking, second("n-1"), first("n-2"), second("n-2")])
+    it.driver.run(0.05)
+    assert it.states()["n-1.measure.r1"] == "cancelled"
+    it.ledger.close()
+    (tmp_path / "cure").touch()
+    assert again(it, "n-1.look.r1") == ["n-1.look.r1", "n-1.measure.r1"]
+    it.driver.run(0.05)
+    assert set(it.states().values()) == {"done"}
+    assert it.output("n-1.measure.r1").startswith("--for=n-1.measure.r1\n")
+    assert it.ledger.runs_named(["n-2.measure.r1"])[0].reason is None
+
+
+def test_finished_dependents_of_a_retried_first_stage_stay_and_are_marked(campaign):
+    it = campaign()
+    it.driver.run(0.05)
+    it.ledger.close()
+    assert again(it, "n-1.look.r1") == ["n-1.look.r1"]
+    it.driver.run(0.05)
+    (old,), (other,) = (it.ledger.runs_named([f"{case}.measure.r1"]) for case in CASES)
+    assert (old.state, old.attempt, other.reason) == (State.DONE, 1, None)
+    assert old.reason == "older than the run that it was chosen from, which is done again"
+
+
+def test_a_retried_second_stage_keeps_its_choice_unless_it_is_to_choose_again(campaign):
+    it = campaign([first("n-1"), second("n-1")])
+    it.driver.run(0.05)
+    it.ledger.close()
+    it.choose = lambda _run, _sources: pytest.fail("it was chosen already")
+    again(it, "n-1.measure.r1")
+    assert list(it.ledger.choices()) == ["n-1.measure.r1"]
+    it.ledger.close()
+    again(it, "n-1.measure.r1", choose_again=True)
+    assert it.ledger.choices() == {}
+
+
+def test_any_repeat_that_was_read_satisfies_a_need(campaign):
+    failing = replace(first("n-1"), command=("false",))
+    other = replace(first("n-1"), id="n-1.look.r2", repeat=2)
+    seen = []
+    it = campaign([failing, other, second("n-1")], lambda _run, sources: seen.extend(sources) or Choice((), None, "s"))
+    it.driver.run(0.05)
+    assert it.states() == {"n-1.look.r1": "failed", "n-1.look.r2": "done", "n-1.measure.r1": "done"}
+    assert [run.id for run in seen] == ["n-1.look.r2"]
+
+
+class Gathering:
+    """Stages over a scheduler that has arrays of two, and a clock that the test turns."""
+
+    def __init__(self, it):
+        self.now, self.ledger = 0.0, it.ledger
+        driven = SimpleNamespace(
+            ledger=it.ledger, scheduler=SimpleNamespace(shares_machine=False, batches=True, most_tasks=lambda: 2),
+            changed=lambda _ids: None,
+        )  # fmt: skip
+        choose = lambda run, _sources: Choice((), None, run.id)  # noqa: E731
+        self.stages = Stages(driven, lambda: None, choose, lambda: self.now)
+
+    def read(self, *runs):
+        self.ledger.update_tasks(runs, state=State.DONE, reading=Reading.READ)
+        self.stages.advance()
+
+    @property
+    def waiting(self):
+        return [run for runs in self.ledger.waiting_for_stages().values() for run in runs]
+
+
+@pytest.fixture
+def gathering(campaign):
+    return Gathering(campaign([run for n in "123" for run in (first(f"n-{n}"), second(f"n-{n}"))]))
+
+
+def test_what_could_go_waits_for_others_until_the_stage_ends(gathering):
+    gathering.ledger.update_tasks(["n-2.look.r1"], state=State.FAILED)
+    gathering.read("n-1.look.r1")
+    assert gathering.waiting == ["n-1.measure.r1", "n-3.measure.r1"]
+    gathering.ledger.update_tasks(["n-3.look.r1"], state=State.FAILED)
+    gathering.stages.advance()
+    gathering.stages.advance()
+    assert gathering.waiting == []
+
+
+def test_it_goes_when_an_array_is_full(gathering):
+    gathering.read("n-1.look.r1")
+    assert len(gathering.waiting) == 3
+    gathering.read("n-2.look.r1")
+    assert gathering.waiting == ["n-3.measure.r1"]
+
+
+def test_it_goes_after_ten_minutes(gathering):
+    gathering.read("n-1.look.r1")
+    gathering.now = 599.0
+    gathering.stages.advance()
+    assert len(gathering.waiting) == 3
+    gathering.now = 600.0
+    gathering.stages.advance()
+    assert gathering.waiting == ["n-2.measure.r1", "n-3.measure.r1"]

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from nsw.campaign import folder as folders
+from nsw.cli import running
+
 
 @pytest.fixture
 def stopped(nsw, recipe, home):
@@ -51,3 +54,10 @@ def test_resume_does_the_rest_without_the_canary(nsw, stopped):
     assert ran(stopped) == ["1", "2", "3", "4"]
     nsw("retry", "n-3.baseline.r1")  # the canary, which still failed, holds nothing any more
     assert ran(stopped) == ["1", "2", "3", "3", "4"]
+
+
+def test_while_nsw_is_away_the_rest_is_said_to_wait_for_it(nsw, stopped, capsys):
+    (name,) = [p.name for p in (stopped / "campaigns").iterdir()]
+    assert "3 runs wait for `nsw resume" in nsw("status").out
+    running._tell_of_interruption(folders.find(stopped / "campaigns", name))
+    assert "3 runs wait for `nsw resume" in capsys.readouterr().err

@@ -1,13 +1,14 @@
 """Runs become jobs: equal resources share an array, sites bound arrays and pack runs."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.plan.jobs import pack
-from nsw.plan.model import AROUND_S, Resources, Run
+from nsw.plan.model import AROUND_S, Plan, Resources, Run
 from nsw.present.plan_view import plan_data, show_plan
 from nsw.present.terminal import console
 
@@ -102,3 +103,20 @@ def test_a_build_in_a_job_costs_and_is_shown_and_one_on_the_login_node_does_not_
         show_plan(console(shown), plan, [])
     assert "the build" in shown.getvalue()
     assert "the build, on the login node" in shown.getvalue()
+
+
+def test_the_plan_says_how_many_runs_wait_for_nsw_to_read_another_pass(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    first, later = run(1), [replace(run(n), needs="c1.timeline") for n in (2, 3)]
+    shown = io.StringIO()
+    show_plan(console(shown), Plan("n", "s", ("c1",), pack("t", [first, *later], runs_per_task=1, max_array=9)), [])
+    assert "2 runs can only begin once nsw has read another pass of the same case" in shown.getvalue()
+    assert "they wait for `nsw resume`" in shown.getvalue()
+
+
+def test_a_packed_task_holds_runs_of_one_stage():
+    stages = ("", "first", "second")
+    runs = [replace(run(n), needs=f"c{n}.{stages[n % 3]}" if n % 3 else "") for n in range(9)]
+    jobs = pack("t", runs, runs_per_task=4, max_array=9)
+    found = [{r.needs.partition(".")[2] for r in task} for job in jobs for task in job.tasks]
+    assert found == [{""}, {"first"}, {"second"}]
