@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.perturbation import Perturbation
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class CaseSummary:
     iterations: Iterations | None = None
     waiting: Waiting | None = None
     import_ns: float | None = None
+    perturbation: tuple[Perturbation, ...] = ()
 
 
 def summarize_cases(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsw.analysis.perturbation import RUN_TIME
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.analysis.cases import CaseSummary, Figure
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.scaling import Point, Scaling
 
 _POOR_PCT = 70.0  # efficiency below which a point is worth a sentence
@@ -140,20 +142,13 @@ def _of_slow_iterations(cases: Sequence[CaseSummary]) -> list[Finding]:
 
 
 def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
-    """How much a profiler slowed the program: told only where repeats show that it is more than their scatter."""
-    worst: tuple[float, CaseSummary, Figure] | None = None
-    for case in cases:
-        for free in (f for f in case.figures if not f.profiled and f.runs > 1 and f.median):
-            for held in (f for f in case.figures if f.profiled and f.name == free.name and f.runs > 1):
-                apart = held.most < free.least or held.least > free.most
-                change = 100 * abs(held.median - free.median) / abs(free.median)
-                if apart and change >= _SLOWED_PCT and (worst is None or change > worst[0]):
-                    worst = (change, case, held)
-    if worst is None:
+    """How much a profiler slowed the program: a finding only where repeats show that it is more than their scatter."""
+    certain = [(p, case) for case in cases for p in case.perturbation if p.certain and p.is_much]
+    if not certain:
         return []
-    change, case, held = worst
-    return [Finding(f"Profiling changed {held.name} by up to {change:.0f} % (pass {held.pass_name}, {case.id}):"
-                    " figures here are those of the baseline pass.", (case.id,))]  # fmt: skip
+    most, case = max(certain, key=lambda item: (item[0].figure != RUN_TIME, abs(item[0].change_pct)))
+    return [Finding(f"Profiling changed {most.figure} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
+                    f" {case.id}): figures here are those of the baseline pass.", (case.id,))]  # fmt: skip
 
 
 def _gpu_time(case: CaseSummary) -> str:

@@ -11,6 +11,7 @@ from nsw.analysis.compare import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import Finding, findings
 from nsw.analysis.outliers import Outlier, outliers
+from nsw.analysis.perturbation import with_perturbation
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
 
@@ -99,6 +100,7 @@ def summarize(
     """
     steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
     cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
+    cases = with_perturbation(cases, runs)
     curve = None
     if asked.axis and asked.figure and cases:
         kind: Any = asked.kind

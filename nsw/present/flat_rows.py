@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.summary import Summary
 
-FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model")
+FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
+        "perturbation")  # fmt: skip
 _OF_TIMELINES = ("hotspots", "api", "copies")
 
 

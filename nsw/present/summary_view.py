@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.present.kernels_view import show_kernels
+from nsw.present.perturbation_view import show_perturbation
 from nsw.present.phase_view import show_iterations, show_phases
 from nsw.present.terminal import duration, number, numbered, percent, plural, rate, size, spread, table
 from nsw.present.text_of_others import clean
@@ -40,6 +41,7 @@ def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool =
         _show_figures(out, summary.cases)
     if any(v.figure is not None or v.gpu_ns is not None for v in summary.variants):
         _show_variants(out, summary)
+    show_perturbation(out, summary.cases)
     show_iterations(out, summary.cases)
     _show_model(out, summary)
     if brief:

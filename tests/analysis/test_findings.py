@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from nsw.analysis.cases import Figure
 from nsw.analysis.findings import findings
+from nsw.analysis.perturbation import with_perturbation
 from nsw.analysis.scaling import scaling
 
-from .made import case
+from .made import case, make_run
 
 
 def told(*cases, axis=None):
@@ -53,7 +54,10 @@ def test_a_profiler_that_slowed_the_program_is_told():
 
 
 def profiled(free, held):
-    return replace(case(100.0, n=1), figures=(free, held))
+    runs = [make_run(one.pass_name, "n-1", pass_name=one.pass_name, pass_kind=kind)
+            for one, kind in ((free, "baseline"), (held, "timeline"))]  # fmt: skip
+    (found,) = with_perturbation([replace(case(100.0, n=1), figures=(free, held))], runs)
+    return found
 
 
 def test_a_difference_within_the_scatter_of_the_runs_is_no_finding():

@@ -1,0 +1,74 @@
+"""What timeline and host passes change of the program, against its baseline."""
+
+import io
+from types import SimpleNamespace
+
+from rich.console import Console
+
+from nsw.analysis.cases import Figure
+from nsw.analysis.perturbation import with_perturbation
+from nsw.present.perturbation_view import show_perturbation
+
+from .made import case
+
+
+def run(pass_name, kind, seconds, *, state="done"):
+    return SimpleNamespace(case_id="n-1", pass_name=pass_name, pass_kind=kind, state=state, seconds=seconds)
+
+
+def figure(pass_name, profiled, *values):
+    some = sorted(values)
+    return Figure("speed", "images/s", pass_name, profiled, some[len(some) // 2], some[0], some[-1], len(some))
+
+
+def perturbed(figures, runs):
+    (found,) = with_perturbation([case(n=1, others=figures)], runs)
+    return found
+
+
+RUNS = [run("baseline", "baseline", 10.0), run("timeline", "timeline", 12.0), run("counters", "counters", 90.0)]
+FIGURES = (figure("baseline", False, 99, 100, 101), figure("timeline", True, 79, 80, 81),
+           figure("counters", True, 1, 1, 1))  # fmt: skip
+
+
+def test_each_figure_and_the_run_time_are_compared_with_the_baseline_and_counters_are_not():
+    found = perturbed(FIGURES, RUNS).perturbation
+    assert [(p.pass_name, p.figure, p.baseline, p.profiled, round(p.change_pct), p.certain) for p in found] == [
+        ("timeline", "speed", 100, 80, -20, True),
+        ("timeline", "run time", 10.0, 12.0, 20, None),
+    ]
+
+
+def test_without_a_baseline_and_of_runs_that_failed_there_is_nothing():
+    assert perturbed(FIGURES[1:], RUNS[1:]).perturbation == ()
+    failed = [RUNS[0], run("timeline", "timeline", 1.0, state="failed")]
+    assert perturbed((), failed).perturbation == ()
+
+
+def shown(of):
+    out = io.StringIO()
+    show_perturbation(Console(file=out, width=100), [of])
+    return out.getvalue()
+
+
+def test_a_change_above_the_share_is_a_warning_that_says_what_to_do():
+    text = shown(perturbed(FIGURES, RUNS))
+    assert "-20.0 %" in text
+    assert (
+        "warning: pass timeline changed speed of n-1 by -20 %, more than 10 %: take shares from it, and times from the"
+        " baseline\n" in text
+    )
+    assert text.count("warning: ") == 1  # the run time says the same again
+    text = shown(perturbed((), RUNS))
+    assert "changed run time of n-1 by +20 %" in text
+    assert "; one run of either, so it may be scatter" in text
+
+
+def test_scatter_and_small_changes_are_shown_without_a_warning():
+    wide = (figure("baseline", False, 60, 100, 130), figure("torch", True, 70, 80, 90))
+    text = shown(perturbed(wide, [run("torch", "host", 1.0)]))
+    assert "within the scatter" in text
+    assert "warning" not in text
+    small = (figure("baseline", False, 100), figure("torch", True, 95))
+    assert "warning" not in shown(perturbed(small, [run("torch", "host", 1.0)]))
+    assert shown(case(n=1)) == ""
