@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.case_kernels import with_kernels
+from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import Finding, findings
 from nsw.analysis.outliers import Outlier, outliers
-from nsw.analysis.perturbation import with_perturbation
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
 

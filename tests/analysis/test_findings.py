@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import Figure
 from nsw.analysis.findings import findings
-from nsw.analysis.perturbation import with_perturbation
 from nsw.analysis.scaling import scaling
 
 from .made import case, make_run

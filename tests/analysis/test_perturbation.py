@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
+from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import Figure
-from nsw.analysis.perturbation import with_perturbation
 from nsw.present.perturbation_view import show_perturbation
 
 from .made import case
