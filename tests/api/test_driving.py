@@ -1,5 +1,6 @@
 """`nsw.run` and `nsw.resume`: events as they happen, after a kill, in a thread, two at a time."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -67,6 +68,21 @@ def test_who_leaves_the_loop_leaves_the_campaign_to_be_resumed(recipe):
     assert "interrupted" in (left.folder / "log.txt").read_text()
 
 
+def test_ctrl_c_leaves_runs_alone_and_the_campaign_free(recipe):
+    running = nsw.run(recipe("{command: 'sleep 0.5; true'}"), "here")
+
+    def press(event):
+        if isinstance(event, RunChanged) and event.run.state == "running":
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        running.wait(press)
+    assert not running.driving
+    assert "done" not in running.campaign.counts
+    again = nsw.resume(running.campaign).wait()
+    assert (again.good, list(again.runs["attempt"])) == (True, [1])
+
+
 def test_a_campaign_whose_program_was_killed_is_resumed(recipe, home):
     name = recipe("{command: 'echo x >> {{ mark }}; sleep 0.2'}", f"matrix: {{n: [1, 2, 3], mark: ['{home}/marks']}}\n")
     script = (
@@ -124,13 +140,25 @@ def test_a_campaign_is_driven_once_at_a_time(recipe):
     assert nsw.resume(running.campaign).wait().good
 
 
-def test_a_fault_of_the_campaign_comes_behind_what_happened_before_it(recipe):
-    """A build that fails ends the campaign: what went before is not lost with it."""
+def test_a_fault_comes_behind_what_happened_before_it(recipe, monkeypatch):
+    def failing(self):
+        self.emit(Message("about to fail"))
+        raise nsw.errors.CampaignError("it fails")
+        yield
+
+    monkeypatch.setattr("nsw.service.running.Running._carry_out", failing)
+    running = nsw.run(recipe("{command: 'true'}"), "here")
+    assert next(running) == Message("about to fail")
+    with pytest.raises(nsw.errors.CampaignError, match="it fails"):
+        next(running)
+
+
+def test_a_build_that_fails_ends_the_campaign(recipe):
     running = nsw.run(recipe("{command: 'true', build: {command: 'echo no; false'}}"), "here")
     events: list[nsw.events.Event] = []
     with pytest.raises(nsw.errors.CampaignError, match="the build step failed"):
         events.extend(running)
-    assert [type(event) for event in events] == [Started]
+    assert Started in {type(event) for event in events}
     assert not running.driving
 
 
