@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nsw.api.campaigns import Campaign as Campaign
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
     from nsw.api.driving import Running as Running
+    from nsw.api.driving import reread as reread
     from nsw.api.driving import resume as resume
     from nsw.api.driving import retry as retry
     from nsw.api.driving import run as run
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Campaign", "Planned", "Reports", "Running", "__version__", "dry_run", "errors", "events", "open", "read",
-    "resume", "retry", "run",
+    "reread", "resume", "retry", "run",
 ]  # fmt: skip
 
 _FROM = {
@@ -40,6 +41,7 @@ _FROM = {
     "events": "events",
     "open": "api.campaigns:open_campaign",
     "read": "api.reading:read",
+    "reread": "api.driving:reread",
     "resume": "api.driving:resume",
     "retry": "api.driving:retry",
     "run": "api.driving:run",

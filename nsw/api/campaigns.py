@@ -12,6 +12,8 @@ from nsw.campaign.meta import NOTE, SITE
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from nsw.campaign.rows import RunRow
@@ -177,6 +179,26 @@ class Campaign:
 
         if not steering.is_over(self.counts):
             steering.cancel(self._of)
+
+    def fetch(self, runs: str | Sequence[str] = (), files: str | Sequence[str] = ()) -> list[Path]:
+        """Bring files of runs that were left on the site; where they are here, also those that already were.
+
+        Args:
+            runs: Ids of runs, parts of them, cases or patterns; all if none is named.
+            files: Patterns of file names; by default reports for the GUIs of NVIDIA's profilers.
+
+        Raises:
+            UsageError: No run has such a name, or none of them has begun.
+            UnreachableError: The site cannot be reached.
+        """
+        from nsw.campaign.selecting import Selection
+        from nsw.service.fetching import on_site
+
+        named = [runs] if isinstance(runs, str) else list(runs)
+        patterns = [files] if isinstance(files, str) else list(files)
+        with on_site(self._of, named, patterns, Selection()) as found:
+            found.bring()
+            return [file.here for file in found.files]
 
 
 def open_campaign(

@@ -156,6 +156,33 @@ def retry(
     return _told(Running(folder, only=found.only), said)
 
 
+def reread(
+    campaign: str | Path | Campaign | None = None,
+    root: str | Path | None = None,
+    *,
+    recipe: str | Path | None = None,
+) -> list[str]:
+    """Read the collected reports of a campaign again: for lost tables, a new figure or a corrected regex.
+
+    Args:
+        campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
+        root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+        recipe: The recipe to take figures and the report section from; the campaign's own if not given.
+
+    Returns:
+        How the tables differ from before, a line each.
+
+    Raises:
+        CampaignError: There is no such campaign, no report of it is here, or another process drives it.
+        InputError: The recipe has faults.
+    """
+    from nsw.service import rereading
+
+    of = Path(recipe) if recipe is not None else None
+    found = rereading.reread(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
+    return found.changes
+
+
 def site_or_default(site: str | None) -> str | None:
     """The site that is named, here or in NSW_SITE; None: the default of the sites files."""
     import os

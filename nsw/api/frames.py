@@ -21,6 +21,7 @@ class Tables:
     if TYPE_CHECKING:  # for mypy and for editors; a test compares this with the schema
         api_summary: pd.DataFrame
         api_trace: pd.DataFrame
+        chosen_launches: pd.DataFrame
         communication: pd.DataFrame
         facts: pd.DataFrame
         figures: pd.DataFrame

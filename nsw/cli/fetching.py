@@ -1,27 +1,21 @@
-"""`nsw fetch`: files of runs that were left on the site, such as reports for NVIDIA's own programs."""
+"""`nsw fetch`: show what runs left on the site, ask, bring it."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import run_folder
-from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import SCRATCH
-from nsw.campaign.selecting import needed, selected
 from nsw.errors import Exit, UsageError
+from nsw.present.text_of_others import say
+from nsw.service.fetching import on_site
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.campaign.selecting import Selection
-
-# what Nsight Systems, Nsight Compute and the Visual Profiler open
-GUI_FILES = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nvvp")
 
 
 def fetch(
@@ -38,41 +32,18 @@ def fetch(
         UsageError: No run has such a name, or nobody said yes.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.present.terminal import plural
-    from nsw.present.text_of_others import say
-    from nsw.transport.create import connect
-
     folder = folders.find(folders.root(root), campaign)
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        site, scratch = ledger.site(), ledger.meta(SCRATCH)
-        rows = selected(ledger, ledger.runs(), selection)
-        jobs = job_ids(ledger, rows)
-    if runs:
-        meant = {row.id for name in runs for row in needed("nsw fetch", name, rows, jobs)}
-        rows = [row for row in rows if row.id in meant]
-    chosen = [row for row in rows if row.attempt]
-    if not chosen:
-        raise UsageError("none of these runs has begun", hint="`nsw status --runs` lists them")
-    wanted = tuple(patterns) or GUI_FILES
-    with closing(connect(site)) as transport:
-        homes = {run_folder(scratch, row.id, row.attempt): row.id for row in chosen}
-        listed = transport.list_many(dict.fromkeys(homes, wanted))
-        files = [
-            (f"{home}/{entry.name}", folder.path / "fetched" / homes[home] / entry.name, entry.size)
-            for home, entries in listed.items()
-            for entry in entries
-        ]
-        missing = [(there, here) for there, here, size in files if not here.exists() or here.stat().st_size != size]
-        total = sum(size for there, here, size in files if (there, here) in missing)
-        for there, _, size in files[:_SHOWN]:
-            say(f"{_size(size):>12}  {there.removeprefix(scratch + '/runs/')}", file=sys.stderr)
-        if len(files) > _SHOWN:
-            say(f"{'':12}  and {len(files) - _SHOWN} more", file=sys.stderr)
+    with on_site(folder, runs, patterns, selection) as found:
+        for file in found.files[:_SHOWN]:
+            say(f"{_size(file.size):>12}  {file.name}", file=sys.stderr)
+        if len(found.files) > _SHOWN:
+            say(f"{'':12}  and {len(found.files) - _SHOWN} more", file=sys.stderr)
+        missing = found.missing
         if not missing:
-            say(f"{plural(len(files), 'file')}, all of them here", file=sys.stderr)
+            say(f"{plural(len(found.files), 'file')}, all of them here", file=sys.stderr)
             return Exit.GOOD
-        _confirm(f"{plural(len(missing), 'file')}, {_size(total)}", yes)
-        transport.get_many(missing)
+        _confirm(f"{plural(len(missing), 'file')}, {_size(sum(file.size for file in missing))}", yes)
+        found.bring()
     say(str(folder.path / "fetched"))
     return Exit.GOOD
 

@@ -43,3 +43,21 @@ def test_files_are_read_with_their_problems(home):
     assert repr(found) == "<2 reports, 2 with errors; tables: none>"
     with pytest.raises(nsw.errors.UsageError, match="there is no table gpu_sumary"):
         nsw.read("x", tables="gpu_sumary")
+
+
+def test_files_left_on_the_site_are_brought(recipe):
+    campaign = nsw.run(recipe("{command: 'echo {{ n }} > left.txt'}", "matrix: {n: [1, 2]}\n"), "here").wait()
+    (brought,) = campaign.fetch("n-2", "left.txt")
+    assert brought.read_text() == "2\n"
+    with pytest.raises(nsw.errors.UsageError, match="no run fits"):
+        campaign.fetch("n-3")
+
+
+def test_reports_are_read_again_with_a_corrected_figure(recipe):
+    name = recipe("{command: 'echo f=2', figures: {f: {regex: 'g=(.*)', unit: s}}}")
+    campaign = nsw.run(name, "here").wait()
+    assert not campaign.good
+    recipe("{command: 'echo f=2', figures: {f: {regex: 'f=(.*)', unit: s}}}")
+    assert any("figures" in line for line in nsw.reread(campaign, recipe=name))
+    assert campaign.good
+    assert list(campaign.tables.figures["value"]) == [2.0]

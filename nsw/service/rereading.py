@@ -1,0 +1,99 @@
+"""Read the reports of a campaign again, with the figures that a recipe asks for now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.campaign import folder as folders
+from nsw.campaign import rereading
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import RECIPE, SITE
+from nsw.errors import CampaignError
+from nsw.service.collected import read_reports, recipe_of
+from nsw.service.events import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.recipe.model import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What reading again did.
+
+    Attributes:
+        source: The recipe that figures were taken from.
+        taken: What was taken from it, a line each.
+        changes: How the tables differ from before, a line each.
+    """
+
+    source: Path
+    taken: list[str]
+    changes: list[str]
+
+
+def reread(
+    folder: folders.CampaignFolder,
+    recipe: Path | None,
+    notify: Callable[[Message], object],
+    progress: Callable[[int, int], object],
+) -> Reread:
+    """Read the collected reports of a campaign again.
+
+    Args:
+        folder: The campaign.
+        recipe: The recipe to take figures and the report section from; None: the campaign's, where it came from.
+        notify: Called with what a person should know.
+        progress: Called with how many runs are read, of how many.
+
+    Raises:
+        CampaignLockedError: An nsw drives the campaign.
+        CampaignError: No report of it is here.
+        InputError: The recipe has faults.
+    """
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        source, now = _recipe(ledger, recipe, notify)
+        locked = recipe_of(folder)
+        before = rereading.state_of(folder, ledger)
+        taken = _take_over(folder, source, locked, now, notify) if now is not None else []
+        runs, gone = rereading.release(folder, ledger)
+        if gone:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            notify(Message(f"not read again: {gone[0]}{more}: nothing is left in {folder.reports / gone[0]}"))
+        if not runs:
+            raise CampaignError(
+                f"campaign {folder.id} has no report to read",
+                hint="`nsw fetch` brings reports that are still on the site; `nsw resume` goes on with the rest",
+            )
+        read_reports(folder, ledger, progress)
+        return Reread(source, taken, rereading.changes(before, rereading.state_of(folder, ledger)))
+
+
+def _recipe(ledger: Ledger, named: Path | None, notify: Callable[[Message], object]) -> tuple[Path, Recipe | None]:
+    """The recipe to take figures from, and its file; no recipe where none is named and the file is gone."""
+    from nsw.recipe.load import load_recipe
+
+    path = named or Path(ledger.meta(RECIPE) or "")
+    if named is None and not path.is_file():
+        if ledger.meta(RECIPE):
+            notify(Message(f"{path} is gone: the figures are those of the campaign (`--recipe FILE` names others)"))
+        return path, None
+    return path, load_recipe(path, ledger.meta(SITE), with_files=False).recipe
+
+
+def _take_over(
+    folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
+) -> list[str]:
+    from nsw.campaign.lock import hash_of
+    from nsw.campaign.log import Log
+
+    told = rereading.take_over(folder, before, now)
+    if told:
+        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(told)}")
+    if other := rereading.not_taken(before, now):
+        what = ", ".join(other)
+        notify(Message(f"{source} differs in {what} too, which reading does not change: `nsw run` does runs with it"))
+    return told
