@@ -10,11 +10,13 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.readers.nvprof.database.activity import API, KERNELS, MEMCPYS, TIMED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nsw.readers.nvprof.database.connection import Database
 
 _MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
@@ -61,6 +63,22 @@ def nvtx_summary(database: Database) -> list[dict[str, Any]]:
         mark = {"block": 0, "style": "mark", "name": database.text(name), "domain": _domain_name(database, where)}
         rows.append(mark | {"calls": count})
     return rows
+
+
+class Span(NamedTuple):
+    """One range: its name, its thread, ns."""
+
+    name: str
+    thread: tuple[int, int]
+    start: int
+    end: int
+
+
+def spans(database: Database) -> Iterator[Span]:
+    """Every range, in order of start."""
+    if database.has(_MARKERS, "flags", "timestamp", "id", "name", "objectId"):
+        for name, _, object_, start, end in database.rows(_SPANS_SQL.format(domain=_domain(database))):
+            yield Span(database.text(name), _thread(object_), start, end)
 
 
 def nvtx_gpu_summary(database: Database) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from nsw.readers.nvprof.database.activity import (
 from nsw.readers.nvprof.database.counters import counters
 from nsw.readers.nvprof.database.directives import openacc_summary, openmp_summary
 from nsw.readers.nvprof.database.facts import facts
+from nsw.readers.nvprof.database.phases import PHASE_TABLES, phase_tables
 from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof.database.samples import HITS, functions
 from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
@@ -40,7 +41,7 @@ from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
@@ -146,7 +147,7 @@ class _Database:
             ("gpu_trace", self._gpu_trace, False),
             ("api_trace", self._api_trace, False),
         )
-        for table, step, default in steps:
+        for table, step, default in (*steps, *self._of_phases()):
             if not self._options.wants(table, default=default):
                 continue
             try:
@@ -155,6 +156,13 @@ class _Database:
                 self.report.error(f"{table}: damaged database: {fault}", fix="copy the file again")
         say_what_is_left_out(self)
         say_what_lacks_columns(self)
+
+    def _of_phases(self) -> list[tuple[str, Callable[[], None], bool]]:
+        """One step for all tables of phases, under the name of one that is wanted."""
+        wanted = [name for name in PHASE_TABLES if self._options.wants(name, default=name != "iteration_trace")]
+        return (
+            [(wanted[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)] if wanted else []
+        )
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
         if rows:
