@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ending import End
+from nsw.campaign.resubmitting import Resubmitting
 from nsw.campaign.rows import Flying, Kind, State
-from nsw.campaign.withdrawing import Withdrawing
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
@@ -55,7 +55,7 @@ class Watching:
         self._flight = flight
         self._ending = ending
         self._needs = needs
-        self._withdrawing = Withdrawing(it)
+        self._resubmitting = Resubmitting(it, ending)
         self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
         self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
         self._followed: dict[str, str] = {}  # run -> the job that its claim names
@@ -264,11 +264,11 @@ class Watching:
             return []
         try:
             known = {one.id for _, one, _ in lost}
-            again = self._withdrawn(one for _, one, _ in lost)
+            again = self._resubmitting.withdraw(one for _, one, _ in lost)
             held = self._held_by(again)
             held = [some for some in held if some[1].id not in known]
             ids = {one.id for _, one, _ in held}
-            again |= self._withdrawn(one for _, one, _ in held)
+            again |= self._resubmitting.withdraw(one for _, one, _ in held)
             self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in ids))
         except NswError:  # all of them are looked at again after the next poll
             return []
@@ -303,31 +303,8 @@ class Watching:
             if one.id in waiting
         ]
 
-    def _withdrawn(self, several: Iterable[Flying]) -> set[str]:
-        """Which of these had not begun, and can begin no more under their present attempt."""
-        idle = [one for one in several if self._withdrawing.may(one) and not self._ending.left_a_mark(one)]
-        may = self._alone(idle, {one.id for one in idle})
-        return {one.id for one in self._alone(may, self._withdrawing.withdraw(may))}
-
-    def _alone(self, several: Iterable[Flying], idle: Collection[str]) -> list[Flying]:
-        """Those whose tasks hold nothing else that a new job would begin again.
-
-        One script does all runs of a task but those that are done: one that had begun, or failed, would be done twice.
-        """
-        some = [one for one in several if one.id in idle]
-        held: dict[tuple[str, int], bool] = {}
-        for one in some:
-            if (one.job, one.task) not in held:
-                held[one.job, one.task] = any(
-                    run.id not in idle
-                    and run.state not in {State.DONE, State.PLANNED}
-                    and not self._ending.is_done(run)
-                    for run in self._it.ledger.runs(job=one.job, tasks=[one.task])
-                )
-        return [one for one in some if not held[one.job, one.task]]
-
     def _plan_again(self, name: str, one: Flying, answer: Answer) -> None:
-        self._withdrawing.plan_again(one, answer.reason)
+        self._resubmitting.plan_again(one, answer.reason)
         self._let_go(name, one)
 
     def _let_go(self, name: str, one: Flying) -> None:
@@ -358,7 +335,7 @@ class Watching:
             return []
         try:
             unbegun = [(one, answer) for _, one, answer, status in sure.values() if status is None]
-            again = self._withdrawn(one for one, answer in unbegun if answer.may_run)
+            again = self._resubmitting.withdraw(one for one, answer in unbegun if answer.may_run)
             self._ending.look(one for one, _ in unbegun)
             for one in [one for one, _ in unbegun if self._has_begun(one)]:
                 del sure[one.id]  # it began a moment ago
