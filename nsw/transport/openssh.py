@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import UnreachableError
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.remote import RemoteTransport, most_bytes
-from nsw.transport.shell import Shell
+from nsw.transport.shell import Shell, no_bash, reached
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +55,8 @@ class OpenSsh:
 
     def explain(self, code: int, said: str) -> UnreachableError:
         """What a failed start means, and what to do."""
+        if reached(code):
+            return no_bash(code, said)
         connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])
         if "Host key verification failed" in said or "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
             hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.errors import CommandResult
+from nsw.errors import CommandResult, UnreachableError
 from nsw.scripts.quoting import quote, quote_all
 from nsw.transport.pipe import ConnectionLostError
 
@@ -24,6 +24,7 @@ BASH = "exec bash --noprofile --norc"
 _GREETING_S = 60.0
 _SLACK_S = 30.0  # beside a command's own timeout
 _MOST = 256 << 20  # bytes of one answer
+_MOST_NOISE = 400  # bytes that are kept to explain a shell that did not start
 _CHUNK = 1 << 16
 # it ends when nothing was asked for so long, so that a shell whose nsw is out of reach lets go of the lock
 _IDLE_S = 100
@@ -72,6 +73,20 @@ class Answer:
         )  # fmt: skip
 
 
+def reached(code: int) -> bool:
+    """Whether an exit status is that of a command over there, and not of the connection."""
+    return 0 <= code < 255
+
+
+def no_bash(code: int, said: str) -> UnreachableError:
+    """The error of a site whose login shell does not start bash."""
+    return UnreachableError(
+        f"the site was reached, but its login shell did not start bash (exit status {code}): {said}",
+        hint=f"nsw runs `{BASH}` there, which a restricted shell or an account without one refuses:"
+        " ask the site for a login shell that may start bash",
+    )
+
+
 class Shell:
     """The far side's bash.
 
@@ -88,6 +103,7 @@ class Shell:
         self._pipe: Pipe | None = None
         self._token = ""
         self._buffer = b""
+        self._noise = b""  # the last that came before the shell's first answer
         self._used = 0.0
         self.holds_lock = False
 
@@ -134,7 +150,7 @@ class Shell:
             return
         self.drop()
         self._token = f"nsw-{secrets.token_hex(12)}"
-        self._buffer = b""
+        self._buffer = self._noise = b""
         lock = f"nsw_lock {quote(self._lock)}" if self._lock else "echo free"
         start = f"nsw_token={self._token} nsw_idle={_IDLE_S}\n{_START}printf '\\n%s ' $nsw_token; {lock}{_LOOP}"
         self._pipe = self._way.open(self._command)
@@ -146,18 +162,19 @@ class Shell:
             raise self._refused(pipe) from None
 
     def _refused(self, pipe: Pipe) -> Exception:
-        from nsw.errors import UnreachableError
-
         try:
             pipe.end_input()
             code, said = pipe.finish(5)
         except ConnectionLostError:
             code, said = 255, b""
         pipe.kill()
-        text = said.decode(errors="replace").strip() or "no answer"
+        # some print why they refuse on stdout: what came there is no answer of ours
+        text = said.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip() or "no answer"
         explained = getattr(self._way, "explain", None)
         if explained is not None:
             return explained(code, text)  # type: ignore[no-any-return]
+        if reached(code):
+            return no_bash(code, text)
         return UnreachableError(f"no shell could be started on the site: {text}")
 
     def drop(self) -> None:
@@ -195,6 +212,7 @@ class Shell:
                 self._buffer = rest
                 if line.startswith(begin):
                     return line[len(begin) :].decode(errors="replace").split()
+                self._noise = (self._noise + line + newline)[-_MOST_NOISE:]
                 continue
             self._fill(deadline - time.monotonic())
 

@@ -71,6 +71,22 @@ def test_a_command_that_stays_for_ever_is_not_waited_for_for_ever(holder, tmp_pa
         wait_for_commands(transport, lambda _text: None, most_s=0)
 
 
+def test_a_command_that_stays_is_looked_at_less_and_less_often_for_each_look_starts_a_shell_there(holder, tmp_path):
+    holder.kill()
+    holder.wait()
+    now, pauses = [0.0], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        now[0] += seconds
+
+    transport = LocalTransport(CampaignFolder(tmp_path).commands)
+    with pytest.raises(UnreachableError):
+        wait_for_commands(transport, lambda _text: None, most_s=100, clock=lambda: now[0], sleep=sleep)
+    assert pauses[0] < 0.1
+    assert len(pauses) < 100
+
+
 def test_what_stays_behind_after_an_orderly_end_holds_nothing(tmp_path):
     folder = CampaignFolder(tmp_path)
     transport = LocalTransport(folder.commands)

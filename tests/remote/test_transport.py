@@ -12,7 +12,7 @@ from nsw.errors import CommandError, UnreachableError, UsageError
 from nsw.transport.create import connect
 from nsw.transport.model import Unreadable
 
-from .conftest import Server
+from .conftest import SSHD, Server
 
 
 def test_a_command_says_how_it_ended_and_what_it_printed(far):
@@ -181,6 +181,33 @@ def test_a_changed_host_key_is_refused(far, server):
     (server.folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {kind} {key}\n")
     with pytest.raises(UnreachableError, match=r"another than before|IDENTIFICATION HAS CHANGED"):
         far.read_many(["/x"])
+
+
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ('/bin/rbash -c "$SSH_ORIGINAL_COMMAND"', "exec: restricted"),
+        (
+            "/bin/sh -c 'echo This account is currently not available.; exit 1'",
+            "This account is currently not available.",
+        ),
+    ],
+)
+def test_a_login_shell_that_starts_no_bash_is_told_with_what_it_said(tmp_path, kind, shell, said):
+    if SSHD is None or os.geteuid() != 0:
+        pytest.skip("no sshd, or not root")
+    other = Server(tmp_path / "restricted", more=f"ForceCommand {shell}")
+    other.start()
+    try:
+        transport = connect({"transport": {"kind": kind, "host": "far", "config": str(other.config)}}, "/scratch")
+        with pytest.raises(UnreachableError) as refused:
+            transport.read_many(["/x"])
+        assert "its login shell did not start bash (exit status 1)" in refused.value.message
+        assert said in refused.value.message
+        assert "ask the site for a login shell" in refused.value.hint
+    finally:
+        other.stop(sessions=True)
 
 
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])
