@@ -91,6 +91,8 @@ class Stages:
         chosen = self._it.ledger.choices()
         if not chosen:
             return submission
+        if submission.attempt > 1:  # the shorter limit may be what ended the first: now it is the plan's
+            chosen = {run: replace(choice, limit_s=None) for run, choice in chosen.items()}
         runs = self._it.ledger.runs(job=submission.job, tasks=submission.tasks)
         mine = [run for run in runs if run.id in chosen]
         if not mine:

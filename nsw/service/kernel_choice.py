@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.locked_choices import Basis
     from nsw.campaign.rows import RunRow
+    from nsw.plan.counters_limit import Limit
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.lock import LockedChoices
     from nsw.recipe.model import Steps
@@ -82,9 +83,48 @@ def chooser(
             return f"{fault} (of {source.id})"
         put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
         say(f"chosen    {run.id} from {source.id}: {found.note}")
-        return Choice(found.arguments, None, source.id, f"{found.note}: {', '.join(found.kernels)}")
+        time = _limit(folder, ledger, one, run, source)
+        if time is not None:
+            say(f"          {time.note}")
+        seconds = None if time is None else time.seconds
+        return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
 
     return choose
+
+
+def _limit(folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow) -> Limit | None:
+    """The time limit of a run whose launches are chosen; None where its price is not known."""
+    from nsw.analysis.matching import TABLE
+    from nsw.campaign.reading import load_rows
+    from nsw.campaign.rows import State
+    from nsw.metrics import find_chip
+    from nsw.metrics.passes import passes
+    from nsw.plan.counters_limit import estimated_s, limit, planned_s
+    from nsw.recipe.load import load_recipe
+
+    planned = planned_s(load_recipe(folder.recipe).recipe, one, run.case_id, run.params)
+    if run.tool != "ncu" or planned is None or source.seconds is None:
+        return None
+    times = {other.id: other.seconds for other in ledger.runs()}
+    launches: dict[str, list[int]] = {}
+    sources: dict[str, str] = {}
+    for row in load_rows(folder, TABLE):
+        if row["duration_ns"] is not None:
+            launches.setdefault(row["run"], []).append(row["duration_ns"])
+            sources[row["run"]] = row["chosen_from"]
+    at_most = passes(one.metrics, find_chip(ledger.site().get("gpus", {}).get("chip"))).at_most
+
+    def price(of: str, program_s: float) -> float:
+        return estimated_s(launches.get(of, ()), at_most, program_s, one.replay)
+
+    finished = [
+        (price(other.id, program_s), other.seconds)
+        for other in ledger.runs(states=(State.DONE,))
+        if other.pass_name == one.name
+        and other.seconds is not None
+        and (program_s := times.get(sources.get(other.id, ""))) is not None
+    ]
+    return limit(price(run.id, source.seconds), planned, finished)
 
 
 def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:

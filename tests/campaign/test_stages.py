@@ -18,8 +18,9 @@ from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
-from nsw.plan.model import CHOSEN, Plan, Resources, Run
+from nsw.plan.model import AROUND_S, CHOSEN, Plan, Resources, Run
 from nsw.schedulers.local import LocalScheduler
+from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job
 from nsw.transport.local import LocalTransport
 
@@ -51,7 +52,7 @@ class Campaign:
         self.ledger = Ledger(self.folder.ledger)
         scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
-        stages = Stages(it, self.read, self.choose)
+        stages = self.stages = Stages(it, self.read, self.choose)
         self.builds = Builds(it)
         self.driver = Driver(it, Canary(self.ledger), stages)
         self.builds.prepare()
@@ -182,6 +183,18 @@ def again(it, *ids, choose_again=False):
     it.ledger.close()
     it.open()
     return todo
+
+
+def test_a_choice_shortens_the_limit_of_the_first_attempt_only(campaign):
+    it = campaign([first("n-1"), second("n-1")])
+    it.driver.run(0.05)
+    scratch = Path(it.ledger.meta(SCRATCH))
+    (one,) = [run for run in it.ledger.runs() if run.id == "n-1.measure.r1"]
+    for attempt, seconds, limit in ((1, 30 + AROUND_S, "30"), (2, None, "")):
+        submission = Submission("name", one.job, Path("script"), attempt, (one.task,))
+        assert it.stages.prepare(submission).walltime_s == seconds
+        line = (scratch / "choices" / one.id / f"attempt-{attempt}").read_text().splitlines()[0]
+        assert line.split(" ")[5] == limit  # after a run that was cut off, it is the plan's
 
 
 def test_a_retried_first_stage_releases_what_was_skipped_for_it(campaign, tmp_path):
