@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.api.choices import Names, names
 from nsw.api.frames import Tables, frame_of, with_parameters
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
@@ -12,8 +13,6 @@ from nsw.campaign.meta import NOTE, SITE
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from nsw.campaign.rows import RunRow
@@ -81,6 +80,7 @@ class Answers:
         hotspots: pd.DataFrame
         kernels: pd.DataFrame
         model: pd.DataFrame
+        perturbation: pd.DataFrame
         roofline: pd.DataFrame
         scaling: pd.DataFrame
     else:
@@ -180,7 +180,7 @@ class Campaign:
         if not steering.is_over(self.counts):
             steering.cancel(self._of)
 
-    def fetch(self, runs: str | Sequence[str] = (), files: str | Sequence[str] = ()) -> list[Path]:
+    def fetch(self, runs: Names = (), files: Names = ()) -> list[Path]:
         """Bring files of runs that were left on the site; where they are here, also those that already were.
 
         Args:
@@ -194,9 +194,7 @@ class Campaign:
         from nsw.campaign.selecting import Selection
         from nsw.service.fetching import on_site
 
-        named = [runs] if isinstance(runs, str) else list(runs)
-        patterns = [files] if isinstance(files, str) else list(files)
-        with on_site(self._of, named, patterns, Selection()) as found:
+        with on_site(self._of, names(runs), names(files), Selection()) as found:
             found.bring()
             return [file.here for file in found.files]
 

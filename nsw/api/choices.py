@@ -24,9 +24,13 @@ def overrides(
     Raises:
         UsageError: A value is nothing that a recipe can hold.
     """
-    names = () if passes is None else (passes,) if isinstance(passes, str) else tuple(passes)
     texts = tuple(f"{name}={_yaml(name, value)}" for name, value in (settings or {}).items())
-    return Overrides(texts, names, _cases(case), _cases(exclude), fit)
+    return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit)
+
+
+def names(given: Names) -> tuple[str, ...]:
+    """Names, one or several."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def files(given: Files | None) -> list[Path] | None:

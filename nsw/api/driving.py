@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
-from nsw.api.choices import Cases, Files, Names, Settings, files, overrides
+from nsw.api.choices import Cases, Files, Names, Settings, files, names, overrides
 from nsw.campaign import folder as folders
+from nsw.campaign.selecting import Selection
 from nsw.errors import UsageError
 from nsw.service import continuing
 from nsw.service.events import Event, Message
@@ -16,7 +17,7 @@ from nsw.service.running import Running as Driven
 from nsw.wording import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nsw.campaign.folder import CampaignFolder
 
@@ -131,6 +132,7 @@ def retry(
     root: str | Path | None = None,
     *,
     runs: Names = (),
+    exclude: Names = (),
     failed: bool = False,
     choose_again: bool = False,
 ) -> Running | None:
@@ -139,7 +141,8 @@ def retry(
     Args:
         campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
         root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
-        runs: Only these: their ids or parts of them, cases or patterns.
+        runs: Only these: their ids or parts of them, cases, parameters (`"gpus=2"`), patterns or job ids.
+        exclude: None of these, named likewise.
         failed: Leave those alone that were cancelled.
         choose_again: Choose kernels anew for guided counters.
 
@@ -149,8 +152,10 @@ def retry(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    named: Sequence[str] = [runs] if isinstance(runs, str) else list(runs)
-    found = continuing.retry(folder, named, said.append, failed=failed, choose_again=choose_again)
+    selection = Selection(without=names(exclude))
+    found = continuing.retry(
+        folder, names(runs), said.append, failed=failed, choose_again=choose_again, selection=selection
+    )
     if found is None:
         return None
     return _told(Running(folder, only=found.only), said)

@@ -47,6 +47,8 @@ def test_wait_gives_the_campaign_and_hands_each_event_over(recipe, capsys):
     assert printed.err == ""
     assert not campaign.good
     assert campaign.counts == {"done": 1, "failed": 1}
+    with pytest.raises(UsageError, match="no run fits"):
+        nsw.retry(campaign, exclude="n-4")
     again = nsw.retry(campaign, runs="n-3").wait()
     assert list(again.runs[again.runs["n"] == 3]["attempt"]) == [2]
 
