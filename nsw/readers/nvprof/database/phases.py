@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.activity import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
 from nsw.readers.nvprof.database.ranges import spans
-from nsw.readers.nvprof.names import api_name
 from nsw.readers.timeline import one_process
 from nsw.readers.timeline.one_process import Recorded, marks_by_name
 from nsw.tables.demangling import demangle_all
