@@ -21,7 +21,7 @@ from nsw.recipe.dump import as_yaml
 from nsw.recipe.units import parse_canary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from nsw.plan.model import Job, Plan
 
@@ -54,12 +54,8 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     """Fill a folder that is not yet `called` so."""
     scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
     folder.lock.touch()  # with the rights of the other files: who only looks tests it
-    for source, name in plan.files:
-        _copy(Path(source), folder.app / name)
-    for job in (*plan.builds, *plan.jobs):
-        script = folder.script(job.name)
-        script.write_text(made_of.render(job, called.id, scratch), encoding="utf-8")
-        script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable
+    copy_files(plan.files, folder.app)
+    write_scripts(folder, plan, lambda job: made_of.render(job, called.id, scratch))
     if made_of.secrets:
         write_secrets(folder.secrets, made_of.secrets)
     folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
@@ -84,6 +80,27 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
         ledger.add_plan(plan)
         if parse_canary(rule).wanted(len(plan.runs)):
             ledger.hold_for_canary()
+
+
+def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
+    """Write the script of each job and build of a plan."""
+    scripts = []
+    for job in (*plan.builds, *plan.jobs):
+        script = folder.script(job.name)
+        script.write_text(render(job), encoding="utf-8")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable
+        scripts.append(script)
+    return scripts
+
+
+def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
+    """Copy an application's files (where they are, their name beside the program) into a folder.
+
+    Raises:
+        CampaignError: One cannot be copied.
+    """
+    for source, name in files:
+        _copy(Path(source), folder / name)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
 from nsw.plan.builds import command_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from nsw.plan.model import Job, Plan
 
@@ -43,8 +43,27 @@ class LedgerTasks(LedgerNeeds):
                 ((a.what, a.reason, len(a.run_ids)) for a in plan.absent),
             )
 
-    def add_tasks(self, kind: Kind, jobs: Iterable[Job]) -> None:
-        """Write the tasks of these jobs; what they need is written by `add_needs`."""
+    def add_part(self, plan: Plan) -> None:
+        """Write a part of a plan to the others: new runs, and those that move to its jobs, to be planned again."""
+        runs = [run for job in plan.jobs for run in job.runs]
+        with self.transaction():
+            known = {run.id for run in self.runs_named([run.id for run in runs])}
+            self.add_tasks(Kind.BUILD, plan.builds)
+            self.add_tasks(Kind.RUN, plan.jobs, but=known)
+            self._db.executemany(
+                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ? WHERE id = ?",
+                (
+                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.id)
+                    for job in plan.jobs for task, some in enumerate(job.tasks) for r in some if r.id in known
+                ),
+            )  # fmt: skip
+            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in known])
+            built = {build.app: build.id for build in self.builds()}
+            self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
+            self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs and run.id not in known)
+
+    def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
+        """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
         self._db.executemany(
             "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
             " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -52,7 +71,7 @@ class LedgerTasks(LedgerNeeds):
                 (kind, job.build or "job", r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
                  r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
                  *((r.app, shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None, None)))
-                for job in jobs for task, runs in enumerate(job.tasks) for r in runs
+                for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
             ),
         )  # fmt: skip
 

@@ -98,6 +98,8 @@ HELD: Final = _list("held")  # submissions that the scheduler holds, since a per
 STOP_AFTER: Final = Key("stop_after", _whole, str, lambda: None)  # failures after which nothing new is submitted
 STOPPED: Final = _maybe_text("stopped")  # why nothing new is submitted
 FAILED_BEFORE: Final = _number("failed_before")  # runs that had failed when a person last wanted to go on
+PARTS: Final = _number("parts")  # how often jobs were added to the campaign
+APP_FOLDER: Final = Key("app_folder", str, str, lambda: "app")  # of the application's newest files
 CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
 
 

@@ -44,6 +44,7 @@ _OWN: Final = frozenset({
     "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts",
 })  # fmt: skip
 _MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
+_APP_OF_PART: Final = re.compile(r"app-\d+")  # the application's files, copied again
 _OF_RUN: Final = re.compile(r"runs/([^/]+)/(?:attempt-(\d+)|[^/]+)/(.+)", re.DOTALL)
 
 
@@ -143,7 +144,7 @@ def _parse(text: str) -> Iterable[Found]:
 def _is_own(found: Found, folder: CampaignFolder, builds: dict[str, str], attempts: dict[str, int | None]) -> bool:
     """Whether the file may go: nsw's own, empty, a build's, or the same file is here."""
     top = found.name.partition("/")[0]
-    if top.partition(".")[0] in _OWN or top in builds.values():
+    if top.partition(".")[0] in _OWN or top in builds.values() or _APP_OF_PART.fullmatch(top):
         return True
     match = _OF_RUN.fullmatch(found.name)
     if match is None:

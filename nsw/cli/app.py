@@ -184,6 +184,11 @@ def _selection(only: list[str] | None, without: list[str] | None) -> Selection:
     return Selection(tuple(only or ()), tuple(without or ()))
 
 
+def _same_site(site: str | None) -> None:
+    if site is not None:
+        raise UsageError("--site and --into do not go together: a campaign stays on its site")
+
+
 def _options(
     settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
 ) -> Overrides:
@@ -242,6 +247,17 @@ def init(
     raise typer.Exit(starting.from_command(command or [], output, force))
 
 
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        metavar="CAMPAIGN",
+        help="Add to this campaign the runs that it lacks, and do those again whose program or parameters changed.",
+        show_default=False,
+    ),
+]
+
+
 @_command()
 def plan(
     recipe: Recipe,
@@ -255,12 +271,18 @@ def plan(
     format: Format = None,
     json: Json = False,
     output: Output = None,
+    campaign: Into = None,
+    root: Root = None,
 ) -> None:
     """Show what a recipe would run on a site, what it costs at most, and what cannot be done there."""
     from nsw.cli import planning
 
     options = _options(settings, cases, exclude, passes, fit)
-    raise typer.Exit(planning.plan(recipe, site, sites, _chosen(format, json, output), output, options))
+    chosen = _chosen(format, json, output)
+    if campaign is not None:
+        _same_site(site)
+        raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, chosen, output, options))
+    raise typer.Exit(planning.plan(recipe, site, sites, chosen, output, options))
 
 
 @_command()
@@ -299,11 +321,17 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan and stop, as `nsw plan` does.", show_default=False)
     ] = False,
+    campaign: Into = None,
 ) -> None:
     """Carry a recipe out: plan, run, collect, read, answer."""
     from nsw.cli import planning, running
 
     options = _options(settings, cases, exclude, passes, fit)
+    if campaign is not None:
+        _same_site(site)
+        if dry_run:
+            raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, "table", None, options))
+        raise typer.Exit(running.run_into(campaign, root, recipe, sites, yes, options))
     if dry_run:
         raise typer.Exit(planning.plan(recipe, site, sites, "table", None, options))
     raise typer.Exit(running.run(recipe, site, sites, root, yes, options))
@@ -343,11 +371,24 @@ def retry(
     ] = False,
     case: Only = None,
     exclude: Without = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time", metavar="TIME", help="A new time limit for what is retried, such as 30m.", show_default=False
+        ),
+    ] = None,
+    update_app: Annotated[
+        bool,
+        typer.Option("--update-app", help="Copy the program again from where it came.", show_default=False),
+    ] = False,
+    sites: Sites = None,
 ) -> None:
     """Do runs again that did not succeed; earlier attempts are kept."""
     from nsw.cli import running
 
-    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again, _selection(case, exclude)))
+    selection = _selection(case, exclude)
+    change = (time, update_app, sites)
+    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again, selection, change))
 
 
 @_command()

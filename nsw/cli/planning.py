@@ -54,6 +54,37 @@ def plan(
     return Exit.GOOD
 
 
+def plan_into(
+    campaign: str,
+    root: Path | None,
+    recipe: str,
+    sites: Sequence[Path] | None,
+    format: str,
+    output: Path | None,
+    options: Overrides | None = None,
+) -> int:
+    """Show what a recipe would add to a campaign, what it would do again, and why."""
+    from nsw.campaign import folder as folders
+    from nsw.present import changes_view, emit, plan_view
+    from nsw.present.terminal import console
+    from nsw.service.extending import extension
+
+    found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
+    made = found.planned.plan if found.planned else None
+    if format in writing.OF_ROWS:
+        writing.put_rows(format, plan_view.run_rows(made) if made else [], plan_view.RUN_COLUMNS, output)
+        return Exit.GOOD
+    with writing.printed(format, output):
+        if format == "json":
+            data = plan_view.plan_data(made) if made else {}
+            emit.as_json({**data, "into": changes_view.changes_data(found.folder.id, found.changes)})
+        else:
+            changes_view.show_changes(console(), found.folder.id, found.changes)
+            if made and found.planned:
+                plan_view.show_plan(console(), made, [w.render() for w in found.planned.recipe.warnings])
+    return Exit.GOOD
+
+
 def render(
     recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
 ) -> int:

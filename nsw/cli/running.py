@@ -52,6 +52,33 @@ def run(
     return _carry_out(Running(folder))
 
 
+def run_into(
+    campaign: str,
+    root: Path | None,
+    recipe: str,
+    sites: Sequence[Path] | None,
+    yes: bool,
+    options: Overrides | None = None,
+) -> int:
+    """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
+    from nsw.present.changes_view import show_changes
+    from nsw.present.plan_view import show_plan
+    from nsw.present.terminal import console
+    from nsw.service import starting
+    from nsw.service.extending import extend, extension
+
+    found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
+    err = console(sys.stderr)
+    show_changes(err, found.folder.id, found.changes)
+    if found.planned is None:
+        say("nothing to do: the campaign has all runs of the recipe as they are now", file=sys.stderr)
+        return Exit.GOOD
+    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
+    if not yes and (cost := starting.too_dear(found.planned)):
+        _confirm(cost)
+    return _carry_out(extend(found))
+
+
 def _confirm(cost: str) -> None:
     """Ask a person whether to go on.
 
@@ -80,18 +107,38 @@ def retry(
     failed: bool,
     choose_again: bool = False,
     selection: Selection = _ALL,
+    change: tuple[str | None, bool, Sequence[Path] | None] = (None, False, None),
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.service import continuing
 
     folder = folders.find(folders.root(root), campaign)
+    time, update_app, sites = change
     running = continuing.retry(
-        folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection
-    )
+        folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,
+        change=continuing.Change(_seconds(time), update_app, sites) if time or update_app else None,
+    )  # fmt: skip
     if running is None:
         say("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure", file=sys.stderr)
         return Exit.GOOD
     return _carry_out(running)
+
+
+def _seconds(time: str | None) -> int | None:
+    """The seconds of --time.
+
+    Raises:
+        UsageError: It is no time.
+    """
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_duration
+
+    if time is None:
+        return None
+    try:
+        return parse_duration(time)
+    except Fault as fault:
+        raise UsageError(f"--time: {fault.message}", hint=fault.hint) from None
 
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:

@@ -14,7 +14,7 @@ from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
 from nsw.plan.metric_names import faults_on_site
-from nsw.plan.model import AROUND_S, Absent, Plan, Run, RunSecrets
+from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
 from nsw.plan.repeats import apart, repeats_of
@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
 
 
-def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False) -> Plan:
-    """Plan a recipe on a site.
+def build_plan(
+    loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
+) -> Plan:
+    """Plan a recipe on a site: all of it, or a part that is added to a campaign.
 
     Raises:
         InputError: With every fault of the recipe that shows on this site.
@@ -47,8 +49,10 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
     cases = loaded.cases
     faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
     faults += guided.unknown_sources(loaded)
-    builder = _Builder(loaded, place, facts, fit=fit)
-    runs = [run for case in cases for run in builder.runs_of(case)]
+    builder = _Builder(loaded, place, facts, fit=fit, part=part)
+    runs = [run for case in cases for run in builder.runs_of(case) if part is None or run.id in part.runs]
+    apps = {run.app for run in runs}
+    built = part.built if part else ()
     faults += [*builder.faults, *builder.gpu_faults()]
     if not faults and not runs:
         why = "; ".join(f"{what}: {reason}" for (what, reason) in builder.absent)
@@ -66,7 +70,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         name=recipe.name,
         site=site.name,
         cases=tuple(case.id for case in cases),
-        jobs=pack(recipe.name, runs, runs_per_task=per_task,
+        jobs=pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
                   max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
@@ -74,7 +78,7 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
-        builds=tuple(builder.builds.values()),
+        builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
         marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,
@@ -86,8 +90,12 @@ def build_plan(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit
 class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
-    def __init__(self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False) -> None:
+    def __init__(
+        self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
+    ) -> None:
         self._fit = fit
+        self._base = part.app if part else APP
+        self._time_s = part.time_s if part else None
         self.faults: list[Diagnostic] = []
         self.absent: dict[tuple[str, str], list[str]] = {}
         self.builds: dict[str, Job] = {}
@@ -164,9 +172,9 @@ class _Builder:
         """The folder of the application that a case uses; a build step is done once for each."""
         step = self._loaded.recipe.app.build
         if step is None or self._facts.replay is not None:
-            return APP
+            return self._base
         name, site = self._loaded.recipe.name, self._place.site
-        folder, job = build_job(name, step, case, needs, values, self._resolver, site)
+        folder, job = build_job(name, step, case, needs, values, self._resolver, site, self._base)
         self.builds.setdefault(folder, job)
         return folder
 
@@ -220,6 +228,8 @@ class _Builder:
         """What a pass needs: the run's own, with the pass's time."""
         from nsw.recipe.units import parse_duration
 
+        if self._time_s is not None:
+            return replace(needs, time_s=self._time_s)
         if one.time is None:
             return needs
         with standing_at("passes", number, one.kind, "time"):

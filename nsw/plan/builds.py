@@ -22,7 +22,14 @@ _THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims 
 
 
 def build_job(
-    name: str, step: Any, case: Case, needs: Resources, values: Mapping[str, Any], resolver: Resolver, site: Any
+    name: str,
+    step: Any,
+    case: Case,
+    needs: Resources,
+    values: Mapping[str, Any],
+    resolver: Resolver,
+    site: Any,
+    app: str = APP,
 ) -> tuple[str, Job]:
     """The folder of the application that a case uses, and the job that builds there.
 
@@ -34,13 +41,15 @@ def build_job(
         values: What expressions may name.
         resolver: Evaluates them.
         site: The site, which may have words of its own for GPUs.
+        app: The folder of the application's files, where nothing of the case is in its name.
     """
     with standing_at("app", "build", "command"):
         expression = resolver.parse(step.command)
         used = {key: value for key, value in case.params.items() if key in expression.names}
         command = words(expression, values)
     suffix = f"-{case_id(used)}" if used else ""
-    folder = f"{APP}{suffix}"
+    folder = f"{app}{suffix}"
+    suffix = folder.removeprefix(APP)
     gpus = _gpus(step, values, resolver)
     gres = site_gres(site, 1, gpus, values, resolver)
     asked = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))

@@ -106,6 +106,25 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What is planned of a recipe for a campaign that there is already: jobs that are added to its own.
+
+    Attributes:
+        number: Counts the parts of the campaign, from 2; it stands in the names of jobs and builds.
+        runs: The ids of the runs that the part holds.
+        app: The folder of the application's files.
+        built: Folders in which the campaign has built already, or will.
+        time_s: A time limit of each run instead of the recipe's, in seconds.
+    """
+
+    number: int
+    runs: frozenset[str]
+    app: str = "app"
+    built: frozenset[str] = frozenset()
+    time_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Absent:
     """Runs that cannot be done on this site, with the reason."""
 

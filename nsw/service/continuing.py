@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign import failure_limit
 from nsw.campaign import folder as folders
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import SCRATCH
 from nsw.campaign.selecting import Selection, selected
+from nsw.service.done_runs import forget_done
 from nsw.service.events import Message
 from nsw.service.retrying import AGAIN, choose
 from nsw.service.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 ALL = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is other when runs are retried.
+
+    Attributes:
+        time_s: The time limit of each run, in seconds; None: as it was.
+        update_app: Whether the program is copied again from where it came.
+        sites: Sites files to search first for the campaign's site.
+    """
+
+    time_s: int | None = None
+    update_app: bool = False
+    sites: Sequence[Path] | None = None
 
 
 def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) -> Running:
@@ -45,6 +61,7 @@ def retry(
     failed: bool = False,
     choose_again: bool = False,
     selection: Selection = ALL,
+    change: Change | None = None,
 ) -> Running | None:
     """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
 
@@ -55,6 +72,7 @@ def retry(
         failed: Leave those alone that were cancelled.
         choose_again: Choose kernels anew for guided counters.
         selection: Only of these runs.
+        change: Another time limit for them, or the program as it is now.
 
     Raises:
         UsageError: A run that is named is not there, did not fail, or cannot be done yet.
@@ -74,28 +92,22 @@ def retry(
             notify(Message(told))
         if not chosen.runs:
             return None
-        _warn_of_changes(ledger, notify)
-        _forget_done(folder, ledger, chosen.runs)
+        if change is None or not change.update_app:
+            _warn_of_changes(ledger, notify)
+        if change is not None:
+            from nsw.service.extending import replan
+
+            replan(
+                folder, ledger, chosen.runs, notify,
+                time_s=change.time_s, update_app=change.update_app, sites=change.sites,
+            )  # fmt: skip
+        forget_done(folder, ledger, chosen.runs)
         with ledger.transaction():
             ledger.release(chosen.runs)
             todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
             canary.tried_again(chosen.runs, named=bool(some))
             failure_limit.go_on(ledger)
     return Running(folder, only=todo if some else None)
-
-
-def _forget_done(folder: folders.CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
-    """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
-    from nsw.campaign.again import put_aside
-    from nsw.campaign.handover import mark_of
-    from nsw.transport.create import connect
-
-    done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
-    if not done:
-        return
-    site, scratch = ledger.site(), ledger.meta(SCRATCH)
-    with closing(connect(site, scratch, mark_of(folder, ledger))) as transport:
-        put_aside(transport, scratch, done)
 
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:

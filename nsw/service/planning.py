@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsw.errors import Diagnostic
     from nsw.plan.facts import SiteFacts
-    from nsw.plan.model import Job, Plan
+    from nsw.plan.model import Job, Part, Plan
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.overrides import Overrides
     from nsw.site.load import LoadedSite
@@ -87,6 +87,7 @@ def make_plan(
     sites: Sequence[Path] | None = None,
     options: Overrides | None = None,
     notify: Callable[[Message], object] = lambda _message: None,
+    part: Part | None = None,
 ) -> Planned:
     """Load a recipe and a site, and plan.
 
@@ -96,6 +97,7 @@ def make_plan(
         sites: Sites files to search first.
         options: Changes of the recipe.
         notify: Called with what a person should know of the files that were taken.
+        part: Only this part of it, for a campaign that there is already.
 
     Raises:
         InputError: The recipe or a sites file has faults, or the site cannot do it.
@@ -113,7 +115,7 @@ def make_plan(
         _warn_of_batch_system(place, notify)
     loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)
     known = facts(place)
-    made = build_plan(loaded, place, known, fit=options is not None and options.fit)
+    made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
     adapter = adapter_of(place.site.scheduler)
     if adapter is not None:
         if refused := refused_keys(adapter, loaded, place):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import RECORDED
 from nsw.errors import InputError, UsageError
+from nsw.plan.builds import APP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +94,7 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
 
     planned = ready.planned
     ingredients = Ingredients(
-        _resolved(planned, lock),
+        resolved(planned, lock),
         planned.place.site.model_dump(mode="json", by_alias=True),
         _scratch(planned.place),
         ready.render,
@@ -108,14 +109,14 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
     return folder
 
 
-def _resolved(planned: Planned, lock: Lock) -> dict[str, Any]:
+def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     """The recipe as data, with every default written out: another version of nsw may have others."""
     recipe = planned.recipe.recipe
     data = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     data["matrix"] = recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written
     left_out = (case.params for case in planned.recipe.left_out)
     data["matrix"]["exclude"] = [*(data["matrix"].get("exclude") or []), *left_out]
-    data["app"]["files"] = [f"app/{name}" for _, name in planned.plan.files]
+    data["app"]["files"] = [f"{app}/{name}" for _, name in planned.plan.files]
     data.pop("sites", None)
     tools = {"tools": recipe.lock.tools if recipe.lock else {}}
     data["lock"] = lock.model_dump(mode="json", exclude_none=True) | tools

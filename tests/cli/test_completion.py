@@ -15,6 +15,7 @@ from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
+    "time",
     "settings",
     "cases",
     "exclude",

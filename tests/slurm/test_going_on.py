@@ -184,3 +184,13 @@ def test_a_throttle_of_0_holds_what_waits_and_another_releases_it_also_by_anothe
     nsw(place, "throttle", "16")
     assert nsw(place, "resume").returncode == 0
     assert ran(place) == list(range(1, 21))
+
+
+def test_a_retry_has_jobs_of_its_own_with_another_limit(place):
+    done = nsw(place, "run", *recipe(place, 3, body=f"[ -e {place.work}/go ]")[:-3], "--yes")
+    assert done.returncode == 1
+    (place.work / "go").touch()
+    assert nsw(place, "retry", "n-2.baseline.r1", "--time", "4m", "--sites", "sites.yaml").returncode == 0
+    assert states(place) == {"done": 1, "failed": 2}
+    assert runs(place)[2]["job"] == "many-2-j1"
+    assert "#SBATCH --time=00:05:00" in (campaign(place) / "scripts/many-2-j1.sh").read_text()

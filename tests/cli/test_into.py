@@ -1,0 +1,104 @@
+"""`nsw run --into CAMPAIGN`: cases that it lacks are added, what changed is done again, the rest is left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nsw.recipe.load import load_recipe
+
+APP = "{command: 'bash go.sh {{ n }}', files: [go.sh], figures: {f: {regex: 'f=(.*)', unit: s}}}"
+
+
+@pytest.fixture
+def write(recipe, home):
+    """Write the recipe and its program: (values of n, what the program prints before them)."""
+
+    def both(values, begin="", more=""):
+        (home / "go.sh").write_text(f"echo $1 >>{home}/ran; echo f={begin}$1\n")
+        recipe(APP, f"matrix: {{n: {values}}}\n{more}")
+
+    return both
+
+
+@pytest.fixture
+def begun(nsw, write):
+    write([1, 2])
+    said = nsw("run", "r.yaml", "-s", "here")
+    assert said.code == 0, said.err
+    return next(Path("campaigns").iterdir())
+
+
+def figures(nsw):
+    rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
+    return {row["case"]: row["median"] for row in rows}
+
+
+def ran(home):
+    return sorted(int(n) for n in (home / "ran").read_text().split())
+
+
+def test_cases_that_it_lacks_are_added(nsw, begun, write, home):
+    write([1, 2, 3, 4])
+    plan = nsw("plan", "r.yaml", "--into", begun.name)
+    assert plan.code == 0, plan.err
+    assert "adds 2 runs: n-3.baseline.r1, n-4.baseline.r1" in plan.out
+    assert "leaves 2 runs as they are" in plan.out
+    assert "2 cases" not in plan.out or "2 runs, 1 job" in plan.out
+    assert ran(home) == [1, 2]
+    said = nsw("run", "r.yaml", "--into", begun.name)
+    assert said.code == 0, said.err
+    assert ran(home) == [1, 2, 3, 4]
+    assert figures(nsw) == {"n-1": 1, "n-2": 2, "n-3": 3, "n-4": 4}
+    assert len(list(Path("campaigns").iterdir())) == 1
+    assert load_recipe(begun / "recipe.lock.yaml").recipe.matrix.parameters["n"] == [1, 2, 3, 4]
+    again = nsw("run", "r.yaml", "--into", begun.name)
+    assert (again.code, "nothing to do" in again.err) == (0, True)
+
+
+def test_what_has_another_program_is_done_again_and_why_is_said(nsw, begun, write, home):
+    write([1, 2, 3], begin="1")
+    data = json.loads(nsw("plan", "r.yaml", "--into", begun.name, "--json").out)
+    assert data["into"] == {
+        "campaign": begun.name, "added": ["n-3.baseline.r1"], "same": 0, "not_in_recipe": 0,
+        "again": dict.fromkeys(["n-1.baseline.r1", "n-2.baseline.r1"], "go.sh changed"),
+    }  # fmt: skip
+    assert [r["id"] for r in data["runs"]] == ["n-1.baseline.r1", "n-2.baseline.r1", "n-3.baseline.r1"]
+    said = nsw("run", "r.yaml", "--into", begun.name)
+    assert said.code == 0, said.err
+    assert "does 2 runs again, since go.sh changed: n-1.baseline.r1, n-2.baseline.r1" in said.err
+    assert figures(nsw) == {"n-1": 11, "n-2": 12, "n-3": 13}
+    assert {r["id"]: r["attempt"] for r in json.loads(nsw("status", "--json").out)["runs"]} == {
+        "n-1.baseline.r1": 2, "n-2.baseline.r1": 2, "n-3.baseline.r1": 1,
+    }  # fmt: skip
+    assert "changed since" not in nsw("retry").err
+    assert nsw("run", begun / "recipe.lock.yaml", "-s", "here").code == 0
+
+
+def test_only_the_runs_whose_environment_changed_are_done_again(nsw, begun, recipe, home):
+    recipe(APP.replace("files:", "env: {N: '{{ n * (n - 1) }}'}, files:"), "matrix: {n: [1, 2]}\n")
+    plan = nsw("plan", "r.yaml", "--into", begun.name)
+    assert "does 2 runs again, since its environment changed" in plan.out
+    nsw("run", "r.yaml", "--into", begun.name)
+    recipe(APP.replace("files:", "env: {N: '{{ (n - 1) * 5 }}'}, files:"), "matrix: {n: [1, 2]}\n")
+    plan = nsw("plan", "r.yaml", "--into", begun.name)
+    assert "does 1 run again, since its environment changed: n-2.baseline.r1" in plan.out
+    assert "leaves 1 run as it is" in plan.out
+
+
+def test_another_time_limit_or_figure_does_nothing_again(nsw, begun, home):
+    text = (home / "r.yaml").read_text().replace("time: 1m", "time: 5m").replace("f=(.*)", "f=(.+)")
+    (home / "r.yaml").write_text(text)
+    assert "nothing to do" in nsw("run", "r.yaml", "--into", begun.name).err
+
+
+def test_runs_that_the_recipe_has_no_more_stay(nsw, begun, write, home):
+    write([2, 3])
+    said = nsw("run", "r.yaml", "--into", begun.name)
+    assert "1 run of the campaign is not in the recipe, and stays" in said.err
+    assert figures(nsw) == {"n-1": 1, "n-2": 2, "n-3": 3}
+
+
+def test_a_campaign_stays_on_its_site(nsw, begun):
+    said = nsw("run", "r.yaml", "--into", begun.name, "--site", "batch")
+    assert (said.code, "a campaign stays on its site" in said.err) == (2, True)
