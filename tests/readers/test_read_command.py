@@ -56,7 +56,7 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12345\n"
     ("name", "data", "said"),
     [("a.sqlite", b"", "is empty"), ("a.nsys-rep", b"", "is empty"), ("a.pstats", b"", "is empty"),
      ("a.nvvp", b"\1\2\3" * 99, "no known"), ("a.sqlite", b"\1\2\3" * 99, "no known"),
-     ("a.sqlite", b"SQLite format 3\0" + bytes(99), ""), ("a.json.gz", gzip.compress(b"{}")[:12], "gzip"),
+     ("a.sqlite", b"SQLite format 3\0" + bytes(99), ""), ("a.json.gz", gzip.compress(b"{}", mtime=0)[:12], "gzip"),
      ("a.ncu-rep", LFS, "Git LFS pointer"), ("a.json.gz", LFS, "Git LFS pointer")],
 )  # fmt: skip
 def test_a_broken_file_of_a_folder_with_the_name_of_a_report_is_an_error(folder, capsys, name, data, said):
