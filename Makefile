@@ -9,6 +9,8 @@ SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)" --versions "$(VERS
 # what to test, and more options for pytest: make test TESTS=tests/readers ARGS=-x
 TESTS ?= tests
 ARGS ?=
+# how many processes share the tests: most of the whole suite is waiting for batch systems; a few tests need no sharing
+WORKERS ?= $(if $(filter tests,$(TESTS)),4,0)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-newest test-oldest soak check bench lock clean
@@ -26,7 +28,7 @@ demo: ## answer a recipe's question from recorded reports, with no GPU and no cl
 test: ## run every test
 	@$(SETUP) --dev
 	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
-	@"$(BIN)/python" -m pytest $(ARGS) $(TESTS)
+	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadfile $(ARGS) $(TESTS)
 
 test-newest: ## run every test with the newest libraries that pyproject.toml allows
 	@$(MAKE) test VENV="$(VENV)-newest" VERSIONS=newest

@@ -20,6 +20,7 @@ GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
 def pytest_configure() -> None:
     """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of some thousand nsw would compile itself anew
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell starts `make test &` so, and every program under test would inherit it: Ctrl-C would do nothing
         signal.signal(signal.SIGINT, signal.default_int_handler)

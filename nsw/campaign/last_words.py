@@ -47,6 +47,8 @@ def last_words(stderr: bytes | None) -> str | None:
 _BASH_AT: Final = re.compile(r"^.*?: (?:eval: )?line \d+: ")
 _NOT_FOUND: Final = re.compile(r"(?:^|\s)(module|ml|conda|mamba|micromamba|spack|source): command not found")
 _INIT: Final = re.compile(r"'?(conda|mamba|micromamba) init'?|\b(shell has not been properly configured)")
+# what a shell says of a program that a signal ended: the batch system's own reason has said it already
+_OF_A_SIGNAL: Final = frozenset({"Terminated", "Killed", "Hangup"})
 SET_UP: Final = "set-up failed: "  # how the reason of a run begins that set-up kept from beginning
 
 
@@ -61,6 +63,8 @@ def reason_with(reason: str | None, stderr: bytes | None, *, login_shell: bool) 
     words = last_words(stderr)
     if words is None or reason is None:
         return reason or words
+    if words in _OF_A_SIGNAL:
+        return reason
     if not reason.startswith(SET_UP):
         return f"{reason}: {words}"
     words = _BASH_AT.sub("", words)

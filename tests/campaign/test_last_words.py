@@ -94,3 +94,10 @@ def test_a_set_up_that_failed_says_why_and_what_to_do(stderr, words):
 def test_a_program_that_does_not_find_a_command_gets_no_advice_on_set_up():
     said = reason_with("exit status 127", b"p.sh: line 1: module: command not found\n", login_shell=False)
     assert said == "exit status 127: p.sh: line 1: module: command not found"
+
+
+@pytest.mark.parametrize("word", ["Terminated", "Killed"])
+def test_what_a_shell_says_of_a_signal_adds_nothing_to_a_reason(word):
+    over = "the job was over its time limit of 2m in the middle of this run"
+    assert reason_with(over, f"{word}\n".encode(), login_shell=False) == over
+    assert reason_with(None, f"{word}\n".encode(), login_shell=False) == word

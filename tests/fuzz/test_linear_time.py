@@ -11,7 +11,7 @@ from nsw.readers.registry import FORMATS
 
 from . import seeds
 
-SHORT = 4096  # characters
+SHORT = 2048  # characters
 TIMES = 4  # as long a line
 MOST = 9  # times as long it may take; the square would be 16
 SLOW = 0.15  # s of CPU time: what takes less is let pass, since a machine does other things too

@@ -163,7 +163,8 @@ def test_of_several_files_some_may_lack_the_table_and_are_named(folder, capsys, 
     else:
         start = said.index("warning:")
         assert "holds nothing of api_summary" in said[start : start + 60 + len(few[0])]
-        assert "naive-details.csv" in said[: said.index("holds nothing")]
+        # a path that is longer than a line is broken
+        assert "naive-details.csv" in said[: said.index("holds nothing")].replace(" ", "")
 
 
 @pytest.mark.parametrize("how", ["json", "table", "csv", "parquet"])

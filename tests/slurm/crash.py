@@ -96,11 +96,12 @@ def crash(place: Real, trial: Trial, daemons: _Daemons | None = None) -> Outcome
     """Carry one campaign out, and kill its nsw, its clients and its controller on the way."""
     it = _Crash(place, trial, daemons)
     it.prepare()
-    acts: list[Callable[[], None]] = [it.kill] * trial.kills
+    acts: list[Callable[[], None]] = [it.kill] * (trial.kills - 1)
     acts += [lambda sign=sign, away=away: it.end_controller(sign, away) for sign, away in trial.ends]  # type: ignore[misc]
     it.draw.shuffle(acts)
     for act in acts:
         act()
+    it.kill_watching()
     (place.work / "go").touch()
     code = it.finish()
     found = evidence(place, trial.runs, code)
@@ -169,10 +170,17 @@ class _Crash:
 
     def kill(self) -> None:
         """SIGKILL for nsw, now and then for its sbatch or squeue as well, as when the machine goes down."""
+        moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
+        self.kill_at(lambda process: self.draw.choice(moments)(process))
+
+    def kill_watching(self) -> None:
+        """SIGKILL for an nsw that has listed its jobs, however long that takes on a busy machine."""
+        self.kill_at(lambda process: self.wait(process, lambda: self.asked()[-1:] == [self.place.lists], LIMIT_S))
+
+    def kill_at(self, moment: Callable[[subprocess.Popen[str]], None]) -> None:
         for _ in range(TRIES):
             process = self.start()
-            moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
-            self.draw.choice(moments)(process)
+            moment(process)
             if process.poll() is None:
                 break
             if process.returncode != UNREACHABLE:  # the campaign is over
