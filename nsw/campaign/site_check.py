@@ -12,7 +12,7 @@ from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.scripts.quoting import quote_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
@@ -21,8 +21,23 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _SKEW_S = 5.0
 _LEAST_FREE = 1 << 30
+_FULL = 0.9  # of a quota
+COUNTERS = "counters"
+_QUOTA = """
+if command -v lfs >/dev/null && lfs quota -q -u "$(id -un)" "$1" 2>/dev/null; then exit; fi
+command -v quota >/dev/null && quota -w 2>/dev/null
+exit 0
+"""
 # who owns qsub: all three of them have one
 _QSUB = (("Cobalt", r"cobalt|BlueGene"), ("OpenPBS or PBS Professional", r"pbs_version"), ("Torque", r"^Version:"))
+
+
+def skew_of(checks: Iterable[Check]) -> float:
+    """Seconds that the site's clock is ahead, where a check found that it is wrong; else 0."""
+    for one in checks:
+        if one.what == "clock" and (told := re.fullmatch(r"(\d+) s (ahead|behind)", one.found)):
+            return float(told[1]) if told[2] == "ahead" else -float(told[1])
+    return 0.0
 
 
 def whose_qsub(version: str) -> str:
@@ -144,6 +159,32 @@ def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     verdict = Verdict.GOOD if free >= _LEAST_FREE else Verdict.WARNING
     fix = "" if verdict is Verdict.GOOD else "profiles of GPUs take gigabytes: make room, or name another folder"
     yield Check("scratch", verdict, f"{path}, {free / (1 << 30):,.1f} GiB free", fix)
+    quota = transport.run(["bash", "-c", _QUOTA, "nsw", path], timeout=_SECONDS)
+    if quota.returncode == 0 and (found := quota_check(quota.stdout)) is not None:
+        yield found
+
+
+def quota_check(printed: str) -> Check | None:
+    """How full a quota is, by `quota -w` or `lfs quota -q`; None where no limit is told.
+
+    The numbers behind a file system's name are used, soft limit and hard limit in KiB; `*` marks too much.
+    """
+    fullest: tuple[float, str, int, int] | None = None
+    for line in printed.splitlines():
+        words = line.split()
+        numbers = [int(word.rstrip("*")) for word in words[1:4] if word.rstrip("*").isdigit()]
+        if len(words) < 4 or len(numbers) < 3:
+            continue
+        used, limits = numbers[0], [limit for limit in numbers[1:] if limit]
+        if limits and (fullest is None or used / min(limits) > fullest[0]):
+            fullest = (used / min(limits), words[0], used, min(limits))
+    if fullest is None:
+        return None
+    share, where, used, most = fullest
+    found = f"{where}: {used / (1 << 20):,.1f} of {most / (1 << 20):,.1f} GiB used"
+    if share < _FULL:
+        return Check("quota", Verdict.GOOD, found)
+    return Check("quota", Verdict.WARNING, found, "jobs fail when it is full: `nsw clean`, or name another scratch")
 
 
 def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
@@ -165,17 +206,27 @@ def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]
 
 
 def _gpus(transport: Transport) -> Iterator[Check]:
-    done = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
-    names = re.findall(r"^GPU \d+: (.*?) \(UUID", done.stdout, re.MULTILINE)
+    commands = [["nvidia-smi", "-L"], ["cat", "/proc/driver/nvidia/params"]]
+    listed, params = transport.run_many(commands, timeout=_SECONDS)
+    yield from gpu_checks(listed.stdout, params.stdout)
+
+
+def gpu_checks(listed: str, params: str) -> Iterator[Check]:
+    """The GPUs of a node, and who may read their counters.
+
+    Args:
+        listed: What `nvidia-smi -L` printed.
+        params: What the driver says in /proc/driver/nvidia/params.
+    """
+    names = re.findall(r"^GPU \d+: (.*?) \(UUID", listed, re.MULTILINE)
     if not names:
         yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes")
         return
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
     yield Check("GPUs", Verdict.GOOD, kinds)
-    told = transport.run(["cat", "/proc/driver/nvidia/params"], timeout=_SECONDS).stdout
-    only_root = re.search(r"^RmProfilingAdminOnly: (\d)", told, re.MULTILINE)
+    only_root = re.search(r"^RmProfilingAdminOnly: (\d)", params, re.MULTILINE)
     if only_root and only_root[1] == "1":
         fix = "counters passes fail with ERR_NVGPUCTRPERM: sites lift it with NVreg_RestrictProfilingToAdminUsers=0"
-        yield Check("counters", Verdict.WARNING, "for administrators only", fix)
+        yield Check(COUNTERS, Verdict.WARNING, "for administrators only", fix)
     elif only_root:
-        yield Check("counters", Verdict.GOOD, "allowed for everybody")
+        yield Check(COUNTERS, Verdict.GOOD, "allowed for everybody")

@@ -725,6 +725,10 @@ def sites(
         str | None, typer.Argument(metavar="[check", help="check: see what of a site works.", show_default=False)
     ] = None,
     name: Annotated[str | None, typer.Argument(metavar="NAME]", help="The site to check.", show_default=False)] = None,
+    node: Annotated[
+        bool,
+        typer.Option("--node", help="With check: also from a compute node, by a job of a minute.", show_default=False),
+    ] = False,
     sites: Sites = None,
     format: Format = None,
     json: Json = False,
@@ -736,7 +740,7 @@ def sites(
     if action is not None:
         if action != "check" or name is None:
             raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
-        raise typer.Exit(checking.check(name, sites, _chosen(format, json, output)))
+        raise typer.Exit(checking.check(name, sites, _chosen(format, json, output), node=node))
     raise typer.Exit(looking.list_sites(sites, _chosen(format, json, output), output))
 
 

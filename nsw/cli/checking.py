@@ -5,38 +5,64 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from nsw.cli import notices
 from nsw.errors import Exit
+from nsw.service.events import Message, RunChanged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsw.campaign.site_check import Check
+    from nsw.service.events import Event
+
 _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("bad", "red"), "skipped": ("-", "dim")}
 
 
-def check(name: str, sites: Sequence[Path] | None, format: str) -> int:
-    """Look at a site; 3 when something that campaigns need does not work."""
-    from nsw.campaign.site_check import Verdict, check_site
+def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
+    """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
+    from nsw.campaign.site_check import Verdict, check_site, skew_of
     from nsw.present import emit
-    from nsw.present.terminal import console
-    from nsw.present.text_of_others import clean
     from nsw.schedulers.create import adapter_of
     from nsw.service.dry_run import way_to
+    from nsw.service.kept_checks import keep
+    from nsw.service.node_check import check_node
     from nsw.site.load import load_site
 
     place = load_site(name, list(sites) if sites else None)
     site, adapter = place.site.model_dump(mode="json", by_alias=True), adapter_of(place.site.scheduler)
-    out, found = console(), []
+    show = _print if format != "json" else lambda _one: None
+    found: list[Check] = []
     with closing(way_to(place)) as transport:
         for one in check_site(site, transport, adapter):
             found.append(one)
-            if format == "json":
-                continue
-            mark, style = _MARKS[one.verdict]
-            out.print(f"{mark:8} {one.what:11} {clean(one.found)}", style=style, soft_wrap=True, markup=False)
-            if one.fix:
-                out.print(f"{'':20} {one.fix}", soft_wrap=True, markup=False)
+            show(one)
+    good = not any(one.verdict is Verdict.BAD for one in found)
+    if node and good:
+        notices.show(Message("a job of one minute looks from a compute node; Ctrl-C cancels it"))
+        for one in check_node(name, sites, _say, skew_of(found)):
+            found.append(one)
+            show(one)
+    keep(site, found)
     if format == "json":
         rows = [{"what": one.what, "verdict": one.verdict, "found": one.found, "fix": one.fix or None} for one in found]
         emit.as_json({"site": name, "checks": rows})
     return Exit.UNREACHABLE if any(one.verdict is Verdict.BAD for one in found) else Exit.GOOD
+
+
+def _print(one: Check) -> None:
+    from nsw.present.terminal import console
+    from nsw.present.text_of_others import clean
+
+    out = console()
+    mark, style = _MARKS[one.verdict]
+    out.print(f"{mark:8} {one.what:15} {clean(one.found)}", style=style, soft_wrap=True, markup=False)
+    if one.fix:
+        out.print(f"{'':24} {one.fix}", soft_wrap=True, markup=False)
+
+
+def _say(event: Event) -> None:
+    if isinstance(event, Message):
+        notices.show(event)
+    elif isinstance(event, RunChanged) and event.run.state == "queued" and event.run.reason:
+        notices.show(Message(f"the job waits: {event.run.reason}"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.errors import Exit, UsageError
+from nsw.present.download_bar import DownloadBar
+from nsw.present.terminal import size
 from nsw.present.text_of_others import say
 from nsw.service.fetching import on_site
 from nsw.wording import plural
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.selecting import Selection
+
+_SHOWN = 20
 
 
 def fetch(
@@ -35,34 +39,33 @@ def fetch(
     folder = folders.find(folders.root(root), campaign)
     with on_site(folder, runs, patterns, selection) as found:
         for file in found.files[:_SHOWN]:
-            say(f"{_size(file.size):>12}  {file.name}", file=sys.stderr)
+            say(f"{size(file.size):>12}  {file.name}", file=sys.stderr)
         if len(found.files) > _SHOWN:
             say(f"{'':12}  and {len(found.files) - _SHOWN} more", file=sys.stderr)
         missing = found.missing
         if not missing:
             say(f"{plural(len(found.files), 'file')}, all of them here", file=sys.stderr)
             return Exit.GOOD
-        _confirm(f"{plural(len(missing), 'file')}, {_size(sum(file.size for file in missing))}", yes)
-        found.bring()
+        limit = f"more than the site's limits.download ({size(found.limit)})" if found.is_over_limit else ""
+        _confirm(f"{plural(len(missing), 'file')}, {size(found.size)}", limit, yes)
+        with DownloadBar() as bar:
+            found.bring(bar)
     say(str(folder.path / "fetched"))
     return Exit.GOOD
 
 
-_SHOWN = 20
+def _confirm(what: str, over: str, yes: bool) -> None:
+    """Ask a person; without a terminal only what is above the limit needs a yes.
 
-
-def _size(number: int) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.1f} {unit}" if unit != "B" else f"{number} B"
-        number /= 1024  # type: ignore[assignment]
-    return f"{number:.1f} GiB"
-
-
-def _confirm(what: str, yes: bool) -> None:
-    if yes or not sys.stdin.isatty():
+    Raises:
+        UsageError: The answer is no, or there is nobody to ask.
+    """
+    what = f"{what}, {over}" if over else what
+    if yes or (not over and not sys.stdin.isatty()):
         return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{what}: there is no terminal to ask at, and nothing was brought", hint="--yes answers yes")
     import typer
 
-    if not typer.confirm(f"Bring {what}?", default=True, err=True):
+    if not typer.confirm(f"Bring {what}?", default=not over, err=True):
         raise UsageError("nothing was brought")

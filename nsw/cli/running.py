@@ -37,13 +37,17 @@ def run(
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
+    from nsw.service.kept_checks import warnings
     from nsw.service.planning import make_plan
     from nsw.service.running import Running
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)
     lock, differences = starting.lock_of(planned)
-    show_plan(console(sys.stderr), planned.plan, [*(w.render() for w in planned.recipe.warnings), *differences])
+    kinds = {run.pass_kind for run in planned.plan.runs}
+    known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
+    told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
+    show_plan(console(sys.stderr), planned.plan, told)
     ready = starting.check(planned)
     if not yes and (cost := starting.too_dear(planned)):
         _confirm(cost)

@@ -12,9 +12,10 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.selecting import needed, selected
 from nsw.errors import UsageError
+from nsw.transport.remote import RemoteTransport, most_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -45,6 +46,7 @@ class Found:
     """Files of runs on the site, while the connection is open."""
 
     files: list[There]
+    limit: int | None  # bytes that the site's limits.download allows without asking
     _transport: Transport
 
     @property
@@ -52,13 +54,30 @@ class Found:
         """Those that are not here yet."""
         return [file for file in self.files if not file.is_here]
 
-    def bring(self) -> None:
-        """Bring those that are not here yet.
+    @property
+    def size(self) -> int:
+        """The bytes of those that are not here yet."""
+        return sum(file.size for file in self.missing)
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether they are more than may be brought without asking."""
+        return self.limit is not None and self.size > self.limit
+
+    def bring(self, progress: Callable[[int, int], object] = lambda _done, _all: None) -> None:
+        """Bring those that are not here yet, also where they are more than the limit: ask before.
+
+        Args:
+            progress: Called with the bytes that are here, of how many.
 
         Raises:
             UnreachableError: The site cannot be reached.
         """
-        self._transport.get_many([(file.path, file.here) for file in self.missing])
+        missing = self.missing
+        if isinstance(self._transport, RemoteTransport):
+            self._transport.progress = progress
+            self._transport.allow(sum(file.size for file in missing))
+        self._transport.get_many([(file.path, file.here) for file in missing])
 
 
 @contextmanager
@@ -98,4 +117,4 @@ def on_site(
             for home, entries in transport.list_many(dict.fromkeys(homes, wanted)).items()
             for entry in entries if (path := f"{home}/{entry.name}")
         ]  # fmt: skip
-        yield Found(files, transport)
+        yield Found(files, most_bytes(site), transport)

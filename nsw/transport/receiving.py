@@ -1,153 +1,308 @@
 """Files of a site to this machine: in one stream, hashed while they come, and nothing but what was asked for.
 
 The far side is not trusted: a name that was not asked for, anything but a plain file, and more bytes than are allowed
-end the transfer.
+end the transfer. What came before a cut stays in a file NAME.part, and the next transfer begins behind it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import hashlib
-from typing import TYPE_CHECKING
+import os
+import queue
+import stat
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.errors import CommandError, CommandResult, UnreachableError
-from nsw.transport.model import Entry
+from nsw.safe_files import open_plain
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.stream import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from nsw.transport.pipe import Way
     from nsw.transport.stream import Stream
 
-_SILENT_S = 120.0  # without a byte
-_END_S = 600.0
-_CHUNK = 1 << 20
-_MOST_HEAD = 1 << 26  # bytes of names and sizes that are not read yet
-# kind, size and name of each file named on standard input, their contents one after another, their hashes on stderr;
-# openssl computes the same hash as sha256sum, several times as fast
-_GET = r"""
+_SILENT_S: Final = 120.0  # without a byte
+_END_S: Final = 600.0
+_CHUNK: Final = 1 << 18  # bytes that are hashed while they are still in the processor's cache
+_AHEAD: Final = 32  # chunks between the network and the disk
+_MOST_HEAD: Final = 1 << 26  # bytes of names and sizes that are not read yet
+# kind, size and name of each file named on standard input, then the contents one after another, the hashes on stderr.
+# The first $1 files begin behind a number of bytes that is already here. BLAKE2 is as safe as SHA-256 and takes half
+# the time; coreutils before 8.26 have none.
+_GET: Final = r"""
+resumed=$1
 list=$(mktemp) && sums=$(mktemp) || return; trap 'rm -f "$list" "$sums"' EXIT
+starts=()
+for ((n = 0; n < resumed; n++)); do IFS= read -r -d '' start && starts+=("$start") || return; done
 cat >"$list"
 xargs -0 stat --printf '%F\t%s\t%n\0' -- <"$list" || return
-if command -v openssl >/dev/null; then xargs -0 openssl dgst -sha256 -r -- <"$list" >"$sums" &
-else xargs -0 sha256sum -- <"$list" >"$sums" & fi
-xargs -0 cat -- <"$list" || return
+if command -v b2sum >/dev/null; then hash=blake2b; xargs -0 b2sum -- <"$list" >"$sums" &
+elif command -v openssl >/dev/null; then hash=sha256; xargs -0 openssl dgst -sha256 -r -- <"$list" >"$sums" &
+else hash=sha256; xargs -0 sha256sum -- <"$list" >"$sums" & fi
+printf '%s\0' "$hash"
+exec 5<"$list"
+for start in "${starts[@]}"; do
+  IFS= read -r -d '' file <&5 || return
+  tail -c "+$((start + 1))" -- "$file" || return
+done
+xargs -0 -r cat -- <&5 || return
 wait $! || return
-printf '\nnsw-hashes\n' >&2; cut -c 1-64 <"$sums" >&2
+printf '\nnsw-hashes\n' >&2; sed 's/^\\//; s/ .*//' <"$sums" >&2
 """
+_HASHES: Final[dict[str, Callable[[], Any]]] = {"blake2b": hashlib.blake2b, "sha256": hashlib.sha256}
 
 
 class _UnaskedError(Exception):
     """The far side sent what was not asked for, or too much."""
 
 
-def parse_listing(answer: bytes, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
-    """The entries of each folder that match its patterns.
+class CutError(UnreachableError):
+    """The connection was lost in the middle; `came` bytes are kept, and the next try goes on behind them."""
 
-    Raises:
-        UnreachableError: A folder could not be listed, or the answer is cut short.
-    """
-    words = iter(answer.decode(errors="surrogateescape").split("\0"))
-    found: dict[str, list[Entry]] = {}
-    for folder, patterns in folders.items():
-        what = next(words, "")
-        if what not in {"folder", "absent"}:
-            raise UnreachableError(f"{folder} cannot be listed")
-        entries: list[Entry] = []
-        while what == "folder" and (word := next(words, None)) != "end":
-            kind, _, rest = (word or "").partition("\t")
-            size, _, path = rest.partition("\t")
-            name = path.removeprefix(f"{folder}/")
-            if word is None or not size.isdigit():
-                raise UnreachableError(f"{folder} cannot be listed: the site's answer is cut short")
-            plain = name not in {"", ".", ".."} and not any(sign in name for sign in "/\n\r")
-            if plain and kind.startswith("regular") and any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
-                entries.append(Entry(name, int(size)))
-        found[folder] = sorted(entries, key=lambda entry: entry.name)
-    return found
+    def __init__(self, message: str, came: int) -> None:
+        super().__init__(message)
+        self.came = came
 
 
-def receive(way: Way, files: Sequence[tuple[str, Path]], most: int | None) -> int:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file, and how much of it an earlier transfer left here."""
+
+    there: str
+    here: Path
+    have: int = 0
+
+
+def receive(
+    way: Way,
+    files: Sequence[tuple[str, Path]],
+    most: int | None,
+    progress: Callable[[int, int], object] = lambda _done, _all: None,
+) -> int:
     """Bring files; the bytes that came.
 
+    Args:
+        way: How commands are started there.
+        files: Each file there, and its place here.
+        most: Bytes that may come; None for any number.
+        progress: Called with the bytes that are here, of how many.
+
     Raises:
-        CommandError: One cannot be read there, or came changed.
-        UnreachableError: The connection was lost, or the far side sent what was not asked for.
+        CommandError: One cannot be read there, cannot be written here, or came changed.
+        CutError: The connection was lost; what came is kept.
+        UnreachableError: There is no connection, or the far side sent what was not asked for.
     """
+    wanted = [_Wanted(there, here, _size_of(_part(here))) for there, here in files]
+    wanted.sort(key=lambda one: not one.have)  # those that are resumed come first
     try:
-        pipe = open_stream(way, _GET)
+        pipe = open_stream(way, _GET, str(sum(1 for one in wanted if one.have)))
     except ConnectionLostError as fault:
-        raise UnreachableError(f"files cannot be brought: {fault}") from None
+        raise CutError(f"files cannot be brought: {fault}", 0) from None
+    starts = "".join(f"{one.have}\0" for one in wanted if one.have)
+    came = 0
     try:
-        pipe.send("".join(f"{there}\0" for there, _ in files).encode())
+        pipe.send((starts + "".join(f"{one.there}\0" for one in wanted)).encode())
         pipe.end_input()
-        sizes = _sizes(pipe, [there for there, _ in files], most)
-        digests = [_take(pipe, size, here) for size, (_, here) in zip(sizes, files, strict=True)]
+        head = _Head(pipe)
+        sizes = head.sizes(wanted, most)
+        make = head.hash()
+        here_already = [min(one.have, size) for one, size in zip(wanted, sizes, strict=True)]
+        total, done = sum(sizes), sum(here_already)
+        with _Sink() as sink:
+            for one, size, have in zip(wanted, sizes, here_already, strict=True):
+                sink.begin(one.here, make(), have)
+                left = size - have
+                while left:
+                    data = _some(pipe, min(left, _CHUNK))
+                    sink.put(data)
+                    left -= len(data)
+                    came += len(data)
+                    progress(done + came, total)
+            digests = sink.finish()
         code, said = pipe.finish(_END_S)
     except _UnaskedError as fault:
         pipe.kill()
         raise UnreachableError(f"the transfer was ended: {fault}") from None
+    except _DiskError as fault:
+        pipe.kill()
+        raise CommandError(CommandResult(("write", str(fault.file)), 1, "", fault.why),
+                           what=f"{fault.file} cannot be written here") from None  # fmt: skip
     except (ConnectionLostError, EOFError) as fault:
         with contextlib.suppress(ConnectionLostError):
             _, said = pipe.finish(2)
-            raise _failed(said, fault) from None
+            raise _failed(said, fault, came) from None
         pipe.kill()
-        raise UnreachableError(f"the connection was lost while files were brought: {fault}") from None
+        raise CutError(f"the connection was lost while files were brought: {fault}", came) from None
     _, _, hashes = said.decode(errors="replace").rpartition("\nnsw-hashes\n")
-    if code != 0 or len(hashes.split()) != len(files):
-        raise _failed(said, None)
-    for (there, here), digest, theirs in zip(files, digests, hashes.split(), strict=True):
-        if digest != theirs:
-            _part(here).unlink(missing_ok=True)
-            result = CommandResult(("sha256sum", there), 1, theirs, "")
-            raise CommandError(result, what=f"{there} changed while it was brought, or came damaged")
+    if code != 0 or len(hashes.split()) != len(wanted):
+        raise _failed(said, None, came)
+    _compare(wanted, digests, hashes.split())
     for _, here in files:
         _part(here).replace(here)
-    return sum(sizes)
+    return came
 
 
-def _failed(said: bytes, fault: Exception | None) -> UnreachableError | CommandError:
+def _compare(wanted: Sequence[_Wanted], digests: Sequence[str], theirs: Sequence[str]) -> None:
+    wrong = [(one, digest) for one, ours, digest in zip(wanted, digests, theirs, strict=True) if ours != digest]
+    for one, _ in wrong:
+        _part(one.here).unlink(missing_ok=True)
+    for one, digest in wrong[:1]:
+        result = CommandResult(("b2sum", one.there), 1, digest, "")
+        raise CommandError(result, what=f"{one.there} changed while it was brought, or came damaged")
+
+
+def _failed(said: bytes, fault: Exception | None, came: int) -> UnreachableError | CommandError:
     text = said.decode(errors="replace").strip()
     if fault is not None and not text:
-        return UnreachableError(f"the connection was lost while files were brought: {fault}")
-    return CommandError(CommandResult(("tar", "-c"), 1, "", text), what="files of the site cannot be brought")
+        return CutError(f"the connection was lost while files were brought: {fault}", came)
+    return CommandError(CommandResult(("cat",), 1, "", text), what="files of the site cannot be brought")
 
 
-def _sizes(pipe: Stream, names: Sequence[str], most: int | None) -> list[int]:
-    """The sizes of plain files that the far side announces, in the order in which they were asked for."""
-    head, sizes = b"", []
-    for name in names:
-        while b"\0" not in head:
-            head += _some(pipe, _CHUNK)
-            if len(head) > _MOST_HEAD:
+class _Head:
+    """What the far side announces: files in the order in which they were asked for, then how it hashes them."""
+
+    def __init__(self, pipe: Stream) -> None:
+        self._pipe = pipe
+        self._buffer = b""
+
+    def _record(self) -> str:
+        parts = [self._buffer]
+        size = len(self._buffer)
+        while b"\0" not in parts[-1]:
+            parts.append(_some(self._pipe, 1 << 20))
+            size += len(parts[-1])
+            if size > _MOST_HEAD:
                 raise _UnaskedError("the site announces no files")
-        record, _, head = head.partition(b"\0")
-        kind, _, rest = record.decode(errors="surrogateescape").partition("\t")
-        size, _, found = rest.partition("\t")
-        if found != name or not size.isdigit() or not kind.startswith("regular"):
-            raise _UnaskedError(f"the site sent what was not asked for: {kind} {found!r:.80}")
-        sizes.append(int(size))
-    pipe.put_back(head)
-    if most is not None and sum(sizes) > most:
-        raise _UnaskedError(f"{sum(sizes)} bytes are more than the {most} that are left of limits.download")
-    return sizes
+        record, _, self._buffer = b"".join(parts).partition(b"\0")
+        return record.decode(errors="surrogateescape")
+
+    def sizes(self, wanted: Sequence[_Wanted], most: int | None) -> list[int]:
+        sizes = []
+        for one in wanted:
+            kind, _, rest = self._record().partition("\t")
+            size, _, found = rest.partition("\t")
+            if found != one.there or not size.isdigit() or not kind.startswith("regular"):
+                raise _UnaskedError(f"the site sent what was not asked for: {kind} {found!r:.80}")
+            sizes.append(int(size))
+        left = sum(max(0, size - one.have) for size, one in zip(sizes, wanted, strict=True))
+        if most is not None and left > most:
+            raise _UnaskedError(f"{left} bytes are more than the {most} that are left of limits.download")
+        return sizes
+
+    def hash(self) -> Callable[[], Any]:
+        name = self._record()
+        self._pipe.put_back(self._buffer)
+        if name not in _HASHES:
+            raise _UnaskedError(f"the site hashes with {name!r:.40}")
+        return _HASHES[name]
 
 
-def _take(pipe: Stream, size: int, target: Path) -> str:
-    """Write the next bytes into a file's `.part`; their hash."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    with _part(target).open("wb", buffering=0) as file:
-        while size:
-            data = _some(pipe, min(size, _CHUNK))
+class _DiskError(Exception):
+    """A file cannot be written here."""
+
+    def __init__(self, file: Path, why: str) -> None:
+        super().__init__(why)
+        self.file, self.why = file, why
+
+
+class _Sink:
+    """Hashes and writes in a thread of its own, so that the next bytes are received meanwhile."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[Path, Any, int] | bytes | None] = queue.Queue(_AHEAD)
+        self._fault: _DiskError | None = None
+        self._digests: list[str] = []
+        self._thread = threading.Thread(target=self._work, name="nsw-receiving", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    def begin(self, here: Path, digest: Any, have: int) -> None:
+        """The next bytes are this file's, behind the first `have`."""
+        self._queue.put((here, digest, have))
+
+    def put(self, data: bytes) -> None:
+        """More bytes of it.
+
+        Raises:
+            _DiskError: Something before could not be written.
+        """
+        if self._fault is not None:
+            raise self._fault
+        self._queue.put(data)
+
+    def finish(self) -> list[str]:
+        """Wait until all is written; the hash of each file.
+
+        Raises:
+            _DiskError: Something could not be written.
+        """
+        self._queue.put(None)
+        self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+        return self._digests
+
+    def _work(self) -> None:
+        here: Path | None = None
+        digest: Any = None
+        descriptor = -1
+        try:
+            while (item := self._queue.get()) is not None:
+                if self._fault is not None:
+                    continue  # so that who puts does not wait
+                try:
+                    if isinstance(item, bytes):
+                        digest.update(item)
+                        _write(descriptor, item)
+                        continue
+                    descriptor = self._end(descriptor, digest)
+                    here, digest, have = item
+                    descriptor = _open_part(here, digest, have)
+                except OSError as fault:
+                    self._fault = _DiskError(here or item[0], fault.strerror or str(fault))  # type: ignore[arg-type]
+        finally:
+            self._end(descriptor, digest)
+
+    def _end(self, descriptor: int, digest: Any) -> int:
+        if descriptor >= 0:
+            os.close(descriptor)
+            self._digests.append(digest.hexdigest())
+        return -1
+
+
+def _open_part(here: Path, digest: Any, have: int) -> int:
+    """The file to write to, with what is there taken into the hash; a link in its place is not followed."""
+    here.parent.mkdir(parents=True, exist_ok=True)
+    part = _part(here)
+    if not have and os.path.lexists(part):
+        part.unlink()
+    descriptor = open_plain(part, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        os.ftruncate(descriptor, have)
+        while data := os.read(descriptor, 1 << 20):
             digest.update(data)
-            file.write(data)
-            size -= len(data)
-    return digest.hexdigest()
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def _some(pipe: Stream, most: int) -> bytes:
@@ -159,3 +314,12 @@ def _some(pipe: Stream, most: int) -> bytes:
 
 def _part(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
+
+
+def _size_of(part: Path) -> int:
+    """The size of what an earlier transfer left; 0 for none, or for what is no plain file."""
+    try:
+        found = part.lstat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
 from nsw.recipe.units import parse_size
 from nsw.transport import receiving, sending
+from nsw.transport.listing import parse_listing
 from nsw.transport.model import Entry, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.transport.model import Content
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from nsw.transport.shell import Answer, Shell
 
 _QUICK_S = 120.0
+_TRIES = 3  # transfers in a row that bring nothing
+_PAUSE_S = 1.0
 # a frame a file: what became of it, its length, its bytes; only "No such file" is absent
 _READ = r"""
 limit=$1; shift
@@ -56,11 +60,24 @@ class RemoteTransport:
         way: How commands are started there.
         shell: The shell there.
         most_bytes: How much may be brought here in all.
+        sleep: Waits; tests hand in their own.
+
+    Attributes:
+        progress: Called while files come, with the bytes that are here, of how many; to be set by who shows it.
     """
 
     remote = True
 
-    def __init__(self, way: Way, shell: Shell, most_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        way: Way,
+        shell: Shell,
+        most_bytes: int | None = None,
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.progress: Callable[[int, int], object] = lambda _done, _all: None
+        self._sleep = sleep
         self._way = way
         self._shell = shell
         self._left = most_bytes
@@ -197,7 +214,7 @@ class RemoteTransport:
             return {}
         script = "mapfile -t -d '' files; set -- \"${files[@]}\"" + _LIST
         answer = self._ask(script, stdin="".join(f"{folder}\0" for folder in folders).encode())
-        return receiving.parse_listing(answer.stdout, folders)
+        return parse_listing(answer.stdout, folders)
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
@@ -217,10 +234,28 @@ class RemoteTransport:
             sending.send(self._way, missing)
 
     def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
-        """Bring them as one stream."""
+        """Bring them as one stream; after a cut the next one begins where it ended."""
         if not files:
-            return
-        received = receiving.receive(self._way, files, self._left)
+            return None
+        idle = 0
+        while True:
+            try:
+                came = receiving.receive(self._way, files, self._left, self.progress)
+            except receiving.CutError as fault:
+                self._count(fault.came)
+                idle = 0 if fault.came else idle + 1
+                if idle == _TRIES:
+                    raise
+                self._sleep(_PAUSE_S)
+            else:
+                return self._count(came)
+
+    def allow(self, most: int) -> None:
+        """Let so many bytes be brought, which a person has agreed to; never fewer than before."""
+        if self._left is not None:
+            self._left = max(self._left, most)
+
+    def _count(self, received: int) -> None:
         if self._left is not None:
             self._left = max(0, self._left - received)
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import SITE_DATA
+
 from .conftest import Server
 
 FAKES = Path(__file__).parents[1] / "fakes" / "bin"
@@ -94,6 +97,15 @@ def test_a_recipe_runs_on_a_site_elsewhere_and_its_answer_is_here(cluster):
     assert fetched.returncode == 0, fetched.stderr
     assert "11 B  n-1.baseline.r1/attempt-1/x.ncu-rep" in fetched.stderr
     assert (folder / "fetched/n-1.baseline.r1/x.ncu-rep").read_text() == "for the GUI"
+    (cluster.scratch / f"root/{folder.name}/runs/n-1.baseline.r1/attempt-1/y.ncu-rep").write_bytes(b"y" * 300)
+    with Ledger(folder / "campaign.db") as ledger:
+        site = ledger.site()
+        ledger.set_meta(SITE_DATA, site | {"limits": site["limits"] | {"download": "100B"}})
+    refused = cluster.nsw("fetch", "n-1", "--root", "campaigns")
+    assert refused.returncode == 2
+    assert "1 file, 300 B, more than the site's limits.download (100 B): there is no terminal" in refused.stderr
+    assert cluster.nsw("fetch", "n-1", "--root", "campaigns", "--yes").returncode == 0
+    assert (folder / "fetched/n-1.baseline.r1/y.ncu-rep").stat().st_size == 300
     logs = cluster.nsw("logs", "n-3", "--root", "campaigns")
     assert "speed=3" in logs.stdout, logs.stderr
     assert cluster.server.logins() <= 12

@@ -1,11 +1,14 @@
 """`nsw sites check NAME` over a real sshd."""
 
 import json
+import time
 
 import pytest
 
-from nsw.campaign.site_check import Verdict, check_site
+from nsw.campaign.node_probe import node_checks
+from nsw.campaign.site_check import Check, Verdict, check_site, quota_check
 from nsw.schedulers.slurm import Slurm
+from nsw.service import kept_checks
 
 from .test_campaign import cluster  # noqa: F401  a fixture
 
@@ -30,8 +33,6 @@ def test_a_site_that_cannot_be_reached_is_one_line_with_what_to_do(cluster):  # 
 
 @pytest.mark.parametrize(("ahead", "verdict"), [(0, Verdict.GOOD), (120, Verdict.WARNING)])
 def test_a_clock_that_is_wrong_is_told(far, ahead, verdict):
-    import time
-
     checks = list(check_site({}, far, None, now=lambda: time.time() - ahead))
     assert next(one for one in checks if one.what == "clock").verdict is verdict
 
@@ -41,3 +42,92 @@ def test_a_scheduler_that_is_not_there_is_told_with_what_to_do(far):
     if checks["scheduler"].verdict is Verdict.BAD:
         assert "login_shell" in checks["scheduler"].fix
     assert checks["scratch"].verdict is Verdict.BAD
+
+
+@pytest.mark.parametrize("cluster", ["openssh"], indirect=True)
+def test_a_compute_node_is_looked_at_with_one_short_job_of_which_nothing_stays(cluster, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cluster.work / "cache"))
+    sites = (
+        (cluster.work / "sites.yaml")
+        .read_text()
+        .replace("lost_after: 20s}", "lost_after: 20s}\n    profilers: {ncu: /no/ncu}")
+    )
+    (cluster.work / "sites.yaml").write_text(sites)
+    words = ("sites", "check", "cluster", "--sites", "sites.yaml", "--json")
+    bad = cluster.nsw(*words, "--node")
+    assert bad.returncode == 3  # not from the node: the login node says it already
+    assert "node" not in {one["what"] for one in json.loads(bad.stdout)["checks"]}
+    warned = cluster.nsw("run", "recipe.yaml", "--site", "cluster", "--sites", "sites.yaml", "--yes")
+    assert "ago: ncu: /no/ncu" in warned.stderr
+    (cluster.work / "sites.yaml").write_text(sites.replace("{ncu: /no/ncu}", "{}"))
+    assert cluster.nsw("clean", "--root", "campaigns", "--yes").returncode == 0
+    done = cluster.nsw(*words, "--node")
+    found = {one["what"]: one for one in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert found["node"]["verdict"] == "good"
+    assert found["clock (node)"]["verdict"] == "good"
+    assert found["ncu (node)"]["verdict"] in {"skipped", "good"}
+    assert not list(cluster.scratch.glob("*/*"))
+
+
+def test_what_a_node_says_is_judged_and_names_the_way_out():
+    site = {"profilers": {"nsys": "/opt/nsys"}, "gpus": {"per_node": 4}}
+    said = (
+        "nsw-time 1300.5\nnsw-host n1\nnsw-ncu Version 2025.3\nnsw-gpu GPU 0: NVIDIA H100 (UUID: GPU-1)\nnsw-admin 1\n"
+    )
+    checks = {one.what: one for one in node_checks(site, said, earliest=1000.0, latest=1100.0)}
+    assert (checks["clock (node)"].verdict, checks["clock (node)"].found) == (
+        Verdict.WARNING, "200 s ahead of the login node's",
+    )  # fmt: skip
+    assert checks["nsys (node)"].verdict is Verdict.BAD
+    assert checks["ncu (node)"].found == "Version 2025.3"
+    assert checks["GPUs (node)"].found == "1 x NVIDIA H100"
+    assert checks["counters (node)"].verdict is Verdict.WARNING
+    assert "ERR_NVGPUCTRPERM" in checks["counters (node)"].fix
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in checks["counters (node)"].fix
+    fine = {one.what: one for one in node_checks(site, "nsw-time 1050\nnsw-host n1\n", earliest=1000.0, latest=1100.0)}
+    assert fine["clock (node)"].verdict is Verdict.GOOD
+    assert "the job saw none" in fine["GPUs (node)"].found
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict", "found"),
+    [
+        ("", None, ""),
+        ("Disk quotas for user me (uid 5): none\n", None, ""),
+        (
+            "  Filesystem blocks quota limit grace files\n/dev/sda1 1048576 2097152 3145728 10 0 0\n",
+            Verdict.GOOD,
+            "1.0 of 2.0 GiB",
+        ),
+        ("/lustre 2097152* 2097152 3145728 6days 10 0 0 -\n", Verdict.WARNING, "2.0 of 2.0 GiB"),
+        ("/home 100 0 0\n/scratch 990 0 1000\n", Verdict.WARNING, "/scratch"),
+    ],
+)
+def test_a_quota_is_told_before_it_is_full(printed, verdict, found):
+    check = quota_check(printed)
+    assert (check.verdict if check else None) == verdict
+    assert check is None or found in check.found
+
+
+def test_what_was_found_is_kept_for_a_day_and_only_for_the_same_site(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    site = {"name": "c", "queue": "a"}
+    checks = [
+        Check("counters (node)", Verdict.WARNING, "for administrators only", "ask"),
+        Check("clock", Verdict.WARNING, "9 s ahead"),
+        Check("scheduler", Verdict.GOOD, "Slurm"),
+    ]
+    assert kept_checks.kept(site) is None
+    kept_checks.keep(site, checks)
+    age, found = kept_checks.kept(site)
+    assert found == checks
+    assert age < 60
+    assert kept_checks.kept(site, now=time.time() + 25 * 3600) is None
+    assert kept_checks.kept(site | {"queue": "b"}) is None
+    with_counters = kept_checks.warnings(site, counters=True)
+    assert len(with_counters) == 2
+    assert "counters (node): for administrators only (ask)" in with_counters[0]
+    assert kept_checks.warnings(site, counters=False) == with_counters[1:]
+    next(tmp_path.rglob("*.json")).write_text("[]")
+    assert kept_checks.kept(site) is None

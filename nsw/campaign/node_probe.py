@@ -1,0 +1,85 @@
+"""What a compute node says of itself: the program that the shortest job runs there, and what its answer means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign.site_check import Check, Verdict, gpu_checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SLACK_S: Final = 5.0
+_TOOLS: Final = ("nsys", "ncu", "nvprof")
+# `word value` lines; profilers are named by the site or found behind its modules, which the job has loaded
+PROBE: Final = r"""
+printf 'nsw-time %s\n' "$(date +%s.%N)"
+printf 'nsw-host %s\n' "$(hostname)"
+for tool in nsys ncu nvprof; do
+  path=$1; shift
+  command -v "$path" >/dev/null || continue
+  printf 'nsw-%s %s\n' "$tool" "$("$path" --version 2>&1 | tail -n 1)"
+done
+command -v nvidia-smi >/dev/null && nvidia-smi -L | sed 's/^/nsw-gpu /'
+sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/dev/null
+df -P -k . | tail -n 1 | sed 's/^/nsw-disk /'
+true
+"""
+
+
+def probe_words(site: Mapping[str, Any]) -> list[str]:
+    """The program, with the profilers as the site names them."""
+    named = site.get("profilers") or {}
+    return ["bash", "-c", PROBE, "nsw", *(str(named.get(tool) or tool) for tool in _TOOLS)]
+
+
+def node_checks(
+    site: Mapping[str, Any], output: str, *, earliest: float, latest: float, skew: float = 0.0
+) -> Iterator[Check]:
+    """What a compute node's answer means, a check each.
+
+    Args:
+        site: The site as data.
+        output: What the program printed.
+        earliest: Unix seconds here before the job was submitted.
+        latest: Unix seconds here when its end was known.
+        skew: Seconds that the login node's clock is ahead of this machine's.
+    """
+    said: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        word, _, value = line.partition(" ")
+        if word.startswith("nsw-"):
+            said.setdefault(word.removeprefix("nsw-"), []).append(value.strip())
+    host = said.get("host", ["?"])[0]
+    yield Check("node", Verdict.GOOD, f"{host} ran the shortest job")
+    yield _clock(said.get("time", [""])[0], earliest + skew, latest + skew)
+    named = site.get("profilers") or {}
+    for tool in _TOOLS:
+        if tool in said:
+            yield Check(f"{tool} (node)", Verdict.GOOD, said[tool][0])
+        else:
+            verdict = Verdict.BAD if tool in named else Verdict.SKIPPED
+            found = f"{named[tool]} is not on {host}" if tool in named else f"not on PATH on {host}"
+            yield Check(f"{tool} (node)", verdict, found, f"name its path: profilers: {{{tool}: ...}}, or its module")
+    listed = "\n".join(said.get("gpu", []))
+    params = "".join(f"RmProfilingAdminOnly: {value}\n" for value in said.get("admin", []))
+    yield from (Check(f"{one.what} (node)", one.verdict, one.found, one.fix) for one in gpu_checks(listed, params))
+    wanted = (site.get("gpus") or {}).get("per_node")
+    seen = len(re.findall(r"^GPU \d+:", listed, re.MULTILINE))
+    if wanted and not seen:
+        fix = "does the job ask for GPUs as the site wants it? `resources: extra:` takes the site's own lines"
+        yield Check("GPUs (node)", Verdict.WARNING, f"the site says {wanted} a node; the job saw none", fix)
+
+
+def _clock(text: str, earliest: float, latest: float) -> Check:
+    try:
+        told = float(text)
+    except ValueError:
+        return Check("clock (node)", Verdict.SKIPPED, "it did not tell the time")
+    off = told - latest if told > latest else told - earliest if told < earliest else 0.0
+    if abs(off) > _SLACK_S:
+        fix = "times of runs are the node's own, and may not fit those of the login node; ask about NTP"
+        way = "ahead of" if off > 0 else "behind"
+        return Check("clock (node)", Verdict.WARNING, f"{abs(off):.0f} s {way} the login node's", fix)
+    return Check("clock (node)", Verdict.GOOD, "fits that of the login node")

@@ -1,0 +1,113 @@
+"""Looking at a site from one of its compute nodes: a campaign of one short job, of which nothing stays."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.meta import SCRATCH
+from nsw.campaign.node_probe import node_checks, probe_words
+from nsw.campaign.rows import State
+from nsw.campaign.site_check import Check, Verdict
+from nsw.errors import NswError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.service.events import Event
+
+_NAME = "node-check"
+_TIME = "1m"
+
+
+def check_node(
+    site: str,
+    sites: Sequence[Path] | None,
+    listen: Callable[[Event], object],
+    skew: float = 0.0,
+) -> Iterator[Check]:
+    """Run the shortest job on a site's compute node, and say what it found there.
+
+    Args:
+        site: The site's name.
+        sites: Sites files to search first.
+        listen: Called with what happens while the job waits and runs.
+        skew: Seconds that the login node's clock is ahead of this machine's.
+
+    Raises:
+        KeyboardInterrupt: The job was cancelled then.
+    """
+    from nsw.service.planning import make_plan
+    from nsw.service.starting import check, lock_of, start
+
+    with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
+        home = Path(folder)
+        try:
+            first = make_plan(_recipe(home, {}), site, sites)
+            data = first.place.site.model_dump(mode="json", by_alias=True)
+            planned = make_plan(_recipe(home, data), site, sites)
+            campaign = start(home, check(planned), lock_of(planned)[0])
+        except NswError as fault:
+            yield Check("node", Verdict.BAD, fault.message.splitlines()[0], fault.hint or "see `nsw plan`")
+            return
+        earliest = time.time()
+        yield from _carried_out(campaign, data, listen, earliest, skew)
+
+
+def _recipe(home: Path, site: dict[str, Any]) -> str:
+    """The file of a recipe with one run."""
+    gpus = (site.get("gpus") or {}).get("per_node") or 0
+    recipe = {
+        "nsw": 1, "name": _NAME, "app": {"command": probe_words(site)}, "passes": [{"baseline": {}}],
+        "resources": {"nodes": 1, "gpus": 1 if gpus else 0, "time": _TIME},
+    }  # fmt: skip
+    path = home / "recipe.yaml"
+    path.write_text(json.dumps(recipe), encoding="utf-8")
+    return str(path)
+
+
+def _carried_out(
+    campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
+) -> Iterator[Check]:
+    from nsw.service.running import Running
+    from nsw.service.steering import cancel
+
+    try:
+        try:
+            Running(campaign).drive(listen)
+        except KeyboardInterrupt:
+            cancel(campaign, listen)
+            raise
+        except NswError as fault:
+            yield Check("node", Verdict.BAD, fault.message.splitlines()[0], fault.hint or "")
+            return
+        with Ledger(campaign.ledger, read_only=True) as ledger:
+            (run,) = ledger.runs()
+        output = campaign.reports / run.id / "stdout"
+        if run.state is not State.DONE or not output.is_file():
+            yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
+            return
+        text = output.read_text(encoding="utf-8", errors="replace")
+        yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
+    finally:
+        with suppress(NswError):
+            _forget(campaign)
+
+
+def _forget(campaign: CampaignFolder) -> None:
+    """Remove what the job left on the site."""
+    from nsw.campaign.scratch_space import remove, space_of
+    from nsw.transport.create import connect
+
+    with Ledger(campaign.ledger, read_only=True) as ledger:
+        site, scratch = ledger.site(), ledger.meta(SCRATCH)
+        over = not ledger.runs("state IN ('intent', 'submitted', 'queued', 'running')")
+    if over:
+        with closing(connect(site)) as transport:
+            remove(transport, space_of(campaign, transport, scratch, ()), everything=True)

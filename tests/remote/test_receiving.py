@@ -1,0 +1,145 @@
+"""Downloads over a real sshd: progress, a partial name, resumed after a cut, and what a far side does that cheats."""
+
+import errno
+import hashlib
+import os
+
+import pytest
+
+from nsw.errors import CommandError, UnreachableError
+from nsw.transport import receiving
+from nsw.transport.pipe import ConnectionLostError
+
+SIZE = 3_000_000
+
+
+class Cut:
+    """A way whose connections end after so many bytes, one after another; then it is whole. It counts bytes."""
+
+    def __init__(self, way, *after):
+        self.way, self.after, self.received = way, list(after), []
+
+    def open(self, command):
+        pipe = self.way.open(command)
+        left = self.after.pop(0) if self.after else None
+        self.received.append(0)
+        receive = pipe.receive
+
+        def cut(most, timeout):
+            if left is not None and self.received[-1] >= left:
+                pipe.kill()
+                raise ConnectionLostError("cut")
+            data = receive(most if left is None else min(most, left - self.received[-1]), timeout)
+            self.received[-1] += len(data)
+            return data
+
+        pipe.receive = cut
+        return pipe
+
+    def close(self):
+        self.way.close()
+
+
+@pytest.fixture
+def sent(tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "large").write_bytes(os.urandom(SIZE))
+    (folder / "small").write_bytes(b"small")
+    return folder
+
+
+def places(sent, here, *names):
+    return [(str(sent / name), here / name) for name in names]
+
+
+def test_a_download_is_resumed_after_each_cut_behind_what_came(far, sent, tmp_path):
+    far._sleep = lambda _s: None
+    far._way = way = Cut(far._way, 1_000_000, 700_000)
+    seen = []
+    far.progress = lambda done, total: seen.append((done, total))
+    far.get_many(places(sent, tmp_path / "here", "small", "large"))
+    assert (tmp_path / "here/large").read_bytes() == (sent / "large").read_bytes()
+    assert (tmp_path / "here/small").read_bytes() == b"small"
+    assert not list((tmp_path / "here").glob("*.part"))
+    assert len(way.received) == 3
+    assert sum(way.received) < SIZE + 20_000  # nothing comes twice
+    assert seen[-1] == (SIZE + 5, SIZE + 5)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_later_nsw_goes_on_behind_what_an_earlier_one_left(far, sent, tmp_path):
+    far._sleep = lambda _s: None
+    far._way = way = Cut(far._way, 900_000, 0, 0, 0)
+    wanted = places(sent, tmp_path, "large")
+    with pytest.raises(UnreachableError, match="files cannot be brought: cut"):
+        far.get_many(wanted)
+    part = tmp_path / "large.part"
+    assert 0 < part.stat().st_size < SIZE
+    assert not (tmp_path / "large").exists()
+    way.received.clear()
+    far.get_many(wanted)
+    assert (tmp_path / "large").read_bytes() == (sent / "large").read_bytes()
+    assert sum(way.received) < SIZE - 800_000
+
+
+def test_a_partial_file_of_other_content_is_found_by_its_hash_and_the_next_try_begins_anew(far, sent, tmp_path):
+    (tmp_path / "large.part").write_bytes(b"x" * 1000)
+    wanted = places(sent, tmp_path, "large")
+    with pytest.raises(CommandError, match="large changed while it was brought, or came damaged"):
+        far.get_many(wanted)
+    assert not (tmp_path / "large").exists()
+    far.get_many(wanted)
+    assert (tmp_path / "large").read_bytes() == (sent / "large").read_bytes()
+
+
+def test_a_link_in_the_place_of_the_partial_file_is_not_written_through(far, sent, tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "small.part").symlink_to(tmp_path / "mine")
+    far.get_many(places(sent, tmp_path, "small"))
+    assert (tmp_path / "mine").read_text() == "precious"
+    assert (tmp_path / "small").read_bytes() == b"small"
+
+
+def test_a_full_disk_here_is_an_error_that_names_the_file_and_nothing_has_its_name(far, sent, tmp_path, monkeypatch):
+    def full(_descriptor, _data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(receiving, "_write", full)
+    with pytest.raises(CommandError, match=r"large cannot be written here.*\n.*\n.*No space left"):
+        far.get_many(places(sent, tmp_path, "large"))
+    assert not (tmp_path / "large").exists()
+
+
+def test_strange_names_come_as_they_are(far, sent, tmp_path):
+    names = ["a\nb", "back\\slash", "- dash", "*", "späce ü"]
+    for name in names:
+        (sent / name).write_text(name)
+    far.get_many([(str(sent / name), tmp_path / f"n{n}") for n, name in enumerate(names)])
+    assert [(tmp_path / f"n{n}").read_text() for n in range(len(names))] == names
+
+
+def test_without_b2sum_there_it_is_sha256(far, sent, tmp_path, monkeypatch):
+    monkeypatch.setattr(receiving, "_GET", receiving._GET.replace("command -v b2sum", "command -v b2sum-of-2016"))
+    used = []
+    monkeypatch.setitem(receiving._HASHES, "sha256", lambda: used.append(1) or hashlib.sha256())
+    far.get_many(places(sent, tmp_path, "large", "small"))
+    assert (tmp_path / "large").read_bytes() == (sent / "large").read_bytes()
+    assert len(used) == 2
+
+
+@pytest.mark.parametrize(
+    ("lie", "match"),
+    [
+        (r"printf 'regular file\t5\t/etc/passwd\0'", "sent what was not asked for"),
+        (r"printf 'symbolic link\t5\t%s\0' ", "sent what was not asked for"),
+        (r"printf 'regular file\t99999999999\t%s\0' ", "more than the 1073741824 that are left of limits.download"),
+        (r"head -c 200000000 /dev/zero | tr '\0' x", "announces no files"),
+    ],
+)
+def test_a_far_side_that_cheats_ends_the_transfer_and_writes_nothing(far, sent, tmp_path, monkeypatch, lie, match):
+    name = str(sent / "small")
+    monkeypatch.setattr(receiving, "_GET", f"{lie.replace('%s', name)}; cat >/dev/null")
+    with pytest.raises(UnreachableError, match=match):
+        far.get_many([(name, tmp_path / "here" / "small")])
+    assert not (tmp_path / "here").exists()
