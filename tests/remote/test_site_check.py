@@ -58,7 +58,7 @@ def test_a_compute_node_is_looked_at_with_one_short_job_of_which_nothing_stays(c
     assert bad.returncode == 3  # not from the node: the login node says it already
     assert "node" not in {one["what"] for one in json.loads(bad.stdout)["checks"]}
     warned = cluster.nsw("run", "recipe.yaml", "--site", "cluster", "--sites", "sites.yaml", "--yes")
-    assert "ago: ncu: /no/ncu" in warned.stderr
+    assert "ago: ncu: /no/ncu" in " ".join(warned.stderr.split())
     (cluster.work / "sites.yaml").write_text(sites.replace("{ncu: /no/ncu}", "{}"))
     assert cluster.nsw("clean", "--root", "campaigns", "--yes").returncode == 0
     done = cluster.nsw(*words, "--node")

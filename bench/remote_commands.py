@@ -1,0 +1,123 @@
+"""What a campaign on Slurm behind ssh costs: remote commands to submit 1,000 runs, and CPU to poll 10,000 jobs.
+
+A real sshd on the loopback, the tests' fake Slurm behind it. CPU is nsw's own. Needs root, sshd and ssh.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests"))
+
+from remote.conftest import SSHD, Server  # noqa: E402  after the path
+from remote.test_campaign import FAKES, Cluster  # noqa: E402
+
+from nsw.campaign import private  # noqa: E402
+from nsw.service import starting  # noqa: E402
+from nsw.service.driving import held  # noqa: E402
+from nsw.service.planning import make_plan  # noqa: E402
+from nsw.transport import receiving, sending, shell  # noqa: E402
+
+RUNS, JOBS = 1000, 10_000
+WANTED = "wanted: at most 5 remote commands to submit 1,000 runs; one command and 0.5 s of CPU to poll 10,000 jobs"
+RECIPE = """
+nsw: 1
+name: bench
+app: {command: 'true {{ n }}'}
+matrix: {n: {range: [1, COUNT]}}
+passes: [baseline: {}]
+resources: {gpus: 0, time: 1m}
+"""
+
+
+@contextmanager
+def counted():
+    """Counts messages to the remote shell, and streams of files."""
+    calls: Counter[str] = Counter()
+    call, send, receive = shell.Shell.call, sending.send, receiving.receive
+
+    def counting_call(self, commands, **how):
+        text = " ".join(commands[0])
+        names = ("sbatch", "squeue", "scontrol", "sacct", "scancel", "owner.new", "handover", "mkdir", "sha256sum")
+        calls[next((name for name in names if name in text), "other")] += 1
+        return call(self, commands, **how)
+
+    def counting_send(*words):
+        calls["files sent"] += 1
+        return send(*words)
+
+    def counting_receive(*words):
+        calls["files brought"] += 1
+        return receive(*words)
+
+    shell.Shell.call, sending.send, receiving.receive = counting_call, counting_send, counting_receive
+    try:
+        yield calls
+    finally:
+        shell.Shell.call, sending.send, receiving.receive = call, send, receive
+
+
+def measure(cluster: Cluster, count: int) -> None:
+    (cluster.work / "recipe.yaml").write_text(RECIPE.replace("COUNT", str(count)))
+    planned = make_plan(str(cluster.work / "recipe.yaml"), "cluster", [cluster.work / "sites.yaml"])
+    folder = starting.start(cluster.work, starting.check(planned), starting.lock_of(planned)[0])
+    with counted() as calls, held(folder, lambda _event: None) as it:
+        private.prepare(folder, it.transport, it.scratch, it.share)
+        it.builds.prepare()
+        it.driver.recover()
+        before = Counter(calls)
+        started = time.process_time()
+        while it.ledger.has_planned():
+            it.driver.step()
+        used = time.process_time() - started
+        told = ", ".join(f"{n} {name}" for name, n in sorted((calls - before).items()))
+        print(f"  {count:6} runs submitted in {sum((calls - before).values())} remote commands ({told})")
+        print(f"         beside {sum(before.values())} to prepare the site; {used:.2f} s of CPU")
+        for _ in range(3):
+            before = Counter(calls)
+            started = time.process_time()
+            it.driver._watching.poll(at_once=True)
+            used = time.process_time() - started
+            asked = calls - before
+            print(f"         poll: {used:.2f} s of CPU; {', '.join(f'{n} {name}' for name, n in sorted(asked.items()))}")
+        it.driver.cancel()
+
+
+def main() -> None:
+    if SSHD is None or os.geteuid() != 0:
+        print("skipped: no sshd, or not root")
+        return
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}; {WANTED}")
+    for kind in ("openssh", "ssh"):
+        with tempfile.TemporaryDirectory(prefix="nsw-bench-") as text:
+            top = Path(text)
+            state = top / "fake-slurm"
+            state.mkdir()
+            (state / "hold").touch()
+            # nothing starts: what waits is what is polled
+            env = f"PATH={FAKES}:/usr/local/bin:/usr/bin:/bin NSW_FAKE_SLURM={state} NSW_FAKE_PYTHON={sys.executable}"
+            more = f'ForceCommand export {env}; exec /bin/bash --norc -c "$SSH_ORIGINAL_COMMAND"'
+            server = Server(top / "sshd", more=more)
+            server.start()
+            try:
+                cluster = Cluster(top, server, kind)
+                sites = cluster.work / "sites.yaml"
+                sites.write_text(sites.read_text().replace("{lost_after", "{max_in_flight: 10000, lost_after"))
+                print(kind)
+                for count in (RUNS, JOBS):
+                    measure(cluster, count)
+            finally:
+                server.stop(sessions=True)
+
+
+if __name__ == "__main__":
+    main()
