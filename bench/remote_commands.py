@@ -85,10 +85,12 @@ def measure(cluster: Cluster, count: int) -> None:
         for _ in range(3):
             before = Counter(calls)
             started = time.process_time()
-            it.driver._watching.poll(at_once=True)
+            it.driver._watching.poll(at_once=True)  # noqa: SLF001  a step would wait for its time
             used = time.process_time() - started
             asked = calls - before
-            print(f"         poll: {used:.2f} s of CPU; {', '.join(f'{n} {name}' for name, n in sorted(asked.items()))}")
+            print(
+                f"         poll: {used:.2f} s of CPU; {', '.join(f'{n} {name}' for name, n in sorted(asked.items()))}"
+            )
         it.driver.cancel()
 
 

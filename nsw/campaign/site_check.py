@@ -80,7 +80,9 @@ def check_site(
     lines = alive.stdout.splitlines()
     if alive.returncode != 0 or len(lines) != 3:
         how = (site.get("transport") or {}).get("kind", "local")
-        yield Check("connection", Verdict.BAD, _said(alive), f"see docs/remote.md: transport {how}")
+        _, _, hint = alive.stderr.partition("\n  hint: ")
+        fix = hint.strip() or f"see docs/remote.md: transport {how}"
+        yield Check("connection", Verdict.BAD, _said(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
     yield _clock(lines[1], before, now())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.node_probe import node_checks, probe_words
-from nsw.campaign.rows import State
+from nsw.campaign.rows import IN_FLIGHT, State
 from nsw.campaign.site_check import Check, Verdict
 from nsw.errors import NswError
 
@@ -107,7 +107,7 @@ def _forget(campaign: CampaignFolder) -> None:
 
     with Ledger(campaign.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
-        over = not ledger.runs("state IN ('intent', 'submitted', 'queued', 'running')")
+        over = not ledger.runs(states=IN_FLIGHT)
     if over:
         with closing(connect(site)) as transport:
             remove(transport, space_of(campaign, transport, scratch, ()), everything=True)

@@ -127,15 +127,24 @@ def _of_file(file: str) -> paramiko.PKey | None:
 
 
 def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
+    unasked: list[UnreachableError] = []
+
+    # in paramiko's own thread, which prints what is raised there
     def answers(title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[str]:
         for text in (title, instructions):
             if text.strip():
                 print(_plain(text), file=sys.stderr)
-        return [ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
+        try:
+            return [ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
+        except UnreachableError as fault:
+            unasked.append(fault)
+            return ["" for _ in prompts]
 
     try:
         transport.auth_interactive(host.user, answers)
-    except paramiko.AuthenticationException:
+    except paramiko.SSHException:
+        if unasked:
+            raise unasked[0] from None
         raise UnreachableError(f"{host.alias} did not take the answer") from None
 
 

@@ -228,6 +228,25 @@ def test_a_jump_host_on_the_way_is_passed(server, tmp_path, kind):
         jump.stop(sessions=True)
 
 
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+def test_jump_hosts_in_a_row_are_passed(server, tmp_path, kind):
+    inner = Server(tmp_path / "inner", more=f"PermitOpen 127.0.0.1:{server.port}\nForceCommand /bin/false")
+    inner.start()
+    outer = Server(tmp_path / "outer", more=f"PermitOpen 127.0.0.1:{inner.port}\nForceCommand /bin/false")
+    outer.start()
+    try:
+        hosts = {"outer": outer, "inner": inner, "far": server}
+        text = "".join(one.config.read_text().replace("Host far", f"Host {name}") for name, one in hosts.items())
+        server.config.write_text(text + "  ProxyJump outer,inner\n")
+        transport = connect({"transport": {"kind": kind, "host": "far", "config": str(server.config)}}, None)
+        assert transport.run(["echo", "through both"], timeout=60).stdout == "through both\n"
+        transport.close()
+        assert [one.logins() >= 1 for one in hosts.values()] == [True, True, True]
+    finally:
+        outer.stop(sessions=True)
+        inner.stop(sessions=True)
+
+
 def test_a_command_of_a_killed_nsw_is_known_by_its_lock(far, site, tmp_path):
     assert not far.left_running()
     other = connect(site, str(tmp_path / "scratch of a campaign"))
