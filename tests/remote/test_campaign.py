@@ -40,7 +40,7 @@ sites:
 
 class Cluster:
     def __init__(self, folder: Path, server: Server, kind: str) -> None:
-        self.work, self.server = folder / "laptop", server
+        self.work, self.server, self.kind = folder / "laptop", server, kind
         self.scratch = folder / "scratch"
         self.work.mkdir()
         (self.work / "recipe.yaml").write_text(RECIPE)
