@@ -23,6 +23,7 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     from nsw.present.status_view import calls_line
     from nsw.present.summary_view import show_findings, show_summary
     from nsw.present.terminal import console
+    from nsw.present.wrapping import wrapped
 
     out = console()
     summary = summary_of(folder, ledger)
@@ -34,7 +35,7 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     if calls := calls_line(ledger.calls()):
         err.print(calls)
     for line in _next_steps(folder, ledger):
-        err.print(line, soft_wrap=True)
+        err.print(wrapped(err, line), soft_wrap=True)
     return exit_code(ledger, only)
 
 

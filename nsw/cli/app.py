@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsw import __version__
-from nsw.cli.command import Command
+from nsw.cli.command import Command, Commands
 from nsw.cli.output import output_path, unknown_ending
 from nsw.errors import UsageError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="nsw",
+    cls=Commands,
     help="GPU profiling campaigns on clusters: one recipe in, an answer with evidence out.",
     no_args_is_help=True,
     add_completion=True,

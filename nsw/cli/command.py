@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 _EXAMPLES: Final = {
     "init": "nsw init -- python train.py --batch 8",
@@ -39,8 +39,19 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options; what is on or off takes no value, and no type is shown for it."""
-        params = super().get_params(ctx)
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
+        return _without_types(super().get_params(ctx))
+
+
+class Commands(TyperGroup):
+    """All commands; their own switches have no type either."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of nsw itself."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params

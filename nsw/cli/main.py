@@ -124,12 +124,13 @@ def _nobody_reads(code: int) -> int:
 def show(fault: NswError) -> None:
     """Print an error on stderr: each fault behind `error: `."""
     from nsw.present.terminal import console
+    from nsw.present.wrapping import wrapped
 
     out = console(sys.stderr)
     texts = [d.render() for d in fault.diagnostics] if isinstance(fault, InputError) else [fault.render()]
     for text in texts:
         out.print("error: ", style="bold red", end="", soft_wrap=True)
-        out.print(text, soft_wrap=True)
+        out.print(wrapped(out, text, begun=len("error: ")), soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Exit, InputError, UsageError
-from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RECIPE = Path("recipe.yaml")
+
+
+def _say(text: str) -> None:
+    """A sentence on stdout, with commands as the user types them."""
+    from nsw.present.terminal import console
+    from nsw.present.wrapping import wrapped
+
+    out = console()
+    out.print(wrapped(out, text), soft_wrap=True)
 
 
 def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
@@ -39,10 +48,10 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     _write(path, text)
-    say(f"{path}: " + (f"brings {', '.join(files)}" if files else "brings no file: name those it needs in app.files"))
+    _say(f"{path}: " + (f"brings {', '.join(files)}" if files else "brings no file: name those it needs in app.files"))
     if not gpus:
-        say(f"site {place.site.name} has no GPU, so the recipe asks for none: set resources.gpus for another site")
-    say(f"next: `nsw plan {path}`; the comments in it say what else a recipe can do")
+        _say(f"site {place.site.name} has no GPU, so the recipe asks for none: set resources.gpus for another site")
+    _say(f"next: `nsw plan {path}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
@@ -68,8 +77,8 @@ def from_shipped(name: str, output: Path | None, force: bool) -> int:
             shutil.copytree(here, there, dirs_exist_ok=True)
         else:
             shutil.copyfile(here, there)
-        say(str(there))
-    say(f"next: `nsw plan {path}`")
+        _say(str(there))
+    _say(f"next: `nsw plan {path}`")
     return Exit.GOOD
 
 
@@ -93,12 +102,13 @@ def site(name: str, host: str | None, output: Path | None, force: bool) -> int:
     text, found, todo = site_for(name, answers)
     whole = (before.rstrip("\n") + "\n" if before else "nsw: 1\nsites:\n") + text
     _put_sites(whole, path, name, text)
-    say(f"{path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    _say(f"{path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
     for line in found:
-        say(f"  found    {line}")
+        _say(f"  found    {line}")
     for line in todo:
-        say(f"  fill in  {line}")
-    say(f"next: `nsw sites check {name}`, then `nsw plan RECIPE --site {name}`; `default: true` makes it the default")
+        _say(f"  fill in  {line}")
+    there = "" if output is None else f" --sites {shlex.quote(str(path))}"
+    _say(f"next: `nsw sites check {name}{there}`, then `nsw plan RECIPE --site {name}{there}`")
     return Exit.GOOD
 
 
@@ -138,7 +148,7 @@ def _put_sites(whole: str, path: Path, name: str, text: str) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
             file.write(whole)
         if name not in _names(Path(made)):
-            say(text.rstrip())
+            _say(text.rstrip())
             raise UsageError(
                 f"{path} is not laid out so that a site can be put at its end", hint="put in the lines above"
             )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _GAP: Final = 3
 _EDGES: Final = 2
 _NAME: Final = 24  # characters that names keep while other columns can go
+_SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
 _LEAST: Final = 12  # that they keep at all
 
 
@@ -32,17 +33,19 @@ class Fitted:
         wide: The heading of the column of names, which may lose their middles.
         least: Headings of columns that may go, the least important first.
         sentences: Whether the wide column holds sentences: those wrap.
+        wrapping: Headings of columns of sentences: they wrap before a column goes.
     """
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
-        least: Sequence[str] = (), sentences: bool = False,
+        least: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._title = title
         self._heads = [c.removesuffix(">") for c in columns]
         self._numbers = [c.endswith(">") for c in columns]
         self._cells = [[row[i] for row in rows] for i in range(len(columns))]
         self._wide = None if wide is None or sentences else self._heads.index(wide)
+        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i != self._wide]
         # a parameter of the recipe may be called like one of them: it stands before them
         self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
 
@@ -99,6 +102,8 @@ class Fitted:
         narrow(shown, {i: max(cells[i], words[i]) for i in shown})
         if self._wide is not None:
             narrow([self._wide], {self._wide: max(words[self._wide], min(_NAME, cells[self._wide]))})
+        longest_of = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in self._wrapping}
+        narrow(self._wrapping, {i: max(longest_of[i], min(_SENTENCE, cells[i])) for i in self._wrapping})
         for i in self._least:
             if fits():
                 break

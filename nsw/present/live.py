@@ -33,6 +33,8 @@ _REASONS = 4
 _REFRESH_S = 0.25
 _LEAST_ID = 24  # characters of a run's name
 _LEAST_SAID = 12  # characters of what a program printed that are worth showing
+_WORTH_SAYING = 24  # characters for which a run's name gives up its middle
+_BAR, _SHORT_BAR = 60, 10
 _GAP = 2
 _NOTHING_SEEN = Progress({}, {}, None)
 
@@ -138,6 +140,8 @@ class Watch:
         from rich.text import Text
 
         over = sum(self._counts.get(s, 0) for s in ENDED)
+        head = " " + headline(self._counts)
+        bar = max(_SHORT_BAR, min(_BAR, self._out.width - cell_len(head)))
         return Group(
             *(
                 Text(clean(line), style=STYLES.get(state, ""))
@@ -145,8 +149,8 @@ class Watch:
                     self._recent.values(), self._waiting, seen=self._progress, width=self._out.width
                 )
             ),
-            ProgressBar(total=max(1, self._total), completed=over, width=60),
-            Text(" " + headline(self._counts)),
+            ProgressBar(total=max(1, self._total), completed=over, width=bar),
+            Text(head),
             Text(" " + so_far(time.time() - self._began, self._progress.seconds_left)),
         )
 
@@ -186,9 +190,11 @@ def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
     job = seen.jobs.get(run.id)
     facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]
     rest = "  ".join(clean(fact) for fact in facts)
-    room = width - len(f"{State.RUNNING:9} ") - len(rest) - _GAP
-    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room))}  {rest}"
-    said, left = clean(seen.lines.get(run.id, "")), width - cell_len(line) - _GAP
+    said = clean(seen.lines.get(run.id, ""))
+    room = width - len(f"{State.RUNNING:9} ") - cell_len(rest) - _GAP
+    wanted = min(cell_len(said), _WORTH_SAYING) + _GAP if said else 0
+    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room - wanted))}  {rest}"
+    left = width - cell_len(line) - _GAP
     if not said or left < _LEAST_SAID:
         return line
     return f"{line}  {said if cell_len(said) <= left else said[: left - 1] + '…'}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.present.problems import show_problems
 from nsw.present.terminal import plural, seconds, table
+from nsw.present.wrapping import wrapped
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def show_status(
     shown = rows if everything else rows[:_MOST]
     if shown:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
-        out.print(table(None, columns, shown, wide="why", least=("attempt",)))
+        out.print(table(None, columns, shown, wide="run", least=("attempt", "host", "took")))
     if len(rows) > len(shown):
         out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
     show_problems(out, problems)
     for line in head["next"]:
-        out.print(line)
+        out.print(wrapped(out, line), soft_wrap=True)
 
 
 def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
@@ -90,7 +91,15 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
              b["host"], b["job_id"], b["reason"])
             for b in builds
         ]  # fmt: skip
-        out.print(table(None, ("build", "state", "attempt>", "took>", "host", "job", "why"), rows, wide="why"))
+        out.print(
+            table(
+                None,
+                ("build", "state", "attempt>", "took>", "host", "job", "why"),
+                rows,
+                wide="build",
+                least=("attempt", "host", "took"),
+            )
+        )
 
 
 def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str], said: Mapping[str, str]) -> list[tuple[object, ...]]:

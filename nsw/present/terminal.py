@@ -96,6 +96,7 @@ def table(
     return Fitted(
         None if title is None else clean(title), heads, texts,
         wide=None if wide is None else clean(wide), least=least, sentences=wide in _SENTENCES,
+        wrapping=[head for head in heads if head in _SENTENCES],
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ def test_the_last_words_are_shown_where_there_is_room_and_cut_at_their_end():
     shown = line(100, said="x" * 300, id_="short")
     assert shown.endswith("xxx…")
     assert len(shown) == 100
+    assert "step 7 of 20 loss 0.12" in line(100), "a long name gives up its middle for them"
 
 
 def test_what_a_program_prints_steers_nothing():

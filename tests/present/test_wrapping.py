@@ -1,0 +1,50 @@
+"""No word of a sentence is broken, and no command that a person copies."""
+
+import pytest
+
+from nsw.present.terminal import console
+from nsw.present.wrapping import wrapped
+
+TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` shows what it said; `nsw retry -c here` does it again"
+
+
+@pytest.fixture
+def out(monkeypatch):
+    import io
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    def at(width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("TERM", "xterm")
+        return console(Screen())
+
+    return at
+
+
+@pytest.mark.parametrize("width", [30, 50, 60, 80, 100, 200])
+def test_lines_fit_and_commands_stay_whole(out, width):
+    lines = wrapped(out(width), TEXT).split("\n")
+    assert " ".join(lines) == TEXT
+    for line in lines:
+        assert len(line) <= width or line.count("`") == 2, "only a command may be longer than the terminal"
+        assert line.count("`") % 2 == 0
+
+
+def test_what_follows_a_break_stands_under_the_first_word_and_excerpts_stay(out):
+    text = (
+        "no such key\n  7 |   figurs: a long line that is of a file and stays\n    |   ^^^^\n  hint: one two three four"
+    )
+    assert wrapped(out(24), text, begun=7).split("\n") == [
+        "no such key",
+        "  7 |   figurs: a long line that is of a file and stays",
+        "    |   ^^^^",
+        "  hint: one two three",
+        "  four",
+    ]
+
+
+def test_a_pipe_gets_the_text_as_it_is(capsys):
+    assert wrapped(console(), TEXT) == TEXT
