@@ -47,21 +47,21 @@ def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]
     if not selection:
         return list(rows)
     jobs = job_ids(ledger, rows)
-    only = {row.id for word in selection.only for row in needed("--case", word, rows, jobs)}
-    without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs)}
+    only = {row.id for word in selection.only for row in needed("--case", word, rows, jobs, part=False)}
+    without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs, part=False)}
     kept = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
     if not kept:
         raise UsageError("--case and --exclude leave no run")
     return kept
 
 
-def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
-    """The runs that a word names, of a part of an id all that have it.
+def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *, part: bool = True) -> list[T]:
+    """The runs that a word names; with `part` of a part of an id all that have it.
 
     Raises:
         UsageError: There is none; `option` is where the word stands.
     """
-    found = named(word, rows, jobs) or [row for row in rows if word in row.id]
+    found = named(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not found:
         known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
         hint = did_you_mean(word, known) or "a case, its parameters (gpus=2), a run, a pattern or a job id; " + _HAVE
