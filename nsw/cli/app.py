@@ -640,7 +640,7 @@ def read(
         typer.Option(
             "--table",
             "-t",
-            help="Only this table (may be repeated); traces are made only so.",
+            help="Only this table (may be repeated); traces are made only so, and kernels and roofline computed.",
             show_default=False,
         ),
     ] = None,

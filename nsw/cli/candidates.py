@@ -148,6 +148,12 @@ def _tables(_: Given, __: str) -> list[str]:
     return list(TABLES)
 
 
+def _read_tables(given: Given, begun: str) -> list[str]:
+    from nsw.cli.reading_kernels import COMPUTED
+
+    return [*_tables(given, begun), *COMPUTED]
+
+
 def _all_tables(given: Given, begun: str) -> list[str]:
     from nsw.present.flat_rows import FLAT
 
@@ -176,6 +182,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "runs": _of_campaign(_to_retry),
     "case": _of_campaign(_cases),
     "table": _tables,
+    "read table": _read_tables,
     "summarize table": _all_tables,
     "names": _metric_names,
     "chip": _chips,

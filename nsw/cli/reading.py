@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.cli import writing
+from nsw.cli import reading_kernels, writing
 from nsw.cli.stdin import standard_input
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -47,17 +47,23 @@ def read(
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
+    known = (*TABLES, *reading_kernels.COMPUTED)
     for name in tables:
-        if name not in TABLES:
+        if name not in known:
             raise UsageError(
-                f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
+                f"there is no table {name}", hint=did_you_mean(name, known) or f"tables: {', '.join(known)}"
             )
-    options = Options(frozenset(tables) if tables else None, max_unpacked=max_unpacked, steps=steps)
+    made = reading_kernels.computed(tables)
+    wanted = reading_kernels.SOURCES if made else frozenset(tables) if tables else None
+    options = Options(wanted, max_unpacked=max_unpacked, steps=steps)
     search = _Search()
     with standard_input(files) as given:
         paths = list(search.paths(given.files))
         asked = _Asked(tables, several=len(paths) > 1)
         found = given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
+        if made:
+            picked = chosen(search.known(found), where, launch, None)
+            return max(reading_kernels.put(made, picked, format, output, top), search.tell())
         picked = chosen(asked.noted(search.known(found)), where, launch, top)
         code = _put_out(picked, tables, format, output, most=_MOST_ROWS if top is None else top)
     return max(code, search.tell(), asked.tell())

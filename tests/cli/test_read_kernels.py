@@ -1,0 +1,44 @@
+"""`nsw read --table kernels`: the table of kernels with their counters, as text, JSON, CSV and Parquet."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
+GEMM = FIXTURES / "counters" / "gemm.raw.csv.gz"
+MIXED = FIXTURES / "ncu-mixed.csv"
+
+
+def test_a_row_a_kernel_in_every_format(nsw, home):
+    data = json.loads(nsw("read", str(MIXED), "--table", "kernels", "--format", "json").out)
+    (row,) = data["rows"]
+    assert (row["short_name"], row["measured"]) == ("matmul_coalesced", 11)
+    assert 49 < row["achieved_occupancy_pct"] < 51
+    assert row["report"] == str(MIXED)
+
+    (cells,) = csv.DictReader(io.StringIO(nsw("read", str(MIXED), "--table", "kernels", "--format", "csv").out))
+    assert float(cells["achieved_occupancy_pct"]) == row["achieved_occupancy_pct"]
+
+    assert nsw("read", str(MIXED), "--table", "kernels", "--output", "kernels.parquet").code == 0
+    assert pq.read_table("kernels.parquet").to_pylist()[0]["achieved_occupancy_pct"] == row["achieved_occupancy_pct"]
+
+    assert "matmul_coalesced" in nsw("read", str(MIXED), "--table", "kernels").out
+
+
+def test_rooflines_have_a_row_a_point_and_top_limits_the_kernels(nsw, home):
+    rows = json.loads(nsw("read", str(GEMM), "--table", "roofline", "--format", "json").out)["rows"]
+    assert {row["level"] for row in rows} >= {"DRAM"}
+    kernels = json.loads(nsw("read", str(GEMM), "--table", "kernels", "--format", "json", "--top", "2").out)["rows"]
+    assert len(kernels) == 2
+
+
+def test_a_file_without_counters_and_a_second_table_are_refused(nsw, home):
+    said = nsw("read", str(FIXTURES / "lenet-table.txt"), "--table", "kernels", "--format", "csv")
+    assert said.code == 1
+    assert "none of the files holds hardware counters of kernels" in said.err
+    both = nsw("read", str(MIXED), "--table", "kernels", "--table", "metrics")
+    assert both.code == 2
+    assert "ask for it alone: --table kernels" in both.err
