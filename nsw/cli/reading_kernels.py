@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from nsw.analysis.kernels import KernelRow
     from nsw.readers.model import Report
 
 COMPUTED: Final = ("kernels", "roofline")
@@ -52,20 +53,21 @@ def put(name: str, reports: Iterable[Report], format: str, output: Path | None, 
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     found: list[dict[str, Any]] = []
+    seen: list[KernelRow] = []
     merged, bad = Merged(), False
     for report in reports:
         bad = bad or any(p.severity == "error" for p in report.problems)
         kernels = of_report(report.tables)[:top]
-        found += [
-            {"report": report.path} | row for row in (flat_kernels if name == "kernels" else flat_points)(kernels)
-        ]
+        seen += kernels
+        found += [{"report": report.path} | row for row in rows_of(kernels)]
         for problem in report.problems:
             merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
     for _, text in merged.lines():
         say(text, file=sys.stderr)
     columns = list(dict.fromkeys(key for row in found for key in row))
     if not found:
-        say(f"{name}: no rows: none of the files holds hardware counters of kernels", file=sys.stderr)
+        lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
+        say(f"{name}: no rows: none of the files holds {lacks}", file=sys.stderr)
     if format in writing.OF_ROWS:
         file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
         writing.put_rows(format, found, columns, file)
@@ -74,12 +76,16 @@ def put(name: str, reports: Iterable[Report], format: str, output: Path | None, 
             if format == "json":
                 emit.as_json({"table": name, "rows": found})
             elif found:
-                _show(name, found, columns)
+                _show(name, found, columns, seen)
     return Exit.SOME_FAILED if bad or not found else Exit.GOOD
 
 
-def _show(name: str, found: list[dict[str, Any]], columns: Sequence[str]) -> None:
+def _show(name: str, found: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]) -> None:
+    from nsw.present.kernels_view import show_kernels
     from nsw.present.rows_view import show_rows
     from nsw.present.terminal import console
 
-    show_rows(console(), name, found, columns, keep=("short_name",))
+    if name == "kernels":
+        show_kernels(console(), kernels)
+    else:
+        show_rows(console(), name, found, columns, keep=("short_name",))

@@ -1,6 +1,7 @@
 """`nsw read --table kernels`: the table of kernels with their counters, as text, JSON, CSV and Parquet."""
 
 import csv
+import gzip
 import io
 import json
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
-GEMM = FIXTURES / "counters" / "gemm.raw.csv.gz"
 MIXED = FIXTURES / "ncu-mixed.csv"
 
 
@@ -29,10 +29,14 @@ def test_a_row_a_kernel_in_every_format(nsw, home):
 
 
 def test_rooflines_have_a_row_a_point_and_top_limits_the_kernels(nsw, home):
-    rows = json.loads(nsw("read", str(GEMM), "--table", "roofline", "--format", "json").out)["rows"]
-    assert {row["level"] for row in rows} >= {"DRAM"}
-    kernels = json.loads(nsw("read", str(GEMM), "--table", "kernels", "--format", "json", "--top", "2").out)["rows"]
-    assert len(kernels) == 2
+    raw = home / "naive.raw.csv"
+    raw.write_bytes(gzip.decompress((FIXTURES / "naive-raw.csv.gz").read_bytes()))
+    rows = json.loads(nsw("read", str(raw), "--table", "roofline", "--format", "json").out)["rows"]
+    assert {row["level"] for row in rows} == {"DRAM", "L2", "L1"}
+    assert {row["short_name"] for row in rows} == {"matmul_naive"}
+    both = nsw("read", str(raw), str(MIXED), "--table", "kernels", "--format", "json", "--top", "1")
+    assert [row["short_name"] for row in json.loads(both.out)["rows"]] == ["matmul_naive", "matmul_coalesced"]
+    assert "metrics: [roofline]" in nsw("read", str(MIXED), "--table", "roofline").err
 
 
 def test_a_file_without_counters_and_a_second_table_are_refused(nsw, home):
