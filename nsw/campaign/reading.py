@@ -24,7 +24,7 @@ from nsw.tables.unpacking import TooMuchError
 from nsw.tables.unpacking import hint as unpacking_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -61,6 +61,20 @@ def read_all(
         required: The figures that every run must print.
         checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
     """
+    for done, total in read_each(folder, ledger, read_reports, figures, said, required, checked):
+        progress(done, total)
+
+
+def read_each(
+    folder: CampaignFolder,
+    ledger: Ledger,
+    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
+    figures: Callable[[str], list[dict[str, Any]]],
+    said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
+    required: Collection[str] = (),
+    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
+) -> Generator[tuple[int, int]]:
+    """The same a run at a time: yields how many runs are read, of how many. Ended early, some are read again later."""
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
     flushed = time.monotonic()
@@ -70,7 +84,7 @@ def read_all(
         result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked)
         _read_figures(folder, run, result, figures, required)
         batch.append((run, result))
-        progress(number, len(waiting))
+        yield number, len(waiting)
         if time.monotonic() - flushed > _FLUSH_EVERY_S:
             _flush(folder, ledger, batch)
             batch, flushed = [], time.monotonic()

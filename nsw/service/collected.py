@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
 def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
     """Read every report that was collected and not read yet; `progress` is called with (done, total) runs."""
+    for done, total in reading(folder, ledger):
+        progress(done, total)
+
+
+def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]]:
+    """The same a run at a time: yields (done, total) runs."""
     from functools import partial
 
-    from nsw.campaign.reading import read_all
+    from nsw.campaign.reading import read_each
     from nsw.readers.figures import figures
     from nsw.readers.many import read_many
     from nsw.readers.said import said_in
@@ -29,7 +35,7 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
     wanted = recipe.app.figures
     required = [name for name, figure in wanted.items() if figure.required]
     check = checker(folder, ledger, recipe)
-    read_all(folder, ledger, read_files, lambda output: figures(output, wanted), progress, said_in, required, check)
+    yield from read_each(folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required, check)
 
 
 def options_of(recipe: Recipe, ledger: Ledger) -> Options:

@@ -105,7 +105,7 @@ class Running:
         from nsw.campaign import private
         from nsw.campaign.lock import finish
         from nsw.service.answers import is_good
-        from nsw.service.collected import read_reports
+        from nsw.service.collected import reading
         from nsw.service.driving import held
         from nsw.service.notifying import notify
         from nsw.service.progress import Looking
@@ -131,7 +131,9 @@ class Running:
                     self.emit(Message(told, "error"))
                 self.emit(RunsEnded())
                 yield
-                read_reports(folder, it.ledger, lambda done, total: self.emit(ReportsRead(done, total)))
+                for done, total in reading(folder, it.ledger):
+                    self.emit(ReportsRead(done, total))
+                    yield
                 for told in finish(folder, it.ledger, it.transport, it.scratch):
                     self.emit(Message(told, "warning"))
                 private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
