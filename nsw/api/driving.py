@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.recipe.overrides import Overrides
+    from nsw.service.planning import Planned
 
 
 class Running(Driven):
@@ -68,6 +70,7 @@ def run(
     passes: Names | None = None,
     fit: bool = False,
     note: str | None = None,
+    into: str | Path | Campaign | None = None,
     yes: bool = False,
 ) -> Running:
     """Plan a recipe on a site and make its campaign; iterate what comes back, or call its `wait`, to carry it out.
@@ -83,6 +86,8 @@ def run(
         passes: Only these passes.
         fit: Skip cases that the site cannot hold, instead of refusing the recipe.
         note: Kept with the campaign and its tables.
+        into: Add to this campaign the runs that it lacks, and do those again whose program or parameters changed; it
+            stays on its site and keeps its note.
         yes: Start it although it costs more than the site's `confirm_above`.
 
     Raises:
@@ -94,8 +99,12 @@ def run(
     from nsw.service.planning import make_plan
 
     said: list[Message] = []
-    home = folders.root_to_write(Path(root) if root is not None else None)
     chosen = overrides(set, case, exclude, passes, fit=fit)
+    if into is not None:
+        if site is not None or note is not None:
+            raise UsageError("site and note do not go together with into: a campaign keeps its own")
+        return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes)
+    home = folders.root_to_write(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     if note:
         planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
@@ -103,12 +112,28 @@ def run(
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]
     ready = starting.check(planned)
-    if not yes and (cost := starting.too_dear(planned)):
+    _refuse_dear(planned, yes=yes)
+    return _told(Running(starting.start(home, ready, lock)), said)
+
+
+def _run_into(
+    folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool
+) -> Running:
+    from nsw.service.extending import extend, extension
+
+    said: list[Message] = []
+    found = extension(folder, recipe, sites, chosen, said.append)
+    if found.planned is None:
+        return _told(Running(folder, only=()), said)
+    _refuse_dear(found.planned, yes=yes)
+    return _told(Running(folder, only=extend(found).only), said)
+
+
+def _refuse_dear(planned: Planned, *, yes: bool) -> None:
+    from nsw.service.starting import too_dear
+
+    if not yes and (cost := too_dear(planned)):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
-    running = Running(starting.start(home, ready, lock))
-    for message in said:
-        running.emit(message)
-    return running
 
 
 def resume(campaign: str | Path | Campaign | None = None, root: str | Path | None = None) -> Running:
@@ -135,6 +160,9 @@ def retry(
     exclude: Names = (),
     failed: bool = False,
     choose_again: bool = False,
+    time: str | None = None,
+    update_app: bool = False,
+    sites: Files | None = None,
 ) -> Running | None:
     """Do runs again that did not succeed; None where there are none.
 
@@ -145,16 +173,26 @@ def retry(
         exclude: None of these, named likewise.
         failed: Leave those alone that were cancelled.
         choose_again: Choose kernels anew for guided counters.
+        time: A new time limit for what is retried, such as `"30m"`.
+        update_app: Copy the program again from where it came.
+        sites: Sites files to search first for the campaign's site, with `time` or `update_app`.
 
     Raises:
-        UsageError: A run that is named is not there, or did not fail.
+        UsageError: A run that is named is not there, or did not fail; or `time` is no time.
         CampaignError: There is no such campaign, or another process drives it.
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    selection = Selection(without=names(exclude))
+    limit = continuing.seconds("time", time)
+    change = continuing.Change(limit, update_app, files(sites)) if limit is not None or update_app else None
     found = continuing.retry(
-        folder, names(runs), said.append, failed=failed, choose_again=choose_again, selection=selection
+        folder,
+        names(runs),
+        said.append,
+        failed=failed,
+        choose_again=choose_again,
+        selection=Selection(without=names(exclude)),
+        change=change,
     )
     if found is None:
         return None

@@ -120,29 +120,12 @@ def retry(
     time, update_app, sites = change
     running = continuing.retry(
         folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,
-        change=continuing.Change(_seconds(time), update_app, sites) if time or update_app else None,
+        change=continuing.Change(continuing.seconds("--time", time), update_app, sites) if time or update_app else None,
     )  # fmt: skip
     if running is None:
         say("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure", file=sys.stderr)
         return Exit.GOOD
     return _carry_out(running)
-
-
-def _seconds(time: str | None) -> int | None:
-    """The seconds of --time.
-
-    Raises:
-        UsageError: It is no time.
-    """
-    from nsw.recipe.faults import Fault
-    from nsw.recipe.units import parse_duration
-
-    if time is None:
-        return None
-    try:
-        return parse_duration(time)
-    except Fault as fault:
-        raise UsageError(f"--time: {fault.message}", hint=fault.hint) from None
 
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:

@@ -10,6 +10,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.selecting import Selection, selected
+from nsw.errors import UsageError
 from nsw.service.done_runs import forget_done
 from nsw.service.events import Message
 from nsw.service.retrying import AGAIN, choose
@@ -35,6 +36,23 @@ class Change:
     time_s: int | None = None
     update_app: bool = False
     sites: Sequence[Path] | None = None
+
+
+def seconds(option: str, time: str | None) -> int | None:
+    """The seconds of a duration such as 30m, which `option` gave.
+
+    Raises:
+        UsageError: It is none.
+    """
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_duration
+
+    if time is None:
+        return None
+    try:
+        return parse_duration(time)
+    except Fault as fault:
+        raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
 
 
 def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) -> Running:

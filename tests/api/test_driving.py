@@ -178,6 +178,25 @@ def test_faults_are_those_of_nsw_errors(recipe, home):
     assert not (home / "campaigns").exists()
 
 
+def test_runs_are_added_to_a_campaign(recipe):
+    campaign = nsw.run(recipe(FIGURE, "matrix: {n: [1, 2]}\n"), "here").wait()
+    same = nsw.run("r.yaml", into=campaign).wait()
+    assert (same.id, same.counts) == (campaign.id, {"done": 2})
+    more = nsw.run("r.yaml", into=campaign, set={"n": [1, 2, 3]}).wait()
+    assert (more.id, more.counts, more.good) == (campaign.id, {"done": 3}, True)
+    assert set(more.runs["attempt"]) == {1}
+    with pytest.raises(UsageError, match="a campaign keeps its own"):
+        nsw.run("r.yaml", "here", into=campaign)
+
+
+def test_a_retry_may_change_the_time_limit(recipe):
+    campaign = nsw.run(recipe("{command: 'exit 3'}"), "here").wait()
+    again = nsw.retry(campaign, time="7m").wait()
+    assert list(again.runs["attempt"]) == [2]
+    with pytest.raises(UsageError, match="time: "):
+        nsw.retry(campaign, time="soon")
+
+
 def test_a_dry_run_makes_nothing(recipe, home):
     planned = nsw.dry_run(recipe("{command: 'echo {{ n }}'}", "matrix: {n: [1, 2]}\n"), "here", case={"n": 2})
     assert list(planned.runs["id"]) == ["n-2.baseline.r1"]
