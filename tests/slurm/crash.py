@@ -171,7 +171,7 @@ class _Crash:
     def kill(self) -> None:
         """SIGKILL for nsw, now and then for its sbatch or squeue as well, as when the machine goes down."""
         moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
-        self.kill_at(lambda process: self.draw.choice(moments)(process))
+        self.kill_at(self.draw.choice(moments))
 
     def kill_watching(self) -> None:
         """SIGKILL for an nsw that has listed its jobs, however long that takes on a busy machine."""
