@@ -10,7 +10,6 @@ from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_base import marks
 from nsw.campaign.ledger_needs import LedgerNeeds, free
 from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
-from nsw.plan.builds import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -64,6 +63,8 @@ class LedgerTasks(LedgerNeeds):
 
     def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
         """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
+        from nsw.plan.builds import command_of  # here: who only looks at a ledger loads nothing of recipes
+
         self._db.executemany(
             "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
             " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.rows import BuildRow, RunRow
 from nsw.errors import UsageError, did_you_mean
-from nsw.recipe.overrides import fits_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -81,10 +80,16 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
         lambda row: _is_job(jobs.get(row.id, ""), word),
-        lambda row: "=" in word and isinstance(row, RunRow) and fits_parameters(row.case_id, row.params, word),
+        lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
         lambda row: _PATTERN.search(word) is not None and _fits(row, word),
     )
     return next((found for way in ways if (found := [row for row in rows if way(row)])), [])
+
+
+def _has_parameters(row: RunRow, word: str) -> bool:
+    from nsw.recipe.overrides import fits_parameters  # here: most looks at a campaign need nothing of recipes
+
+    return fits_parameters(row.case_id, row.params, word)
 
 
 def _fits(row: RunRow | BuildRow, pattern: str) -> bool:
