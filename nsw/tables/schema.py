@@ -62,6 +62,7 @@ _ALL = (
             _i("registers", None, "registers a thread"),
             _f("static_smem_bytes", "byte", "static shared memory a block", rounded=True),
             _f("dynamic_smem_bytes", "byte", "dynamic shared memory a block", rounded=True),
+            _i("smem_bytes", "byte", "shared memory a block, where the report gives static and dynamic in one"),
             _f("bytes", "byte", "bytes copied or set", rounded=True),
             _f("bytes_per_s", "byte/s", "throughput of the copy", rounded=True),
             _s("src_memory", "pageable | pinned | device | array | managed ..."),
@@ -223,12 +224,12 @@ _ALL = (
         (
             *ORIGIN,
             *_LAUNCH,
-            _s("section", "section of the report"),
+            _s("section", "section of the report, by its title as in metrics"),
             _s("rule", "identifier or name of the rule"),
             _s("type", "OPT (optimisation) | WRN (warning) | INF (information) | ERR (the rule failed)"),
             _s("message", "the advice"),
             _s("speedup_type", "global | local"),
-            _f("speedup_pct", "%", "estimated speed-up"),
+            _f("speedup_pct", "%", "estimated speed-up", rounded=True),
         ),
     ),
     Table(

@@ -310,7 +310,7 @@ def test_what_is_read_at_once_is_what_is_read_line_by_line(tmp_path, text, part)
 
 
 PLAIN = {
-    "summary": (SUMMARY, " 0.1{i}%  100.{i}us  {i}  2.7080us  610ns  69.47us  void k<int>(int)\n"),
+    "summary": (SUMMARY, " 0.00{i}%  100.{i}us  {i}  2.7080us  610ns  69.47us  void k<int>(int)\n"),
     "trace": (TRACE, "1.{i}ms  2.5us  (64 1 1)  (64 1 1)  36  0B  0B  -  -  -  -  Tesla V100  1  7  k(int) [{i}]\n"),
     "copies": (TRACE, "1.{i}ms  2.5us  -  -  -  -  -  {i}B  {i}.5GB/s  Pageable  -  Tesla V100  1  7  [CUDA memcpy HtoD]\n"),
     "unified trace": (UNIFIED, "1.{i}ms  -  -  -  -  -  -  Tesla P100-PCIE  1  7  {i}  0x{i}00  [Unified Memory GPU page faults]\n"),
@@ -319,7 +319,7 @@ PLAIN = {
     "events": (EVENTS + DEVICE, "    Kernel: k{i}(int)\n     {i}  warps_launched  {i}  {i}  {i}  {i}\n"),
     "memory": (MEMORY, "   {i}  9.5KB  4.0KB  -  1.{i}MB  2.{i}us  Host To Device\n"),
     "memory csv": (MEMORY_CSV, '"V100 (0)",{i},1.5,0.5,9.{i},1.5,0.25,"Host To Device"\n'),
-    "summary csv": (SUMMARY_CSV, '"GPU activities",1.{i},0.1,{i},1.5,100.5,50.{i},"k{i}(int, int)"\n'),
+    "summary csv": (SUMMARY_CSV, '"GPU activities",0.00{i},0.1,{i},1.5,100.5,50.{i},"k{i}(int, int)"\n'),
     "trace csv": (TRACE_CSV, '0.{i},1.5,64,1,1,2,1,1,36,0.131836,0,,,,,"V100 (0)","1","7","k(int, int) ",{i}\n'),
     "copies csv": (TRACE_CSV, '0.{i},1.5,,,,,,,,,,{i}.5,{i}.25,"Pageable","Device","V100 (0)","1","7","[CUDA memset]",{i}\n'),
     "unified trace csv": (UNIFIED_CSV, '0.{i},,"P100 (0)",,,{i},"0x{i}","[Unified Memory GPU page faults]"\n'),

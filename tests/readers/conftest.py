@@ -89,6 +89,7 @@ class Database:
         self.path = path
         self.generation = generation
         self._strings: dict[str | bytes, int] = {}
+        self._own = 1_000_000
         self.connection = sqlite3.connect(path)
         self.sql("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)")
         if generation != "2020":
@@ -112,6 +113,9 @@ class Database:
         assert not unknown, f"{table} has no {unknown}"
         defined = ", ".join(f'"{c}" {"TEXT" if c in TEXT and table != "X" else "INTEGER"}' for c in columns)
         self.sql(f"CREATE TABLE IF NOT EXISTS {table} ({defined})")
+        if "correlationId" in columns:  # as nsys does: each row has one, of its own where nothing else is asked for
+            self._own += 1
+            values = {"correlationId": self._own} | values
         self.sql(f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})", tuple(values.get(c) for c in columns))
 
     def kernel(self, start: int, duration: int, name: str | bytes = "gemm(float*)", **more: Any) -> None:

@@ -1,12 +1,14 @@
 """Damage that contradicts the file itself is reported, and what it spoils is left out."""
 
 import gzip
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from nsw.readers import Options, read
+from nsw.tables import rows as as_rows
 
 KERNELS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 
@@ -247,3 +249,72 @@ def export(tmp_path):
     path = tmp_path / "t.sqlite"
     path.write_bytes(gzip.decompress((Path(__file__).parents[1] / "fixtures/h200/tiled.sqlite.gz").read_bytes()))
     return path
+
+
+def trace(**changes) -> str:
+    """A trace of an operator, its call and its kernel; `changes` are of the kernel."""
+    ids = {"External id": 5}
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 6, "dur": 100}
+    args = {"device": 0, "stream": 7, "correlation": 9, "shared memory": 64, **ids}
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 10, "args": ids},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 2, "dur": 3,
+         "args": {"correlation": 9, **ids}},
+        kernel | {"args": args} | changes,
+    ]  # fmt: skip
+    return json.dumps({"schemaVersion": 1, "traceEvents": events})
+
+
+def test_a_sound_trace_is_said_nothing_of(tmp_path):
+    found, said = rows(tmp_path, trace(), "operators", "t.json")
+    assert [r["device_ns"] for r in found] == [100_000]
+    assert said == []
+
+
+def test_operators_have_no_device_time_where_kernels_name_none(tmp_path):
+    found, said = rows(tmp_path, trace(args={"correlation": 9}), "operators", "t.json")
+    assert [r.get("device_ns") for r in found] == [None]
+    assert said == [
+        ("warning", "kernels of 100 % of the time have no External id: device times of operators lack them")
+    ]
+
+
+@pytest.mark.parametrize(("changes", "why"), [
+    ({"ph": "B"}, "1 events of kernels, calls or operators have a begin"),
+    ({"dur": -3}, "1 events without a time"),
+])  # fmt: skip
+def test_a_kernel_without_a_duration_is_left_out_and_said(tmp_path, changes, why):
+    found, said = rows(tmp_path, trace(**changes), "gpu_summary", "t.json")
+    assert found == []
+    assert any(severity == "error" and why in message for severity, message in said), said
+
+
+def test_the_shared_memory_of_a_trace_is_static_and_dynamic_together(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(trace())
+    (row,) = as_rows(read(path, Options(frozenset({"gpu_trace"}))).tables["gpu_trace"])
+    assert (row["smem_bytes"], row["static_smem_bytes"], row["dynamic_smem_bytes"]) == (64, None, None)
+
+
+MEANS = '==1== Metric result:\n"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+
+
+@pytest.mark.parametrize(("printed", "half"), [
+    ("361.900000MB/s,361.950000MB/s,361.442566MB/s", 1e6 / 1024**2), ("700.0KB/s,800.0KB/s,0.000000B/s", 1e6),
+    ("361.400000MB/s,361.500000MB/s,361.442567MB/s", 5e-7), ("1.250GB/s,1.250GB/s,1.250GB/s", 5e-4),
+])  # fmt: skip
+def test_nvprofs_means_of_throughputs_are_known_to_a_megabyte(tmp_path, printed, half):
+    found, said = rows(tmp_path, MEANS + f'"T (0)","k(int)",2,"gld","G",{printed}\n', "metrics")
+    assert [r["avg_pm"] for r in found] == [pytest.approx(half)]
+    assert said == []
+
+
+def test_rules_name_their_section_as_metrics_do_and_have_a_half_width(tmp_path):
+    head = NCU.strip() + ',"Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup"\n'
+    rule = metric("", "", "").strip().replace('"S"', '"SpeedOfLight"') + ',"R","OPT","Do.","global","12.34"\n'
+    plain = metric("Duration", "us", "7.23").strip() + ',"","","","",""\n'
+    found, said = rows(tmp_path, head + plain + rule, "rules")
+    assert said == []
+    assert [(r["section"], r["speedup_pct"], r["speedup_pct_pm"]) for r in found] == [
+        ("GPU Speed Of Light Throughput", 12.34, 0.005)
+    ]

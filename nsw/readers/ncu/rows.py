@@ -11,6 +11,26 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row
 
 
+# Sections by the identifier that rules name -> by the title that metrics have.
+_SECTIONS: Final = {
+    "SpeedOfLight": "GPU Speed Of Light Throughput",
+    "SpeedOfLight_RooflineChart": "GPU Speed Of Light Roofline Chart",
+    "ComputeWorkloadAnalysis": "Compute Workload Analysis",
+    "InstructionStats": "Instruction Statistics",
+    "LaunchStats": "Launch Statistics",
+    "MemoryWorkloadAnalysis": "Memory Workload Analysis",
+    "MemoryWorkloadAnalysis_Chart": "Memory Workload Analysis Chart",
+    "MemoryWorkloadAnalysis_Tables": "Memory Workload Analysis Tables",
+    "NumaAffinity": "NUMA Affinity",
+    "Nvlink": "NVLink",
+    "Nvlink_Tables": "NVLink Tables",
+    "Nvlink_Topology": "NVLink Topology",
+    "PmSampling": "PM Sampling",
+    "SchedulerStats": "Scheduler Statistics",
+    "SourceCounters": "Source Counters",
+    "WarpStateStats": "Warp State Statistics",
+    "WorkloadDistribution": "GPU and Memory Workload Distribution",
+}
 RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
 _MOST_SHOWN: Final = 5
 
@@ -50,7 +70,13 @@ class LeftOut:
 def rule_of(page: Page, row: list[str]) -> tuple[Row, str] | None:
     """The columns of the rules table that a row holds, and its speed-up as printed."""
     *told, gain = page.ruled(row)
+    told[0] = section_title(told[0])
     return (dict(zip(RULE_COLUMNS, (t or None for t in told), strict=True)), gain) if told[1] else None
+
+
+def section_title(name: str) -> str:
+    """The title of a section, which metrics have, by what rules call it."""
+    return _SECTIONS.get(name, name)
 
 
 def say_other_marks(report: Report, count: int) -> None:

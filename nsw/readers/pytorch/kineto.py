@@ -32,6 +32,7 @@ _OTHERS = (
     (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
     (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
+_NOTABLE = 1.0  # % of the kernels' time: a few are always launched by no operator
 _PHASES = ("phases", "phase_summary", "iterations", "iteration_trace")
 _UNROUNDED = ("phases", "iterations", "iteration_trace")
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
@@ -61,6 +62,13 @@ def read(path: Path, options: Options) -> Report:
     trace.add(stream)
     if trace.timeless:
         report.error(f"{trace.timeless} events without a time that can be read were left out")
+    if trace.begun:
+        report.error(
+            f"{trace.begun} events of kernels, calls or operators have a begin (ph B) and no duration: left out",
+            fix="profile again: PyTorch writes such events whole (ph X)",
+        )
+    if (share := trace.share_without_operator()) > _NOTABLE:
+        report.warn(f"kernels of {share:.0f} % of the time have no External id: device times of operators lack them")
     try:
         _fill(report, options, trace, stream.header)
     except OverflowError as fault:

@@ -32,7 +32,7 @@ _DATA_LOADER = re.compile(r"enumerate\(Data(?:Loader\)#.*\.__next__$|Pipe\)#)")
 # Kernels that use tensor cores by their names: PyProf's list, with the instructions of newer chips.
 TENSOR_CORE = re.compile(
     r"[hsi]884|[hsci]1688|hmma|i8816|16816|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1"
-    r"|direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|xmma_sparse_gemm"
+    r"|direct_group|xmma_(?:[fdw]\w{4}_)?(?:implicit_gemm|indexed)|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|xmma_sparse_gemm"
     r"|tensorop|wgmma|64x\d+x16gemm|nvjet|utcmma|tcgen05|flash_fwd|flash_bwd"
 )
 _NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d*x?\d*_?[nt][nt]")

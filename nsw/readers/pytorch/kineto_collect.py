@@ -19,6 +19,8 @@ HOST = {
     "cpu_op": OP, "operator": OP, "user_annotation": ANNOTATION, "cuda_runtime": CALL, "cuda_driver": CALL,
     "runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL, "privateuse1_driver": CALL,
 }  # fmt: skip
+_TIMED = GPU.keys() | HOST.keys()
+_BEGUN = frozenset({"B", "b", "S"})
 NONE = -1
 _LARGEST_US = 9e15  # of a time: in ns still an int64
 _MOST_PROCESSES = 100
@@ -77,6 +79,7 @@ class Trace:
         self.pids: set[int] = set()
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
+        self.begun = 0  # of kernels, calls and operators, without a duration
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
         self._each_gpu = each_gpu
@@ -93,6 +96,8 @@ class Trace:
                     self._span(event, category.lower())
                 elif isinstance(whose := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
                     self.processes.add(whose[:200])
+            elif phase in _BEGUN and str(event.get("cat")).lower() in _TIMED:
+                self.begun += 1
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
             elif phase == "M" and len(self.processes) < _MOST_PROCESSES and event.get("name") == "process_name":
@@ -153,6 +158,16 @@ class Trace:
             self.collectives[index] = {k: args[k] for k in _COLLECTIVE if k in args}
         if self._each_gpu is not None:
             self._each_gpu(event, kind, start, duration)
+
+    def share_without_operator(self) -> float:
+        """The share of the kernels' time, in %, that is of no operator; 0 where there are no operators."""
+        gpu = self.gpu
+        total = alone = 0
+        for kind, external, duration in zip(gpu.kind, gpu.external, gpu.duration, strict=True):
+            if not kind:
+                total += duration
+                alone += duration if external == NONE else 0
+        return 100.0 * alone / total if total and OP in self.host.kind else 0.0
 
     def _memory(self, args: dict[str, Any]) -> None:
         where = (_int(args.get("Device Type")), _int(args.get("Device Id")))

@@ -27,7 +27,7 @@ _IDS = {
     "device": "device", "context": "context", "stream": "stream", "correlation": "correlation",
     "registers per thread": "registers", "graph id": "graph", "graph node id": "graph_node",
 }  # fmt: skip
-_SIZES = {"bytes": "bytes", "shared memory": "dynamic_smem_bytes"}
+_SIZES = {"bytes": "bytes", "shared memory": "smem_bytes"}  # static and dynamic in one figure
 
 
 def gpu_summary(trace: Trace) -> list[Row]:

@@ -45,7 +45,7 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     walk = _Walk(trace)
     sums = walk.sums
     names = list(trace.names)
-    has_device = bool(len(trace.gpu.kind))
+    has_device = any(external != NONE for external in trace.gpu.external)
     total_self = sum(s[2] for s in sums.values()) or None
     total_device = sum(s[4] for s in sums.values()) or None
     rows: list[Row] = []

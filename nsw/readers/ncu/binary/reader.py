@@ -15,6 +15,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.ncu.binary.tool import extract_command, find_ncu, import_command, print_page, run, shown
 from nsw.readers.ncu.csv import reader as ncu_csv
 from nsw.readers.ncu.results import Results
+from nsw.readers.ncu.rows import section_title
 from nsw.readers.ncu.session import tool_version
 from nsw.readers.ncu.values import Value
 
@@ -85,7 +86,7 @@ def _take(results: Results, action: dict[str, Any]) -> None:
         value = Value(None if number is None else float(number), None, text)
         results.metric(launch, (None, name, None, unit), value)
     for rule in action["rules"]:
-        results.rule(launch, **rule)
+        results.rule(launch, **rule | {"section": section_title(rule["section"] or "") or None})
 
 
 def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Path, failures: list[str]) -> bool:

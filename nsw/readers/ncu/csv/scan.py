@@ -284,4 +284,5 @@ class Scan:
         for owner, names, texts_ in waiting.spreads:
             self.results.spread(owner, names, *map(parse, texts_))
         for owner, told, gain in waiting.rules:
-            self.results.rule(owner, **told, speedup_pct=parse(gain.removesuffix("%")).number)
+            speedup = parse(gain.removesuffix("%"))
+            self.results.rule(owner, **told, speedup_pct=speedup.number, speedup_pct_pm=speedup.half)

@@ -12,7 +12,7 @@ from nsw.readers.ncu.csv.block import NO_TEXT
 from nsw.readers.ncu.csv.lines import OddFileError
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary
-from nsw.readers.ncu.rows import RULE_COLUMNS
+from nsw.readers.ncu.rows import RULE_COLUMNS, section_title
 from nsw.readers.ncu.values import has_other_mark, in_ns, whole
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ class Columns:
     def end_page(self, parse: Parser) -> None:
         """Read the speed-ups of a page's rules."""
         for codes, words in self.gains:
-            found = [parse((w or "").removesuffix("%")).number for w in words]
-            self.speedups.append(np.array([np.nan if n is None else n for n in found], dtype=float)[codes])
+            found = [parse((w or "").removesuffix("%")) for w in words]
+            pairs = [[np.nan if n is None else n for n in (value.number, value.half)] for value in found]
+            self.speedups.append(np.array(pairs, dtype=float).reshape(-1, 2)[codes])
         self.gains.clear()
 
 
@@ -234,8 +235,12 @@ class _Tables:
         launch = pa.array(places[_all(self.columns.rule_runs)][order])
         made = self._of(launch, ("block", "pid", "device", "launch_id", "host", "kernel"))
         for name, column in zip(RULE_COLUMNS, self.columns.rules, strict=True):
-            made[name] = _words(column.take()[order], list(column.known))
-        made["speedup_pct"] = _nullable(_all(self.columns.speedups)[order])
+            words = list(column.known)
+            if name == "section":
+                words = [word and section_title(word) for word in words]
+            made[name] = _words(column.take()[order], words)
+        speedups = _all(self.columns.speedups)[order]
+        made["speedup_pct"], made["speedup_pct_pm"] = _nullable(speedups[:, 0]), _nullable(speedups[:, 1])
         return pa.table(made)
 
     def _of(self, launch: pa.Array, names: tuple[str, ...]) -> dict[str, pa.Array]:

@@ -335,6 +335,7 @@ class _Scan:
             if gain := _GAIN.match(advice["message"]):
                 advice["message"] = advice["message"][gain.end() :].strip()
                 advice["speedup_type"] = (gain[1] or "global").lower()
-                advice["speedup_pct"] = parse(gain[2]).number
+                speedup = parse(gain[2])
+                advice["speedup_pct"], advice["speedup_pct_pm"] = speedup.number, speedup.half
             self.results.rule(owner, **advice)
         return marks.guessed

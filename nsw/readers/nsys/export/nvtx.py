@@ -22,6 +22,7 @@ _RANK = re.compile(r"MPI Rank (\d{1,7})")
 _MPI = "MPI"  # nsys's own domain for the calls of MPI, before it gave them tables of their own (2023)
 _PID = 0xFFFFFF000000  # the process in a serialized global id
 _MARK = 34
+_DEFAULT = 0  # the id of the default domain
 _COLUMNS = ("start", "end", "eventType", "textId", "domainId", "globalTid", "endGlobalTid")
 
 Label = tuple[str, str | None, str | None]  # style, domain, name
@@ -170,7 +171,8 @@ def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -
     numbers: dict[Label, int] = {}
     of_code = []
     for kind, pid, domain, text_id, text in zip(*(c[first].tolist() for c in columns), strict=True):
-        label = (_STYLES[kind], domains.get((pid, domain)), _text(source, texts, text, text_id))
+        unnamed = None if domain in {NULL, _DEFAULT} else f"domain {domain}"
+        label = (_STYLES[kind], domains.get((pid, domain), unnamed), _text(source, texts, text, text_id))
         of_code.append(numbers.setdefault(label, len(numbers)))
     return tuple(numbers), np.array(of_code, np.int64)[code]
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values
+from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values, of_mean, of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,8 @@ def add_metric(
     sink: Sink, stream: Stream, kernel: str, metric: str, description: str | None, calls: int | None, values: list[str]
 ) -> None:
     """One row; `values` are least, greatest, mean as printed (a total of events is their sum: not kept)."""
-    read = [metric_value(v) for v in values[:3]]
+    *range_, mean = [metric_value(v) for v in values[:3]]
+    read = [*range_, of_mean(mean, range_[-1].number if range_ else None)]
     last = read[-1]
     where = (*stream.where(), stream.device, stream.device_name)
     spread = chain.from_iterable(in_unit(value, last.unit) for value in read)
@@ -54,6 +55,7 @@ def add_metrics(
         values: The least of each row, the greatest, the mean, as printed.
     """
     least, most, mean = map(metric_values, values)
+    of_means(mean, most.numbers)
     texts = [None if number is not None else text for number, text in zip(mean.numbers, mean.texts, strict=True)]
     columns = [[None] * len(calls) if column is None else column for column in names]
     known: dict[tuple[str | None, ...], int] = {}

@@ -16,6 +16,8 @@ _PLAIN: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?(%|[KMGT]?B(?:/s)?)?\Z")  # 
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384
+_MEAN_STEP: Final = 1e6  # byte/s
+_EXACTLY: Final = 1e3  # byte/s: a mean that is printed less exactly may be a multiple of 10^6 by chance
 
 
 class Value(NamedTuple):
@@ -77,6 +79,27 @@ def in_units(values: Values, units: Sequence[str | None]) -> tuple[list[float | 
             if own != unit:
                 numbers[at], pms[at] = in_unit(Value(numbers[at], pms[at], own, None), unit)
     return numbers, pms
+
+
+def of_mean(value: Value, most: float | None) -> Value:
+    """The mean of a throughput with what nvprof knows of it: it computes them in whole 10^6 byte/s.
+
+    `361.442566MB/s` is 379,000,000 byte/s and `0.000000B/s` anything below 10^6, though more digits are printed.
+    """
+    if value.number is None or value.number == most or value.pm is None or not (value.unit or "").endswith("B/s"):
+        return value
+    factor = size_factor((value.unit or "").removesuffix("/s"), 1024)
+    if factor is None or value.pm * factor > _EXACTLY:
+        return value
+    rest = abs(value.number * factor - round(value.number * factor / _MEAN_STEP) * _MEAN_STEP)
+    return value._replace(pm=_MEAN_STEP / factor) if rest <= value.pm * factor else value
+
+
+def of_means(values: Values, most: Sequence[float | None]) -> None:
+    """`of_mean` of each value, which is changed."""
+    for at, unit in enumerate(values.units):
+        if unit is not None and unit.endswith("B/s"):
+            values.pms[at] = of_mean(Value(values.numbers[at], values.pms[at], unit, None), most[at]).pm
 
 
 @lru_cache(_REMEMBERED)
