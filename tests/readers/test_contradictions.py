@@ -292,7 +292,7 @@ def test_a_kernel_without_a_duration_is_left_out_and_said(tmp_path, changes, why
 def test_the_shared_memory_of_a_trace_is_static_and_dynamic_together(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(trace())
-    (row,) = as_rows(read(path, Options(frozenset({"gpu_trace"}))).tables["gpu_trace"])
+    (row,) = as_rows("gpu_trace", read(path, Options(frozenset({"gpu_trace"}))).tables["gpu_trace"])
     assert (row["smem_bytes"], row["static_smem_bytes"], row["dynamic_smem_bytes"]) == (64, None, None)
 
 
