@@ -88,11 +88,14 @@ def write(path: Path, rows: int, *, mixed: bool = False) -> int:
     with path.open("w", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in OUTPUT * 5000 * mixed) + HEADER + "\n")
         while written < rows:
+            grid = rng.randint(1, 999)
+            sizes = {"Grid Size": str(grid), "Block Size": "256"}  # as in the header: else they are of another launch
             head = (f'"{launch}","{4711 + (launch // 5000) * mixed}","python3.12","127.0.0.1","{rng.choice(kernels)}",'
-                    f'"1","7","(256, 1, 1)","({rng.randint(1, 999)}, 1, 1)","0","9.0",')  # fmt: skip
+                    f'"1","7","(256, 1, 1)","({grid}, 1, 1)","0","9.0",')  # fmt: skip
             for section, metrics in SECTIONS.items():
                 for name, unit in metrics:
-                    file.write(f'{head}"{section}","{name}","{unit}","{_value(rng, name, unit)}",\n')
+                    value = sizes.get(name) or _value(rng, name, unit)
+                    file.write(f'{head}"{section}","{name}","{unit}","{value}",\n')
                     written += 1
             for section, (name, text) in RULES.items():
                 told = text.format(f"{rng.random() * 90:.2f}") + "\n" * (mixed and launch % 1000 == 0)

@@ -185,6 +185,7 @@ def _code(reports: Iterable[Report]) -> int:
 def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
     """One object, written report by report and row by row: a large trace is never held as text."""
     from nsw.analysis.kernels import of_report
+    from nsw.present.json_rows import json_rows
     from nsw.present.kernels_view import kernels_data
     from nsw.tables import rows
 
@@ -203,8 +204,12 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
         write((", " if number else "") + as_json(head)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
             write((", " if at else "") + as_json(name) + ": [")
-            for row_number, row in enumerate(rows(name, data)):
-                write((", " if row_number else "") + as_json(row))
+            if isinstance(data, list):
+                for row_number, row in enumerate(rows(name, data)):
+                    write((", " if row_number else "") + as_json(row))
+            else:
+                for some in json_rows(name, data):
+                    write(some)
             write("]")
         write("}}")
     write("]}\n")

@@ -310,7 +310,7 @@ def test_what_is_read_at_once_is_what_is_read_line_by_line(tmp_path, text, part)
 
 
 PLAIN = {
-    "summary": (SUMMARY, " 0.00{i}%  100.{i}us  {i}  2.7080us  610ns  69.47us  void k<int>(int)\n"),
+    "summary": (SUMMARY, " 0.00{i}%  100.{i}us  {i}  2.7080us  61ns  69.47us  void k<int>(int)\n"),
     "trace": (TRACE, "1.{i}ms  2.5us  (64 1 1)  (64 1 1)  36  0B  0B  -  -  -  -  Tesla V100  1  7  k(int) [{i}]\n"),
     "copies": (TRACE, "1.{i}ms  2.5us  -  -  -  -  -  {i}B  {i}.5GB/s  Pageable  -  Tesla V100  1  7  [CUDA memcpy HtoD]\n"),
     "unified trace": (UNIFIED, "1.{i}ms  -  -  -  -  -  -  Tesla P100-PCIE  1  7  {i}  0x{i}00  [Unified Memory GPU page faults]\n"),

@@ -158,7 +158,7 @@ def test_metrics_have_their_values_and_units_and_what_was_not_measured_is_absent
 def test_rules_are_told_as_ncu_tells_them(found):
     rules = [r for r in rows("rules", found.tables["rules"]) if r["launch_id"] == 0]
     expected = {
-        "section": "SpeedOfLight",
+        "section": "GPU Speed Of Light Throughput",
         "rule": "SOLBottleneck",
         "type": "OPT",
         "message": "Look at the Memory section; see the guide (https://x.org/a).",
