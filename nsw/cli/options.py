@@ -1,0 +1,209 @@
+"""Options that several commands take, and what their values mean."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsw.cli.output import output_path, unknown_ending
+from nsw.errors import UsageError
+
+if TYPE_CHECKING:
+    from nsw.campaign.selecting import Selection
+    from nsw.recipe.overrides import Overrides
+
+
+class Formats(StrEnum):
+    """How data is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class OfMetrics(StrEnum):
+    """What `nsw metrics` does."""
+
+    LS = "ls"
+    SHOW = "show"
+    CHECK = "check"
+    TRANSLATE = "translate"
+
+
+class Tool(StrEnum):
+    """Profilers with metrics."""
+
+    NCU = "ncu"
+    NVPROF = "nvprof"
+
+
+class Document(StrEnum):
+    """Documents with a JSON Schema."""
+
+    RECIPE = "recipe"
+    SITES = "sites"
+
+
+Recipe = Annotated[str, typer.Argument(help="Recipe file, or the name of a shipped one.", show_default=False)]
+Site = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        "-s",
+        envvar="NSW_SITE",
+        help="Where it runs; else the default of a sites file, else local. `nsw sites` lists them.",
+        show_envvar=True,
+        show_default=False,
+    ),
+]
+Sites = Annotated[
+    list[Path] | None, typer.Option("--sites", help="Sites file(s) to look in first.", show_default=False)
+]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder of campaigns; NSW_ROOT or ./campaigns if not given.", show_default=False),
+]
+Campaign = Annotated[
+    str | None,
+    typer.Argument(help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False),
+]
+CampaignOrRuns = Annotated[
+    str | None,
+    typer.Argument(
+        help="Campaign: folder, id or its beginning; the newest if not given. Or runs of it, as with --case.",
+        show_default=False,
+    ),
+]
+CampaignOption = Annotated[
+    str | None,
+    typer.Option(
+        "--campaign", "-c", help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False
+    ),
+]
+Format = Annotated[
+    Formats | None,
+    typer.Option(
+        "--format", "-f", help="How data is printed; by default as --output ends, else a table.", show_default=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write; of csv and parquet also a folder: a file a table.",
+        show_default=False,
+        parser=output_path,
+        metavar="PATH",
+    ),
+]
+MaxUnpacked = Annotated[
+    str | None,
+    typer.Option(
+        "--max-unpacked",
+        metavar="SIZE",
+        help="How much a packed file may unpack to, such as 20G; what would be more is refused.",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.", show_default=False)]
+
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a parameter (gpus=1,2) or a key (resources.time=30m) of the recipe; may be repeated.",
+        show_default=False,
+    ),
+]
+Cases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        help="Only cases with these parameters (gpus=2,batch=16) or names; may be repeated.",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", help="No cases with these parameters or names.", show_default=False)
+]
+Passes = Annotated[
+    list[str] | None, typer.Option("--pass", help="Only this pass; may be repeated.", show_default=False)
+]
+Fit = Annotated[
+    bool, typer.Option("--fit", help="Skip cases that the site cannot hold, with the reason.", show_default=False)
+]
+
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        help="Only these: a case, parameters (gpus=2,batch=16), a run, a pattern or a job id; may be repeated.",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None, typer.Option("--exclude", help="Without these, named as with --case.", show_default=False)
+]
+
+
+def selection(only: list[str] | None, without: list[str] | None) -> Selection:
+    """The runs that are meant."""
+    from nsw.campaign.selecting import Selection
+
+    return Selection(tuple(only or ()), tuple(without or ()))
+
+
+def same_site(site: str | None) -> None:
+    """Refuse a site beside a campaign."""
+    if site is not None:
+        raise UsageError("--site and --into do not go together: a campaign stays on its site")
+
+
+def overrides(
+    settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
+) -> Overrides:
+    """What a command line changes of a recipe."""
+    from nsw.recipe.overrides import Overrides
+
+    return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
+
+
+def size(text: str | None) -> int | None:
+    """The bytes of an option's value."""
+    if text is None:
+        return None
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_size
+
+    try:
+        return parse_size(text)
+    except Fault as fault:
+        raise UsageError(f"--max-unpacked: {fault.message}", hint=fault.hint) from None
+
+
+def chosen_format(format: Formats | None, json: bool, output: Path | None) -> str:
+    """The format that was asked for; where none was, that of the file to write, else a table."""
+    if json:
+        return "json"
+    if format is None:
+        ending = output.suffix.lower().removeprefix(".") if output else ""
+        if output is not None and (fault := unknown_ending(output, [*Formats])) is not None:
+            raise fault
+        return ending if ending in set(Formats) else "table"
+    return format.value
+
+
+def either(campaign: str | None, named: str | None) -> str | None:
+    """The campaign, named by its place or with -c, which every command of a campaign takes."""
+    if campaign is not None and named is not None and campaign != named:
+        raise UsageError(f"two campaigns are named: {campaign} and {named}")
+    return campaign if named is None else named
