@@ -76,7 +76,8 @@ def _of_launches(report: Report) -> Iterator[str]:
     if count(report.tables.get("launches", [])) == 1:
         one = next(iter(launches))
         told = (("grid", one["grid"]), ("block", one["block_size"]), ("NVTX", one["nvtx"]))
-        yield f"launch {one['launch_id']}: " + ", ".join(f"{what} {clean(said)}" for what, said in told if said)
+        if any(said for _, said in told):
+            yield f"launch {one['launch_id']}: " + ", ".join(f"{what} {clean(said)}" for what, said in told if said)
         return
     ranges = Counter(one["nvtx"] for one in launches if one["nvtx"])
     if ranges:

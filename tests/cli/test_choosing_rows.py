@@ -55,3 +55,16 @@ def test_no_row_is_said_and_no_empty_frame_is_drawn(nsw, timeline):
 def test_what_is_no_test_is_refused_before_anything_is_read(nsw, test, words):
     said = nsw("read", "nowhere.sqlite", "--where", test)
     assert (said.code, words in said.err) == (2, True)
+
+
+def test_a_launch_is_shown_with_its_grid_its_block_and_its_nvtx_ranges(nsw, home):
+    head = ('"ID","Process ID","Process Name","Host Name","thread Domain:Push/Pop_Range:PL_Type:PL_Value",'
+            '"Id:Domain:Start/Stop_Range:PL_Type:PL_Value","Kernel Name","Context","Stream","Block Size","Grid Size",'
+            '"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n')  # fmt: skip
+    line = ('"{0}","7","prog","h","0 ""<default domain>:step {0}:none:none""","","gemm(float *)","1","7","(32, 1, 1)",'
+            '"(8, 4, 1)","0","9.0","Speed","gpu__time_duration.sum","us","{0}.5"\n')  # fmt: skip
+    (home / "ncu.csv").write_text(head + line.format(1) + line.format(2))
+    said = nsw("read", "ncu.csv", "--launch", "2")
+    assert said.code == 0, said.err
+    assert "launch 2: grid (8, 4, 1), block (32, 1, 1), NVTX step 2\n" in said.out
+    assert "NVTX ranges: step 1 (1 launch), step 2 (1 launch)\n" in nsw("read", "ncu.csv").out

@@ -17,6 +17,7 @@ from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.reports import Kind, announced, name_of_file, names_ranges
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
+from nsw.readers.timeline.from_traces import TRACES, add_phases, wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +85,10 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill the summaries and traces that the text holds; tables without a place in nsw are warned of."""
     report = Report(str(path), tool="nsys", format="nsys-stats")
-    collected = Collected(report, options)
+    # phases follow from traces, which need not be asked for themselves
+    asked = options.tables
+    more = asked is not None and bool(wanted(options))
+    collected = Collected(report, replace(options, tables=asked | {*TRACES}) if asked is not None and more else options)
     marks: Marks | None = None
     strange_units: dict[str, tuple[str, int]] = {}
     of_file = name_of_file(path.stem)
@@ -119,6 +123,10 @@ def read(path: Path, options: Options) -> Report:
                     strange_units.setdefault(unit, (header, found.line))
             _put(collected, kind, found, marks or Marks())
     collected.finish()
+    add_phases(report, options)
+    for name in TRACES if more else ():
+        if not options.wants(name):
+            report.tables.pop(name, None)
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
     collected.say_foreign_rows()
