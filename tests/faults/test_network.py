@@ -41,7 +41,7 @@ def test_a_network_that_breaks_again_and_again_loses_nothing(slurm_conf, tmp_pat
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+@pytest.mark.parametrize("kind", [pytest.param("openssh", marks=pytest.mark.soak), "ssh"])
 def test_a_network_that_falls_silent_is_given_up_and_another_connection_made(slurm_conf, tmp_path, kind):
     with distant(kind, slurm_conf, network=True) as it:
         it.network.order({"what": "stall", "at": 18, "before": True}, {"what": "stall", "at": 40})

@@ -47,7 +47,7 @@ def test_a_scheduler_that_is_down_late_and_lying(slurm_conf, tmp_path):
         assert len(it.planned()) >= 7, it.planned()
 
 
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
+@pytest.mark.parametrize("kind", [pytest.param("openssh", marks=pytest.mark.soak), "ssh"])
 def test_an_sshd_that_is_restarted_in_the_middle(slurm_conf, tmp_path, kind):
     with distant(kind, slurm_conf) as it:
         campaign = Staged(tmp_path / "campaigns", it.site(), body=f"until [ -e {it.folder}/go ]; do sleep 0.1; done")
