@@ -25,7 +25,8 @@ class Holding:
         self._it = it
         self._flight = flight
         names: list[str] = it.ledger.meta(HELD)
-        self._held = set(names)  # submissions that the scheduler was asked to hold
+        self._asked = set(names)  # submissions that the scheduler may hold: to be released one day
+        self._held: set[str] = set()  # of these, the ones that it confirmed to this process
         self._holds = False
 
     def settle(self) -> None:
@@ -40,16 +41,33 @@ class Holding:
                 "held: nothing new begins until `nsw throttle N`" if self._holds else f"released: {limit} at a time"
             )
         if limit:
-            some = [one for one in self._flight.submissions() if one.name in self._held]
+            self._release()
         else:
-            waiting = self._flight.holding(lambda one: one.state in {State.SUBMITTED, State.QUEUED})
-            some = [one for one in waiting if one.name not in self._held]
-        if not some and (limit == 0 or not self._held):
+            self._hold()
+
+    def _release(self) -> None:
+        if not self._asked:
             return
+        some = [one for one in self._flight.submissions() if one.name in self._asked]
         try:
             if some:
-                self._it.scheduler.hold(some, held=limit == 0)
+                self._it.scheduler.hold(some, held=False)
         except NswError:
             return
-        self._held = self._held | {one.name for one in some} if limit == 0 else set()
-        self._it.ledger.set_meta(HELD, sorted(self._held))
+        self._asked, self._held = set(), set()
+        self._it.ledger.set_meta(HELD, [])
+
+    def _hold(self) -> None:
+        waiting = self._flight.holding(lambda one: one.state in {State.SUBMITTED, State.QUEUED})
+        some = [one for one in waiting if one.name not in self._held]
+        if not some:
+            return
+        names = {one.name for one in some}
+        if not names <= self._asked:  # before they are held: an nsw killed in between would never release them
+            self._asked |= names
+            self._it.ledger.set_meta(HELD, sorted(self._asked))
+        try:
+            self._it.scheduler.hold(some, held=True)
+        except NswError:
+            return
+        self._held |= names

@@ -1,0 +1,51 @@
+"""`nsw throttle 0` and an nsw that is killed just after the scheduler held what waits: another one releases it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from nsw.campaign.holding import Holding
+from nsw.campaign.meta import AT_A_TIME, HELD
+
+
+class Ledger:
+    """The facts that a holding asks for."""
+
+    def __init__(self):
+        self.facts = {AT_A_TIME: 0, HELD: []}
+
+    def meta(self, key):
+        return self.facts[key]
+
+    def set_meta(self, key, value):
+        self.facts[key] = value
+
+
+class Scheduler:
+    """Holds what it is asked to, and ends its caller when `dies`."""
+
+    def __init__(self):
+        self.held, self.dies = set(), False
+
+    def limit(self, _running):
+        pass
+
+    def hold(self, submissions, *, held):
+        names = {one.name for one in submissions}
+        self.held = self.held | names if held else self.held - names
+        if self.dies:
+            raise KeyboardInterrupt
+
+
+def test_what_a_killed_nsw_had_held_is_released_by_the_next():
+    one = SimpleNamespace(name="nsw-1")
+    flight = SimpleNamespace(submissions=lambda: [one], holding=lambda _wanted: [one])
+    it = SimpleNamespace(ledger=Ledger(), scheduler=Scheduler(), say=lambda _text: None)
+    it.scheduler.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        Holding(it, flight).settle()
+    assert it.scheduler.held == {"nsw-1"}
+    it.scheduler.dies, it.ledger.facts[AT_A_TIME] = False, 16
+    Holding(it, flight).settle()
+    assert it.scheduler.held == set()
+    assert it.ledger.facts[HELD] == []
