@@ -116,6 +116,10 @@ class Fitted:
         while not fits() and len(shown) > 2:
             shown.remove(max(i for i in shown if i != self._wide))
         narrow(texts, dict.fromkeys(texts, _LEAST))
+        # what the columns that went have left is for names and sentences
+        for i in ([self._wide] if self._wide is not None else []) + self._wrapping:
+            if i in shown:
+                widths[i] += max(0, min(self._natural(i) - widths[i], room - _total([widths[s] for s in shown])))
         return shown, widths
 
 

@@ -129,7 +129,7 @@ def _took(run: RunRow) -> str | None:
     if run.seconds is not None:
         return seconds(run.seconds)
     if run.state == "running" and run.started is not None:
-        return f"{seconds(max(0.0, time.time() - run.started))} so far"
+        return seconds(max(0.0, time.time() - run.started))
     return None
 
 

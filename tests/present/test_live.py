@@ -42,3 +42,27 @@ def test_so_far():
     assert so_far(200, 720) == "3 min 20 s so far, about 12 min left"
     assert so_far(5, None) == "5.00 s so far"
     assert so_far(None, None) == ""
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_status_keeps_the_reason_and_the_job_where_columns_go(width, monkeypatch):
+    import io
+
+    from nsw.present.status_view import show_status
+    from nsw.present.terminal import console
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Screen()
+    run = run_row(id=ID, state=State.FAILED, reason="exit status 1: RuntimeError: CUDA out of memory on device 3")
+    head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
+    show_status(console(stream), head, {"failed": 1}, [run], [], {ID: "4711_3"}, everything=False)
+    text = stream.getvalue()
+    assert "4711_3" in text
+    assert "on device 3" in " ".join(text.split())
+    assert "RuntimeError:" in text
+    assert all(len(line.rstrip()) <= width for line in text.splitlines())
