@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ TIMES: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 BYTES: Final = tuple((unit, float(1 << power)) for unit, power in (
     ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)))  # fmt: skip
 PERCENT: Final = (("%", 1.0),)
-_LEAST: Final = 1e-3  # of a unit: a column whose smallest is below gets a smaller unit, if there is one
+_LEAST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
+_MOST: Final = 1e6  # unless its largest would have so many of it
 
 Units = tuple[tuple[str, float], ...]
 
@@ -55,7 +57,7 @@ def common(values: Sequence[float], units: Units) -> tuple[str, float]:
     if not sizes:
         return units[-1]
     at = next((n for n, (_, scale) in enumerate(units) if max(sizes) >= scale), len(units) - 1)
-    while at + 1 < len(units) and min(sizes) < units[at][1] * _LEAST:
+    while at + 1 < len(units) and min(sizes) < units[at][1] * _LEAST and max(sizes) < units[at + 1][1] * _MOST:
         at += 1
     return units[at]
 
@@ -66,5 +68,5 @@ def _number(value: float, unit: str) -> str:
     if unit in {"ns", "B"} and value == int(value):
         return f"{int(value):,}"
     if value and abs(value) < 1:
-        return f"{value:.3g}"
+        return f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
     return f"{value:,.{1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3}f}"

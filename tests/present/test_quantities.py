@@ -9,11 +9,14 @@ from nsw.present.terminal import duration, percent, rate, size
 @pytest.mark.parametrize(
     ("head", "cells", "found"),
     [
-        ("time>", [duration(3.6e6), duration(12_000)], ("time (ms)>", ["3.600", "0.012"])),
+        ("time>", [duration(3.6e6), duration(760_000)], ("time (ms)>", ["3.600", "0.760"])),
+        ("time>", [duration(3.6e6), duration(12_000)], ("time (us)>", ["3,600.0", "12.00"])),
+        ("time>", [duration(9e9), duration(30)], ("time (ms)>", ["9,000.0", "0.0000300"])),
+        ("rate>", [rate(2.317e12), rate(53.2e9)], ("rate (GB/s)>", ["2,317.0", "53.20"])),
         ("time>", [duration(1.2e8), duration(394)], ("time (us)>", ["120,000.0", "0.394"])),
         ("time>", [duration(12), None, "-", ""], ("time (ns)>", ["12", None, "-", ""])),
         ("time>", [duration(0)], ("time (ns)>", ["0"])),
-        ("size>", [size(3 << 30), size(1 << 29)], ("size (GiB)>", ["3.000", "0.5"])),
+        ("size>", [size(3 << 30), size(1 << 29)], ("size (GiB)>", ["3.000", "0.500"])),
         ("speed>", [rate(4.8e12)], ("speed (TB/s)>", ["4.800"])),
         ("share>", [percent(99.96), percent(0.04)], ("share (%)>", ["100.0", "0.0"])),
         ("mixed>", [duration(5), percent(1)], ("mixed>", ["5 ns", "1.0 %"])),
