@@ -9,7 +9,7 @@ from nsw.recipe.counters import CountersPass
 from nsw.recipe.passes import TimelinePass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsw.errors import Diagnostic
     from nsw.recipe.load import LoadedRecipe
@@ -52,4 +52,18 @@ def unknown_sources(loaded: LoadedRecipe) -> list[Diagnostic]:
             hint = did_you_mean(one.source, timelines) or f"timeline passes: {', '.join(timelines)}"
             where = ("passes", number, "counters", "from")
             found.append(loaded.document.diagnostic(where, f"there is no timeline pass {one.source}", hint=hint))
-    return found
+    return [*found, *_without_ranges(loaded)]
+
+
+def _without_ranges(loaded: LoadedRecipe) -> Iterator[Diagnostic]:
+    """The faults of `within`: the timeline that is to choose inside an NVTX range does not trace NVTX."""
+    passes = passes_of(loaded.recipe)
+    for number, one in enumerate(loaded.recipe.passes):
+        if not isinstance(one, CountersPass) or one.within is None or (source := source_of(one, passes)) is None:
+            continue
+        timeline = next(other for other in passes if other.name == source)
+        if "nvtx" not in timeline.trace:
+            where = ("passes", number, "counters", "within")
+            yield loaded.document.diagnostic(
+                where, f"timeline pass {source} does not trace NVTX ranges", hint="give it trace: [cuda, nvtx]"
+            )

@@ -121,7 +121,10 @@ class CountersPass(ProfiledPass):
     launches: Launches = Field(
         default=Launches(), description="Which launches of each kernel; by default a sample of 5."
     )
-    within: Within | None = Field(default=None, description="Only inside this NVTX range (ncu only).")
+    within: Within | None = Field(
+        default=None,
+        description="Only inside this NVTX range (ncu only); a timeline chooses among what was launched there.",
+    )
     replay: Replay = Field(
         default="kernel",
         description="How a launch is run again for more counters than fit in one run: kernel: by itself, its memory"
@@ -166,9 +169,6 @@ class CountersPass(ProfiledPass):
                 f"kernels chosen by time are measured in a sample of their launches, not by '{stretch[0]}'",
                 hint="write launches: {sample: 5}",
             )
-        if self.within is not None and self.is_guided:
-            raise Fault("a timeline does not choose among the launches of a range: 'within' stands by itself",
-                        hint="choose by name and number: kernels: {regex: ...}, launches: {count: 5}")  # fmt: skip
         if self.replay in {"range", "app-range"} and self.is_guided:
             raise Fault(f"replay: {self.replay} measures a range as a whole, and no single kernels",
                         hint="say where: within: {nvtx: NAME, instances: [5]}")  # fmt: skip

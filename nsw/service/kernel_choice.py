@@ -12,17 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from nsw.analysis.within import Within
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.locked_choices import Basis
     from nsw.campaign.rows import RunRow
     from nsw.plan.counters_limit import Limit
+    from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.lock import LockedChoices
     from nsw.recipe.model import Steps
 
 _TRACE = "gpu_trace"
+_OF_RANGES = ("api_trace", "nvtx_trace")  # what tells which kernels were launched inside a range
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def chooser(
         chip = ledger.site().get("gpus", {}).get("chip")
         try:
             nsys = (ledger.site().get("profilers") or {}).get("nsys")
-            trace = _kernels(folder.reports / source.id, load_recipe(folder.recipe).recipe.report.steps, nsys)
+            steps = load_recipe(folder.recipe).recipe.report.steps
+            trace = _kernels(folder.reports / source.id, steps, nsys, _within(one))
             what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
             found = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as fault:
@@ -173,34 +177,71 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     return found
 
 
-def _kernels(home: Path, steps: Steps | None = None, nsys: str | None = None) -> list[dict[str, Any]]:
+def _within(one: CountersPass) -> Within | None:
+    from nsw.analysis.within import Within
+
+    asked = one.within
+    if asked is None:
+        return None
+    return Within(asked.nvtx, asked.domain, asked.start_end, frozenset(asked.instances or ()))
+
+
+def _kernels(
+    home: Path, steps: Steps | None = None, nsys: str | None = None, within: Within | None = None
+) -> list[dict[str, Any]]:
     """The kernels of the process that is profiled: of rank 0, else of the first GPU, else of the first process.
 
     Args:
         home: The folder of the timeline's run.
         steps: What the recipe says of the program's iterations.
         nsys: The site's nsys, used when it is here too.
+        within: Only what was launched inside this range; None: all.
 
     Raises:
         NswError: No report there holds a trace.
+        NothingMatched: No kernel was launched inside the range.
     """
     from nsw.profilers.beside import parts
     from nsw.readers.detect import read
     from nsw.readers.model import Options
-    from nsw.tables import rows
 
     there = sorted(p for p in home.iterdir() if p.name.startswith("timeline"))
     first = [p for p in there if ".rank0." in p.name] or there
     for file in [home / name for name in parts(p.name for p in first)]:
         chosen = Options(
-            tables=frozenset({_TRACE}), nsys=nsys, steps=steps.nvtx if steps else None,
-            warmup=steps.warmup if steps else None,
+            tables=frozenset({_TRACE} if within is None else {_TRACE, *_OF_RANGES}), nsys=nsys,
+            steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None,
         )  # fmt: skip
         report = read(file, chosen)
-        trace = [row for row in rows(_TRACE, report.tables.get(_TRACE, [])) if row.get("kind") == "kernel"]
+        trace = [row for row in _rows(report, _TRACE) if row.get("kind") == "kernel"]
         if trace:
             device = min(row.get("device") or 0 for row in trace)
             of_device = [row for row in trace if (row.get("device") or 0) == device]
             process = of_device[0].get("pid")
-            return [row for row in of_device if row.get("pid") == process]
+            found = [row for row in of_device if row.get("pid") == process]
+            return found if within is None else _inside(found, report, within)
     raise NswError(f"no report in {home} holds the launches of kernels, from which counters are chosen")
+
+
+def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
+    """The kernels that were launched inside a range."""
+    from nsw.analysis.guided import NothingMatched
+    from nsw.analysis.within import launched_inside, names_of
+    from nsw.errors import nearest
+
+    calls, ranges = (_rows(report, name) for name in _OF_RANGES)
+    found = launched_inside(kernels, calls, ranges, within)
+    if found:  # asked for by number, an instance may be of the warm-up
+        return [dict(row) | ({"phase": None} if within.instances else {}) for row in found]
+    names = names_of(ranges, within)
+    if within.name in names:
+        raise NothingMatched(f"no kernel was launched inside NVTX range {within.name}, or its instances")
+    near = nearest(within.name, names)
+    there = f"; nearest: {near}" if near else f"; there are: {', '.join(names[:5])}" if names else ""
+    raise NothingMatched(f"the timeline has no NVTX range {within.name}{there}")
+
+
+def _rows(report: Report, table: str) -> list[Any]:
+    from nsw.tables import rows
+
+    return list(rows(table, report.tables.get(table, [])))

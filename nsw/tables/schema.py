@@ -92,6 +92,19 @@ _ALL = (
             PHASE_OF_ROW,
         ),
     ),
+    Table(
+        "nvtx_trace",
+        "one row an NVTX range or mark, in order of start",
+        (
+            *ORIGIN,
+            _s("style", "pushpop | startend | mark"),
+            _s("domain", "NVTX domain; null: the default one"),
+            _s("name", "the text of the range"),
+            _i("start_ns", "ns", "start since the beginning of the trace"),
+            _i("duration_ns", "ns", "duration; null for marks"),
+            _i("tid", None, "thread id"),
+        ),
+    ),
     *PHASE_TABLES,
     Table(
         "osrt_summary",
@@ -327,4 +340,4 @@ _ALL = (
 TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in _ALL})
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
-TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace"})
+TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace"})

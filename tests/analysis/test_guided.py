@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import Asked, NothingMatched, choose
+from nsw.analysis.within import Within
 from nsw.service.kernel_choice import _kernels
 
 RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
@@ -137,6 +138,18 @@ def test_a_recorded_training_run_is_covered_by_few_launches(tmp_path):
     found = measured(chosen, sorted(trace, key=lambda row: row["correlation"]))
     assert len(found) == chosen.launches < 0.15 * len(trace)
     assert {name for name, _, _ in found} == set(chosen.kernels)
+
+
+def test_inside_a_range_of_a_recorded_run_the_launches_of_the_range_are_counted(tmp_path):
+    import lzma
+
+    packed = RECORDED / "alexnet-g2-b32.sqlite.xz"
+    (tmp_path / "timeline.sqlite").write_bytes(lzma.decompress(packed.read_bytes()))
+    every, first = (_kernels(tmp_path, within=Within("step", instances=some)) for some in ((), (1,)))
+    assert len(every) == 20 * len(first) + 2  # as many in each of 20 steps; two more once
+    assert choose(first, Asked(cover=0.9), "ncu").launches > 0  # also of a step of the warm-up, asked for by number
+    with pytest.raises(NothingMatched, match="the timeline has no NVTX range stepp; nearest: step"):
+        _kernels(tmp_path, within=Within("stepp"))
 
 
 def test_kernels_of_set_up_and_warm_up_are_counted_and_not_chosen():

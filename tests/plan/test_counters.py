@@ -192,6 +192,16 @@ def test_of_several_ranks_only_the_first_has_the_chosen_arguments(planner):
     assert said["0"].splitlines()[:5] == ["ncu", "--kernel-id", "X Y", "Z", "prog"]
 
 
-def test_a_range_is_not_chosen_from_by_a_timeline(planner):
-    (fault,) = planner.faults(f"{HEAD}app: {{command: ./p}}\npasses: [counters: {{within: step, {GUIDED}}}]\n")
-    assert "'within' stands by itself" in fault.message
+def test_a_timeline_chooses_inside_a_range_and_ncu_counts_there(planner):
+    found = runs(planner, f"within: {{nvtx: step, instances: [5, 6]}}, {GUIDED}")
+    (run,) = [run for run in found if run.pass_kind == "counters"]
+    assert CHOSEN in run.command
+    at = run.command.index("--nvtx-include")
+    assert run.command[at : at + 4] == ("--nvtx-include", "step/", "--range-filter", "::5|6")
+
+
+def test_the_timeline_that_chooses_inside_a_range_must_trace_it(planner):
+    passes = f"[timeline: {{trace: [cuda]}}, counters: {{within: step, {GUIDED}}}]"
+    (fault,) = planner.faults(f"{HEAD}app: {{command: ./p}}\npasses: {passes}\n")
+    assert "timeline pass timeline does not trace NVTX ranges" in fault.message
+    assert "trace: [cuda, nvtx]" in fault.hint

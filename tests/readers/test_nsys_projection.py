@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import read
+from nsw.readers.model import Options
 from nsw.readers.nsys.export import cells as nsys_cells
 from nsw.readers.nsys.export import extremes as nsys_extremes
 from nsw.readers.nsys.export.cells import Lookup
@@ -94,3 +95,15 @@ def test_gpu_work_without_a_time_is_projected_on_nothing(nsys_database):
     report = read(database.done())
     assert "nvtx_gpu_summary" not in report.tables
     assert any("CUPTI_ACTIVITY_KIND_KERNEL" in p.message for p in report.problems if p.severity == "error")
+
+
+def test_each_range_is_a_row_of_a_table_that_is_made_only_when_it_is_asked_for(nsys_database):
+    database = nsys_database()
+    database.range(30, 70, "later", kind=60, globalTid=GLOBAL_PID | 2)
+    database.range(10, 90, "step", kind=59, globalTid=GLOBAL_PID | 1)
+    path = database.done()
+    assert "nvtx_trace" not in read(path).tables
+    found = rows("nvtx_trace", read(path, Options(frozenset({"nvtx_trace"}))).tables["nvtx_trace"])
+    assert [(r["style"], r["name"], r["start_ns"], r["duration_ns"], r["pid"], r["tid"]) for r in found] == [
+        ("pushpop", "step", 10, 80, 77, 1), ("startend", "later", 30, 40, 77, 2),
+    ]  # fmt: skip

@@ -21,6 +21,7 @@ _THREAD = 39  # the name of a thread
 _RANK = re.compile(r"MPI Rank (\d{1,7})")
 _MPI = "MPI"  # nsys's own domain for the calls of MPI, before it gave them tables of their own (2023)
 _PID = 0xFFFFFF000000  # the process in a serialized global id
+_PART = 0xFFFFFF  # of the process and of the thread, each
 _MARK = 34
 _DEFAULT = 0  # the id of the default domain
 _COLUMNS = ("start", "end", "eventType", "textId", "domainId", "globalTid", "endGlobalTid")
@@ -101,6 +102,24 @@ def nvtx_summary(ranges: Ranges) -> list[Row]:
         else:
             timed.append(row | statistics(values))
     return with_shares(timed) + sorted(marks, key=lambda r: -r["calls"])
+
+
+def nvtx_trace(ranges: Ranges) -> list[Row]:
+    """One row a range or mark, by start."""
+    import numpy as np
+
+    order = np.argsort(ranges.start, kind="stable")
+    columns = (ranges.label, ranges.start, ranges.end - ranges.start, ranges.thread)
+    rows: list[Row] = []
+    for label, start, duration, thread in zip(*(column[order].tolist() for column in columns), strict=True):
+        style, domain, name = ranges.labels[label]
+        known = thread != NULL
+        rows.append(
+            {"style": style, "domain": domain, "name": name, "start_ns": start,
+             "duration_ns": None if style == "mark" else duration,
+             "pid": thread >> 24 & _PART if known else None, "tid": thread & _PART if known else None}
+        )  # fmt: skip
+    return rows
 
 
 def mpi_calls(ranges: Ranges) -> list[Row]:

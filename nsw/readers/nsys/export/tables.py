@@ -177,6 +177,7 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
         "osrt_summary": made.get("osrt_summary", []),
         "nvtx_summary": marked.timed,
         "nvtx_gpu_summary": made.get("projected", []),
+        "nvtx_trace": nvtx.nvtx_trace(marked.ranges) if marked.ranges and _wants(options, "nvtx_trace") else [],
         "um_summary": made.get("um_summary", []),
         "openacc_summary": made.get("openacc_summary", []),
         "openmp_summary": made.get("openmp_summary", []),
