@@ -120,7 +120,7 @@ def test_the_fixture_fills_every_table_that_an_export_can_fill(whole):
     assert found.keys() == {
         "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
         "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts", "phases", "phase_summary",
-        "iterations", "iteration_trace",
+        "iterations", "iteration_trace", "nvtx_trace",
     }  # fmt: skip
 
 
