@@ -5,10 +5,13 @@ from nsw.service.events import (
     Event,
     Finished,
     Message,
+    Progress,
     ReportsRead,
     RunChanged,
     RunsEnded,
     Started,
 )
 
-__all__ = ["BuildChanged", "Event", "Finished", "Message", "ReportsRead", "RunChanged", "RunsEnded", "Started"]
+__all__ = [
+    "BuildChanged", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded", "Started",
+]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from nsw.wording import headline
+from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +81,10 @@ class Progress:
     lines: Mapping[str, str]
     jobs: Mapping[str, str]
     seconds_left: float | None
+
+    def __str__(self) -> str:
+        left = "" if self.seconds_left is None else f", about {self.seconds_left:.0f} s left"
+        return f"{plural(len(self.lines), 'run')} printed something{left}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 from nsw.errors import NswError
@@ -123,17 +124,19 @@ class Running:
                 if adopted := it.driver.recover():
                     self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
                 looking = Looking(it)
-                for _ in it.driver.rounds():
-                    if (progress := looking.look()) is not None:
-                        self.emit(progress)
-                    yield
+                with closing(it.driver.rounds()) as rounds:
+                    for _ in rounds:
+                        if (progress := looking.look()) is not None:
+                            self.emit(progress)
+                        yield
                 for told in it.builds.conclude():
                     self.emit(Message(told, "error"))
                 self.emit(RunsEnded())
                 yield
-                for done, total in reading(folder, it.ledger):
-                    self.emit(ReportsRead(done, total))
-                    yield
+                with closing(reading(folder, it.ledger)) as read:
+                    for done, total in read:
+                        self.emit(ReportsRead(done, total))
+                        yield
                 for told in finish(folder, it.ledger, it.transport, it.scratch):
                     self.emit(Message(told, "warning"))
                 private.forget_secrets(folder, it.ledger, it.transport, it.scratch)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -27,8 +28,8 @@ def test_a_campaign_is_driven_while_its_events_are_taken(recipe):
     running = nsw.run(recipe(FIGURE, "matrix: {n: [1, 2, 3]}\n"), "here", set={"n": [2, 3, 4]}, exclude={"n": 4})
     assert running.campaign.counts == {"planned": 2}
     events = list(running)
-    kinds = [type(e) for e in events if not isinstance(e, RunChanged | ReportsRead | Message)]
-    assert kinds == [Started, RunsEnded, Finished]
+    kinds = [type(e) for e in events if isinstance(e, Started | RunsEnded | ReportsRead | Finished)]
+    assert kinds == [Started, RunsEnded, ReportsRead, ReportsRead, Finished]
     assert sorted(ended(events)) == ["n-2.baseline.r1", "n-3.baseline.r1"]
     assert [(e.over, e.total) for e in events if isinstance(e, RunChanged)][-1] == (2, 2)
     assert events[-1] == Finished({"done": 2}, good=True)
@@ -216,6 +217,12 @@ def test_the_program_that_reads_is_not_run_a_second_time_by_its_helpers(tmp_path
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
     assert (done.stdout, done.stderr) == ("begun\n4\n", "")
+
+
+def test_every_kind_of_event_has_a_name_and_a_line():
+    kinds = get_args(nsw.events.Event)
+    assert {kind.__name__ for kind in kinds} == set(nsw.events.__all__) - {"Event"}
+    assert not [kind for kind in kinds if kind.__str__ is object.__str__]
 
 
 def test_every_public_name_is_listed_and_there():
