@@ -34,6 +34,7 @@ class Tables:
         metrics: pd.DataFrame
         nvtx_gpu_summary: pd.DataFrame
         nvtx_summary: pd.DataFrame
+        nvtx_trace: pd.DataFrame
         openacc_summary: pd.DataFrame
         openmp_summary: pd.DataFrame
         operators: pd.DataFrame
