@@ -13,7 +13,7 @@ from nsw.schedulers.native import Native
 from nsw.transport.runner import PATIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
@@ -158,7 +158,9 @@ class Polling:
         told = _sorted_out(lines, submissions, self._followed)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
         try:
-            self._look_back([s for s in submissions if absent[s.name]], absent, told)
+            listed = {(line.job, line.name) for line in lines if line.indices is not None}
+            arrays = {s.name for s in submissions if _is_listed(s, listed)}
+            self._look_back([s for s in submissions if absent[s.name]], absent, told, arrays)
             self._explain(submissions, told)
         except UnreachableError:  # it is said when that lasts
             return None
@@ -206,9 +208,16 @@ class Polling:
             )
 
     def _look_back(
-        self, some: Sequence[Submission], absent: dict[str, list[int]], told: dict[str, dict[int, Answer]]
+        self,
+        some: Sequence[Submission],
+        absent: dict[str, list[int]],
+        told: dict[str, dict[int, Answer]],
+        arrays: Collection[str],
     ) -> None:
-        """Ask the history for what the queue did not list; what leaves no trace for long enough is lost."""
+        """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
+
+        `arrays` names the submissions of which the queue lists a task, be it one that is over.
+        """
         now = self._pace.clock()
         asked = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in some}
@@ -221,7 +230,7 @@ class Polling:
             said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
             history = _sorted_out(said, some, self._followed)
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
-        alone = {s.name for s in some if told[s.name] or any(history[s.name].values())}
+        alone = {s.name for s in some if s.name in arrays or told[s.name] or any(history[s.name].values())}
         since = self._memory.absent
         # while the history cannot be asked, nothing is known to be absent
         self._memory.absent = {key: since.get(key, now) if asked else now for key in missing}
@@ -283,6 +292,12 @@ class Polling:
             if more := self._adapter.memory_words(output):
                 name, task = logs[path]
                 told[name][task] = replace(told[name][task], reason=f"out of memory: {more}")
+
+
+def _is_listed(submission: Submission, listed: Collection[tuple[str, str | None]]) -> bool:
+    """Whether a task of this submission's array is among these, by job and name."""
+    own = Native.parse(submission.native_id)
+    return own is not None and not {(own.job, submission.name), (own.job, None)}.isdisjoint(listed)
 
 
 def _sorted_out(

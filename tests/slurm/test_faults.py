@@ -211,6 +211,20 @@ def test_a_task_that_leaves_the_queue_while_its_siblings_stay_was_cancelled(fake
     assert (answer.phase, answer.cancelled) == (Phase.ENDED, True)
 
 
+def test_a_task_without_a_trace_was_cancelled_also_when_its_siblings_are_over(fake, scheduler, clock):
+    """A new nsw asks only for the task that is left: squeue lists the others as ended."""
+    fake.settings(accounting=False)
+    fake.hold()
+    sent = submit(scheduler, one(fake, (0, 1)))
+    (fake.state / "jobs" / "1" / "1.json").unlink()
+    fake.set(1, 0, "COMPLETED")
+    left = replace(sent, tasks=(1,))
+    assert phases(scheduler, left) == {1: Phase.UNKNOWN}
+    clock.now += 30
+    answer = scheduler.poll([left])[left.name][1]
+    assert (answer.phase, answer.cancelled) == (Phase.ENDED, True)
+
+
 def test_an_id_that_was_used_again_for_another_job_is_not_ours(fake, scheduler):
     fake.hold()
     sent = submit(scheduler, one(fake))

@@ -1,0 +1,92 @@
+"""What nsw promises of a campaign, on every batch system: the fakes, and a real Slurm where one can be started."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsw.site.registered import ADAPTERS
+from tests.slurm.conftest import accounted, unaccounted  # noqa: F401  fixtures
+
+from .campaigns import in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel
+from .fakes import fake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .fakes import FakePlace
+
+REAL = [pytest.param(name, marks=pytest.mark.slurm) for name in ("accounted", "unaccounted")]
+
+
+@pytest.fixture(params=list(ADAPTERS))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakePlace]:
+    with fake(request.param, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(params=[*ADAPTERS, *REAL])
+def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakePlace]:
+    if request.param in ADAPTERS:
+        with fake(request.param, tmp_path) as found:
+            yield found
+        return
+    with request.getfixturevalue(request.param).in_folder() as real:
+        yield real
+
+
+def start(place, *argv):
+    import sys
+
+    return place.start(*argv) if hasattr(place, "state") else place.start(sys.executable, "-m", "nsw", *argv)
+
+
+def test_killed_amid_a_failing_run_and_a_cancelled_task_nothing_is_lost_and_nothing_done_twice(any_place):
+    place = any_place
+    body = f"{until_go(place, '1')}; [ {{{{ n }}}} != 2 ] || [ -e {place.work}/cure ] || exit 3"
+    limits = "max_in_flight: 16" if hasattr(place, "state") else "max_in_flight: 1"
+    process = start(place, *words(place, 4, body, limits))
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 4)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = submitted(place).ids
+    assert place.run(*words_that_cancel(place, 3)).returncode == 0
+    (place.work / "go").touch()
+    done = place.nsw("resume", "--root", "campaigns")
+    assert done.returncode == 1, done.stderr
+    assert ran(place) == [1, 2, 4]
+    assert submitted(place).ids == before
+    states = [state for state, _ in runs(place)]
+    assert (states[0], states[1], states[3]) == ("done", "failed", "done")
+    assert states[2] in {"cancelled", "failed"}
+    assert "exit status 3" in runs(place)[1][1]
+    (place.work / "cure").touch()
+    done = place.nsw("retry", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 2, 2, 3, 4]
+
+
+def test_a_submission_whose_answer_was_lost_is_found_by_its_name(place):
+    place.fault(place.submits, rc=1, stderr="got read error", after=True)
+    done = place.nsw(*words(place, 2))
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 2]
+    assert all(attempt == "attempt-1" for attempt in attempts(place))
+
+
+def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
+    process = start(place, *words(place, 3, until_go(place, "1")))
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert place.nsw("cancel", "--root", "campaigns").returncode == 0
+    assert {state for state, _ in runs(place)} <= {"cancelled", "failed"}
+    wait_until(lambda: not in_queue(place))
+    assert ran(place) == [1]
+
+
+def attempts(place: FakePlace) -> list[str]:
+    return [path.name for path in place.work.glob("campaigns/*/scratch/runs/*/attempt-*")]
