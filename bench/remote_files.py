@@ -1,96 +1,159 @@
 """Bringing files from a site over ssh and openssh, beside scp and rsync: one large file and a thousand small ones.
 
-A real sshd on the loopback serves; client and server share the cores. Needs root, sshd and ssh.
+A real sshd on the loopback serves; client and server share the cores. A relay can add a delay. The ways take turns, so
+that a busy machine slows all of them. Needs root, sshd and ssh. `python bench/remote_files.py [MIB [TIMES]]`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import deque
 from pathlib import Path
 
-from nsw.transport.create import connect
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests"))
 
-ROOT = Path(__file__).parents[1]
-MIB = 500
+from remote.conftest import SSHD, Server, free_port  # noqa: E402  after the path
+
+from nsw.transport.create import connect  # noqa: E402
+
+MIB = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 SMALL = 1000
-TIMES = 3
+DELAY_S = 0.05  # of a round trip
+WANTED = "wanted, of scp's rate for the large file: openssh 80 %, ssh 70 %"
 
 
-def server(folder: Path):
-    """The sshd that the tests use."""
-    spec = importlib.util.spec_from_file_location("remote_conftest", ROOT / "tests" / "remote" / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    if module.SSHD is None or os.geteuid() != 0:
-        return None
-    one = module.Server(folder, more="Subsystem sftp internal-sftp")
-    one.start()
-    return one
+class Relay:
+    """Passes connections on, each byte half of a round trip later."""
+
+    def __init__(self, target: int) -> None:
+        import socket
+
+        self.port = free_port()
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        import socket
+
+        while True:
+            client, _ = self._listener.accept()
+            server = socket.create_connection(("127.0.0.1", self._target))
+            for source, sink in ((client, server), (server, client)):
+                waiting: deque[tuple[float, bytes]] = deque()
+                some = threading.Condition()
+                threading.Thread(target=self._take, args=(source, waiting, some), daemon=True).start()
+                threading.Thread(target=self._give, args=(sink, waiting, some), daemon=True).start()
+
+    def _take(self, source, waiting, some) -> None:
+        while True:
+            try:
+                data = source.recv(1 << 18)
+            except OSError:
+                data = b""
+            with some:
+                waiting.append((time.monotonic() + DELAY_S / 2, data))
+                some.notify()
+            if not data:
+                return
+
+    def _give(self, sink, waiting, some) -> None:
+        import socket
+
+        while True:
+            with some:
+                while not waiting:
+                    some.wait()
+                due, data = waiting.popleft()
+            time.sleep(max(0.0, due - time.monotonic()))
+            try:
+                if not data:
+                    sink.shutdown(socket.SHUT_WR)
+                    return
+                sink.sendall(data)
+            except OSError:
+                return
 
 
-def best(work, folder: Path) -> float:
-    """The least seconds of some tries."""
-    found = []
+def in_turns(ways: dict, here: Path) -> dict[str, list[float]]:
+    """The seconds of each way's tries, least first."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(TIMES):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        start = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        for name, work in ways.items():
+            shutil.rmtree(here, ignore_errors=True)
+            here.mkdir()
+            start = time.perf_counter()
+            work()
+            found[name].append(time.perf_counter() - start)
+    return {name: sorted(seconds) for name, seconds in found.items()}
+
+
+def measure(title: str, sshd: Server, top: Path, large: Path, many: Path) -> None:
+    here = top / "here"
+    config = ["-F", str(sshd.config)]
+    scp = ["scp", "-q", *config]
+    first = {"scp": lambda: subprocess.run([*scp, f"far:{large}", here], check=True)}
+    second = {"scp": lambda: subprocess.run([*scp, "-r", f"far:{many}", here], check=True)}
+    if shutil.which("rsync"):
+        rsync = ["rsync", "-a", "-e", f"ssh -F {sshd.config}"]
+        first["rsync"] = lambda: subprocess.run([*rsync, f"far:{large}", here], check=True)
+        second["rsync"] = lambda: subprocess.run([*rsync, f"far:{many}", here], check=True)
+    for kind in ("openssh", "ssh"):
+        site = {"transport": {"kind": kind, "host": "far", "config": str(sshd.config)}}
+        transport = connect(site, str(top / "scratch"))
+        transport.run(["true"], timeout=60)
+
+        def some(transport=transport):
+            listed = transport.list_many({str(many): ["*"]})[str(many)]
+            transport.get_many([(f"{many}/{e.name}", here / e.name) for e in listed])
+
+        first[f"nsw {kind}"] = lambda t=transport: t.get_many([(str(large), here / "large")])
+        second[f"nsw {kind}"] = some
+    one, thousand = in_turns(first, here), in_turns(second, here)
+    print(title)
+    for name, seconds in one.items():
+        middle = seconds[len(seconds) // 2]
+        share = 100 * one["scp"][len(seconds) // 2] / middle
+        rate = f"{MIB / seconds[0]:6.0f} MiB/s best, {MIB / middle:6.0f} median ({share:3.0f} % of scp)"
+        print(f"  {name:12} {MIB} MiB: {rate}; {SMALL} files in {thousand[name][0]:5.2f} s")
 
 
 def main() -> None:
+    if SSHD is None or os.geteuid() != 0:
+        print("skipped: no sshd, or not root")
+        return
     with tempfile.TemporaryDirectory(prefix="nsw-bench-") as text:
         top = Path(text)
-        sshd = server(top / "sshd")
-        if sshd is None:
-            print("skipped: no sshd, or not root")
-            return
-        large, many, here = top / "large", top / "many", top / "here"
+        sshd = Server(top / "sshd", more="Subsystem sftp internal-sftp")
+        sshd.start()
+        large, many = top / "large", top / "many"
         with large.open("wb") as file:
             for _ in range(MIB):
                 file.write(os.urandom(1 << 20))
         many.mkdir()
         for n in range(SMALL):
             (many / f"{n}.txt").write_text(f"file {n}\n" * 20)
-        print(f"{os.cpu_count()} cores, Python {platform.python_version()}, best of {TIMES}")
-        config = ["-F", str(sshd.config)]
-        ways = {
-            "scp": (
-                lambda: subprocess.run(["scp", "-q", *config, f"far:{large}", here], check=True),
-                lambda: subprocess.run(["scp", "-q", "-r", *config, f"far:{many}", here], check=True),
-            ),
-        }
-        if shutil.which("rsync"):
-            shell = f"ssh -F {sshd.config}"
-            ways["rsync"] = (
-                lambda: subprocess.run(["rsync", "-a", "-e", shell, f"far:{large}", here], check=True),
-                lambda: subprocess.run(["rsync", "-a", "-e", shell, f"far:{many}", here], check=True),
-            )
-        for kind in ("openssh", "ssh"):
-            site = {"transport": {"kind": kind, "host": "far", "config": str(sshd.config)}}
-            transport = connect(site, str(top / "scratch"))
-            transport.run(["true"], timeout=60)
-
-            def some(transport=transport):
-                listed = transport.list_many({str(many): ["*"]})[str(many)]
-                transport.get_many([(f"{many}/{e.name}", here / e.name) for e in listed])
-
-            ways[f"nsw {kind}"] = (lambda t=transport: t.get_many([(str(large), here / "large")]), some)
-        for name, (one, several) in ways.items():
-            seconds, thousand = best(one, here), best(several, here)
-            rate = f"{MIB} MiB in {seconds:5.2f} s: {MIB / seconds:6.0f} MiB/s"
-            print(f"{name:12} {rate}; {SMALL} files in {thousand:5.2f} s")
+        machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.0f}"
+        print(f"{machine}; {TIMES} tries in turns; {WANTED}")
+        measure("loopback", sshd, top, large, many)
+        relay = Relay(sshd.port)
+        sshd.config.write_text(sshd.config.read_text().replace(f"Port {sshd.port}", f"Port {relay.port}"))
+        known = sshd.folder / "known_hosts"
+        known.write_text(known.read_text() + known.read_text().replace(str(sshd.port), str(relay.port)))
+        measure(f"{DELAY_S * 1000:.0f} ms of delay", sshd, top, large, many)
         sshd.stop(sessions=True)
+    sys.stdout.flush()
+    os._exit(0)  # threads of the relay and of paramiko wait for ever
 
 
 if __name__ == "__main__":

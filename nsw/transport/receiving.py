@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _SILENT_S: Final = 120.0  # without a byte
 _END_S: Final = 600.0
-_CHUNK: Final = 1 << 18  # bytes that are hashed while they are still in the processor's cache
-_AHEAD: Final = 32  # chunks between the network and the disk
+_CHUNK: Final = 1 << 20
+_AHEAD: Final = 16  # chunks between the network and the disk
 _MOST_HEAD: Final = 1 << 26  # bytes of names and sizes that are not read yet
 # kind, size and name of each file named on standard input, then the contents one after another, the hashes on stderr.
 # The first $1 files begin behind a number of bytes that is already here. BLAKE2 is as safe as SHA-256 and takes half
@@ -119,7 +119,7 @@ def receive(
                 sink.begin(one.here, make(), have)
                 left = size - have
                 while left:
-                    data = _some(pipe, min(left, _CHUNK))
+                    data = _many(pipe, min(left, _CHUNK))
                     sink.put(data)
                     left -= len(data)
                     came += len(data)
@@ -303,6 +303,19 @@ def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def _many(pipe: Stream, wanted: int) -> bytes:
+    """So many bytes: each turn of a thread costs more than the bytes of one packet."""
+    parts, have = [], 0
+    try:
+        while have < wanted:
+            parts.append(_some(pipe, wanted - have))
+            have += len(parts[-1])
+    except (ConnectionLostError, EOFError):
+        if not parts:
+            raise  # else what came is kept, and the next read says it again
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _some(pipe: Stream, most: int) -> bytes:

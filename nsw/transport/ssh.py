@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _CONNECT_S = 20.0
 _TRIES = 4
 _WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
+_MANY = 1 << 18  # bytes: of files, not of answers
+_NAP_S = 0.001
 _PACKET = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
 
 
@@ -148,6 +150,8 @@ class _Channel:
             self._channel.shutdown_write()
 
     def receive(self, most: int, timeout: float) -> bytes:
+        if most >= _MANY and not self._channel.recv_ready():
+            time.sleep(_NAP_S)  # for several packets a turn of this thread, instead of one
         self._channel.settimeout(max(0.01, timeout))
         try:
             return self._channel.recv(most)
