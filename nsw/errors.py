@@ -122,6 +122,10 @@ class FencedError(CampaignError):
     """An nsw on another machine took this campaign over; this one changes nothing on the site any more."""
 
 
+class DownloadLimitError(CampaignError):
+    """What would be brought from a site is more than its limits.download; nothing was brought."""
+
+
 class UnreachableError(NswError):
     """The site or its scheduler gave no answer."""
 

@@ -64,7 +64,8 @@ def node_checks(
             yield Check(f"{tool} (node)", verdict, found, f"name its path: profilers: {{{tool}: ...}}, or its module")
     listed = "\n".join(said.get("gpu", []))
     params = "".join(f"RmProfilingAdminOnly: {value}\n" for value in said.get("admin", []))
-    yield from (Check(f"{one.what} (node)", one.verdict, one.found, one.fix) for one in gpu_checks(listed, params))
+    for one in gpu_checks(listed, params) if listed else ():
+        yield Check(f"{one.what} (node)", one.verdict, one.found, one.fix)
     wanted = (site.get("gpus") or {}).get("per_node")
     seen = len(re.findall(r"^GPU \d+:", listed, re.MULTILINE))
     if wanted and not seen:

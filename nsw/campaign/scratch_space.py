@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 
 _SECONDS: Final = 600.0
@@ -98,18 +99,27 @@ def space_of(folder: CampaignFolder, transport: Transport, scratch: str, builds:
     return Space(scratch, tuple(spare), tuple(kept))
 
 
-def remove(transport: Transport, space: Space, *, everything: bool) -> None:
+def remove(transport: Transport, space: Space, *, everything: bool, fence: Fence | None = None) -> None:
     """Remove what is spare, or the folder whole.
 
+    Args:
+        transport: The way to the site.
+        space: What is there.
+        everything: Whether what is kept goes too.
+        fence: The right to change the folder, where an nsw elsewhere may own the campaign.
+
     Raises:
+        FencedError: One does.
         CommandError: Something could not be removed.
         UnreachableError: The site gave no answer; doing it again removes the rest.
     """
-    if everything or not space.kept:
-        done = transport.run(["bash", "-c", _REMOVE_ALL, "nsw", space.folder], timeout=_SECONDS)
+    some = bool(space.kept) and not everything
+    argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", space.folder]
+    names = "".join(f"./{one.name}\0" for one in space.spare).encode() if some else b""
+    if fence is None:
+        done = transport.run(argv, timeout=_SECONDS, stdin=names)
     else:
-        names = "".join(f"./{one.name}\0" for one in space.spare).encode()
-        done = transport.run(["bash", "-c", _REMOVE_SOME, "nsw", space.folder], timeout=_SECONDS, stdin=names)
+        done = fence.passed(argv, transport.run(fence.around(argv), timeout=_SECONDS, stdin=names))
     if done.timed_out:
         raise UnreachableError(f"{space.folder} may be removed in part: {done.stderr.strip()}")
     if done.returncode != 0:

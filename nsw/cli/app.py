@@ -213,11 +213,25 @@ def run(
 
 
 @_command()
-def resume(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> None:
+def resume(
+    campaign: Campaign = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    download: Annotated[
+        str | None,
+        typer.Option(
+            "--download",
+            metavar="SIZE",
+            help="How much may be brought from the site from now on, such as 50G; by default its limits.download.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """Go on with a campaign that was left; nothing that finished is done again."""
     from nsw.cli import running
 
-    raise typer.Exit(running.resume(_either(campaign, named), root))
+    _size(download, "--download")
+    raise typer.Exit(running.resume(_either(campaign, named), root, download))
 
 
 @_command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
-from nsw.campaign.meta import CLEANED, PREPARED, SCRATCH, SITE
+from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present.terminal import plural, size
 from nsw.present.text_of_others import say
@@ -33,6 +33,7 @@ def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run:
     """
     from nsw.campaign.scratch_space import remove, space_of
     from nsw.transport.create import connect
+    from nsw.transport.fence import Fence
 
     folder = folders.find(folders.root(root), campaign)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
@@ -51,9 +52,12 @@ def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run:
             if dry_run:
                 return Exit.GOOD
             _confirm(yes)
+            token = ledger.meta(OWNED_BY) if transport.remote else None
+            there = any(one.name == "owner" for one in space.spare)  # an earlier clean may have taken it
+            fence = Fence(scratch, token, folder.id) if token and there else None
             ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
+            remove(transport, space, everything=everything, fence=fence)
             ledger.set_meta(CLEANED, time.time())
-            remove(transport, space, everything=everything)
     say(f"removed; reports and tables stay in {folder.path}", file=sys.stderr)
     return Exit.GOOD
 

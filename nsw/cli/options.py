@@ -177,7 +177,7 @@ def overrides(
     return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
 
 
-def size(text: str | None) -> int | None:
+def size(text: str | None, option: str = "--max-unpacked") -> int | None:
     """The bytes of an option's value."""
     if text is None:
         return None
@@ -187,7 +187,7 @@ def size(text: str | None) -> int | None:
     try:
         return parse_size(text)
     except Fault as fault:
-        raise UsageError(f"--max-unpacked: {fault.message}", hint=fault.hint) from None
+        raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
 
 
 def chosen_format(format: Formats | None, json: bool, output: Path | None) -> str:

@@ -97,11 +97,11 @@ def _confirm(cost: str) -> None:
         raise UsageError("not confirmed; nothing was submitted")
 
 
-def resume(campaign: str | None, root: Path | None) -> int:
+def resume(campaign: str | None, root: Path | None, download: str | None = None) -> int:
     """Go on where an earlier nsw was ended."""
     from nsw.service import continuing
 
-    return _carry_out(continuing.resume(folders.find(folders.root(root), campaign), notices.show))
+    return _carry_out(continuing.resume(folders.find(folders.root(root), campaign), notices.show, download))
 
 
 def retry(

@@ -9,6 +9,7 @@ from nsw.campaign import failure_limit
 from nsw.campaign import folder as folders
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.meta import SITE_DATA
 from nsw.campaign.selecting import Selection, selected
 from nsw.errors import UsageError
 from nsw.service.done_runs import forget_done
@@ -55,8 +56,13 @@ def seconds(option: str, time: str | None) -> int | None:
         raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
 
 
-def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) -> Running:
+def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], download: str | None = None) -> Running:
     """The campaign, to be driven on; runs that ended well are not done again.
+
+    Args:
+        folder: The campaign.
+        notify: Called with what a person should know.
+        download: How much may be brought from the site from now on, such as 50G; None: as before.
 
     Raises:
         CampaignLockedError: Another process drives it.
@@ -66,6 +72,9 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object]) 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         Canary(ledger).waive()
         failure_limit.go_on(ledger)
+        if download is not None:
+            site = ledger.site()
+            ledger.set_meta(SITE_DATA, site | {"limits": (site.get("limits") or {}) | {"download": download}})
         if any(ledger.counts().get(state) for state in (State.PLANNED, State.INTENT)):
             _warn_of_changes(ledger, notify)
     return Running(folder)

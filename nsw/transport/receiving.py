@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.errors import CommandError, CommandResult, UnreachableError
+from nsw.errors import CommandError, CommandResult, DownloadLimitError, UnreachableError
 from nsw.safe_files import open_plain
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.stream import open_stream
@@ -96,6 +96,7 @@ def receive(
     Raises:
         CommandError: One cannot be read there, cannot be written here, or came changed.
         CutError: The connection was lost; what came is kept.
+        DownloadLimitError: They are more than `most`.
         UnreachableError: There is no connection, or the far side sent what was not asked for.
     """
     wanted = [_Wanted(there, here, _size_of(_part(here))) for there, here in files]
@@ -126,6 +127,9 @@ def receive(
                     progress(done + came, total)
             digests = sink.finish()
         code, said = pipe.finish(_END_S)
+    except DownloadLimitError:
+        pipe.kill()
+        raise
     except _UnaskedError as fault:
         pipe.kill()
         raise UnreachableError(f"the transfer was ended: {fault}") from None
@@ -192,7 +196,11 @@ class _Head:
             sizes.append(int(size))
         left = sum(max(0, size - one.have) for size, one in zip(sizes, wanted, strict=True))
         if most is not None and left > most:
-            raise _UnaskedError(f"{left} bytes are more than the {most} that are left of limits.download")
+            have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, most))
+            raise DownloadLimitError(
+                f"{have} would come from the site, and limits.download leaves {may}",
+                hint="jobs go on; `nsw resume --download 50G` lets so much be brought from then on",
+            )
         return sizes
 
     def hash(self) -> Callable[[], Any]:

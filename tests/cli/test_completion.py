@@ -28,6 +28,7 @@ NOT_KNOWN = {
     "lines",
     "running",
     "max_unpacked",
+    "download",
     "steps",
     "where",
     "launch",

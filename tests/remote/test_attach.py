@@ -56,6 +56,10 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     again = cluster.nsw("resume", campaign, "--root", "campaigns")
     assert again.returncode == 2
     assert "was taken over by" in again.stderr
+    cleaned = cluster.nsw("clean", campaign, "--root", "campaigns", "--yes", "--everything")
+    assert cleaned.returncode == 2
+    assert "not over" in cleaned.stderr or "was taken over by" in cleaned.stderr
+    assert (there / "owner").exists()
     back = cluster.nsw("attach", campaign, *words, "--root", "campaigns")
     assert back.returncode == 0, back.stderr
     assert (cluster.work / "campaigns" / campaign / "reports/n-3.baseline.r1/stdout").read_text() == "speed=3\n"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nsw.errors import CommandError, UnreachableError, UsageError
+from nsw.errors import CommandError, DownloadLimitError, UnreachableError, UsageError
 from nsw.transport.create import connect
 from nsw.transport.model import Unreadable
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it_and_leaves_nothing(f
 def test_more_than_the_site_allows_is_not_received(far, tmp_path):
     (tmp_path / "large").write_bytes(b"x" * 5000)
     far._left = 4000
-    with pytest.raises((CommandError, UnreachableError), match=r"limits\.download"):
+    with pytest.raises(DownloadLimitError, match=r"limits\.download"):
         far.get_many([(str(tmp_path / "large"), tmp_path / "a")])
     assert not (tmp_path / "a").exists()
 
