@@ -23,8 +23,8 @@ _PROBLEM = ("run", "report", "severity", "message", "fix")
 class CampaignTables(Tables):
     """The campaign's tables, each row with the parameters of its run as columns.
 
-    A parameter whose name is that of a column gets the prefix `param_`. A trace (`gpu_trace`, `api_trace`,
-    `iteration_trace`) is read from the collected reports when it is asked for, and kept in memory.
+    A parameter whose name is that of a column gets the prefix `param_`. A trace (`gpu_trace` and the others that end
+    so) is read from the collected reports when it is asked for, and kept in memory.
     """
 
     def __init__(self, folder: folders.CampaignFolder) -> None:
