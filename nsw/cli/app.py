@@ -589,15 +589,25 @@ def metrics(
         typer.Option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.", show_default=False),
     ] = None,
     tool: Annotated[_Tool | None, typer.Option("--tool", help="Only by this tool.", show_default=False)] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(
+            "--site", "-s", help="On this site's chip; check also asks its own ncu, once a week.", show_default=False
+        ),
+    ] = None,
+    sites: Sites = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """List, explain, check and translate the metrics that a recipe can ask for, offline."""
+    """List, explain, check and translate the metrics that a recipe can ask for, offline unless a site is named."""
     from nsw.cli import metrics as commands
+    from nsw.site.load import load_site
 
     chosen = _chosen(format, json, output)
-    raise typer.Exit(commands.metrics(action.value, names or [], chip, tool.value if tool else None, chosen, output))
+    place = None if site is None else load_site(site, sites)
+    by = tool.value if tool else None
+    raise typer.Exit(commands.metrics(action.value, names or [], chip, by, chosen, output, place))
 
 
 @_command()

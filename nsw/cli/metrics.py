@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from nsw.cli import writing
@@ -12,6 +13,7 @@ from nsw.metrics.chips import chips
 from nsw.metrics.reverse import portable_of
 from nsw.metrics.tools import tool_for, tools_for
 from nsw.present import emit
+from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,19 +22,35 @@ if TYPE_CHECKING:
     from nsw.metrics.catalogue import Metric
     from nsw.metrics.chips import Chip
     from nsw.metrics.tools import Tool
+    from nsw.site.load import LoadedSite
 
 Rows = list[dict[str, Any]]
 
 
 def metrics(
-    action: str, names: Sequence[str], chip: str | None, tool: str | None, format: str, output: Path | None
+    action: str,
+    names: Sequence[str],
+    chip: str | None,
+    tool: str | None,
+    format: str,
+    output: Path | None,
+    place: LoadedSite | None = None,
 ) -> int:
     """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
+
+    Args:
+        action: ls, show, check or translate.
+        names: Metrics, groups, families.
+        chip: Chip, compute capability or GPU; None: the site's, or any.
+        tool: Only by this tool.
+        format: How it is printed.
+        output: Where to.
+        place: The site, whose chip and whose ncu count.
 
     Raises:
         UsageError: The chip or a name is not known.
     """
-    where = _chip(chip)
+    where = _chip(chip) if chip is not None or place is None else _chip_of(place)
     by: Tool | None = "ncu" if tool == "ncu" else "nvprof" if tool else None
     if action == "ls":
         return _list(names, where, by, format, output)
@@ -41,7 +59,7 @@ def metrics(
     if action == "show":
         return _show(names, where, format, output)
     if action == "check":
-        return _check(names, where, by, format, output)
+        return _check(names, where, by, format, output, _listed_by(place, where, by))
     return _translate(names, where, by, format, output)
 
 
@@ -51,6 +69,28 @@ def _chip(named: str | None) -> Chip | None:
         hint = did_you_mean(named.lower(), chips()) or f"chips: {', '.join(chips())}; or a product such as H100"
         raise UsageError(f"there is no chip {named}", hint=hint)
     return found
+
+
+def _chip_of(place: LoadedSite) -> Chip:
+    from nsw.service.site_metrics import chip_of
+
+    found = find_chip(chip_of(place))
+    if found is None:
+        raise UsageError(
+            f"the chip of site {place.site.name} is not known", hint="name it with --chip, or at the site: gpus.chip"
+        )
+    return found
+
+
+def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
+    """The names that the site's own ncu lists, where it measures the chip and can be asked."""
+    from nsw.service.site_metrics import site_metrics
+
+    if place is None or chip is None or (tool or tool_for(chip)) != "ncu":
+        return None
+    found = site_metrics(place, chip)
+    say(found.note, file=sys.stderr)
+    return found.names
 
 
 # --- ls ----------------------------------------------------------------------------------------------------
@@ -198,10 +238,17 @@ def _conversion(metric: Metric) -> str | None:
 # --- check -------------------------------------------------------------------------------------------------
 
 
-def _check(names: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
+def _check(
+    names: Sequence[str],
+    chip: Chip | None,
+    tool: Tool | None,
+    format: str,
+    output: Path | None,
+    known: frozenset[str] | None,
+) -> int:
     from nsw.present.terminal import console, plural
 
-    faults = check(names, chip, tool)
+    faults = check(names, chip, tool, known=known)
     rows = [{"metric": f.name, "fault": f.message, "hint": f.hint} for f in faults]
     if format in writing.OF_ROWS:
         writing.put_rows(format, rows, ("metric", "fault", "hint"), output)

@@ -9,6 +9,7 @@ from nsw.errors import did_you_mean, nearest
 from nsw.metrics import ncu_names
 from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups
 from nsw.metrics.data_files import rows
+from nsw.metrics.expressions import names as names_of
 from nsw.metrics.requests import ALL, ANALYSIS, EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, SECTION, SET
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[st
         return None
     metric = find(name)
     if metric is not None:
-        why = _absent(metric, chip, tool)
+        why = _absent(metric, chip, tool) or _not_listed(metric, chip, known)
         return (
             None if why is None else (f"{name} is not measured {_on(chip, tool)}: {why}", _instead(metric, chip, tool))
         )
@@ -98,6 +99,16 @@ def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     if chip is None:
         return None
     return with_nvprof if chip.names is None else with_ncu
+
+
+def _not_listed(metric: Metric, chip: Chip | None, known: Collection[str] | None) -> str | None:
+    """That the site's ncu does not list what a metric is computed from; None: it does, or was not asked."""
+    expressions = metric.on(chip).expressions
+    if known is None or not expressions:
+        return None
+    parts = (part for part in names_of(expressions[0]) if not ncu_names.is_own(part))
+    lacking = [part for part in parts if ncu_names.split(part)[0] not in known]
+    return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
 
 
 def _instead(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
