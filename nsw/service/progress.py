@@ -37,8 +37,8 @@ class Looking:
     def __init__(self, it: Held, now: Callable[[], float] = time.monotonic) -> None:
         self._it = it
         self._now = now
-        self._next = now()
         self._pause = _THERE_S if it.transport.remote else _HERE_S
+        self._next = now() + self._pause  # what is over sooner costs no look
 
     def look(self) -> Progress | None:
         """What is new; None where it is too early for another look, or nothing runs."""
