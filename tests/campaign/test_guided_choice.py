@@ -1,0 +1,72 @@
+"""What a read timeline decides for a guided run: arguments, launches on record, a time limit."""
+
+import lzma
+import time
+from pathlib import Path
+
+import pytest
+
+from nsw.analysis.matching import TABLE
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.meta import SITE_DATA
+from nsw.campaign.reading import load_rows
+from nsw.plan.model import CHOSEN, Job, Plan, Resources, Run
+from nsw.service.kernel_choice import Choosing, chooser
+
+RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
+RECIPE = """\
+nsw: 1
+name: t
+app: {command: ./program}
+passes:
+  - timeline: {}
+  - counters: {kernels: {top: 2}, launches: {sample: 3}, metrics: [ipc]}
+resources: {gpus: 1, time: 2h}
+"""
+LOOK, COUNT, OTHER = "c.timeline.r1", "c.counters.r1", "c.counters.r2"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = CampaignFolder(tmp_path)
+    folder.tables.mkdir()
+    (folder.reports / LOOK).mkdir(parents=True)
+    (folder.reports / LOOK / "timeline.sqlite").write_bytes(lzma.decompress(RECORDED.read_bytes()))
+    folder.recipe.write_text(RECIPE)
+    runs = [
+        Run(LOOK, "c", {}, "timeline", "timeline", "nsys", 1, ("true",), {}, Resources(), ("*.sqlite",)),
+        *(Run(id_, "c", {}, "counters", "counters", "ncu", n, ("ncu", CHOSEN), {}, Resources(time_s=7200), needs="c.timeline")
+          for n, id_ in enumerate((COUNT, OTHER), 1)),
+    ]  # fmt: skip
+    with Ledger(folder.ledger, create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), tuple(Job(run.id, Resources(), ((run,),)) for run in runs)))
+        ledger.set_meta(SITE_DATA, {"name": "s", "gpus": {"chip": "gh100"}})
+        ended(ledger, LOOK, 11.0)
+    return folder
+
+
+def ended(ledger, run, seconds):
+    now = time.time()
+    ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, started=now - seconds, ended=now)
+
+
+def test_the_launches_are_on_record_and_the_limit_follows_from_the_price_and_then_from_what_finished(folder):
+    lines = []
+    with Ledger(folder.ledger) as ledger:
+        choose = chooser(folder, ledger, Choosing(lambda: None, lines.append, lines.append))
+        (source,) = ledger.runs_named([LOOK])
+        first = choose(ledger.runs_named([COUNT])[0], [source])
+        rows = load_rows(folder, TABLE)
+        assert {row["run"] for row in rows} == {COUNT}
+        assert len(rows) >= 6
+        assert len({row["kernel"] for row in rows}) == 2
+        assert {(row["chosen_from"], row["state"]) for row in rows} == {(LOOK, None)}
+        assert "--kernel-id" in first.arguments
+        assert 300 + 3 * 11 <= first.limit_s < 600  # a wide margin on the program and a few launches of one pass
+        assert "by its price; limit" in lines[-1]
+
+        ended(ledger, COUNT, 20.0)
+        second = choose(ledger.runs_named([OTHER])[0], [source])
+        assert second.limit_s == pytest.approx(1.5 * 20 + 120, abs=1)
+        assert "expected to take 20 s by 1 finished run" in lines[-1]
