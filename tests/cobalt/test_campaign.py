@@ -10,75 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
 from nsw.errors import CommandResult
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
+from tests.contract.campaigns import ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .places import Cobalt
-
-SITES = """
-nsw: 1
-sites:
-  c: {scheduler: cobalt, account: proj, limits: {LIMITS}}
-"""
-RECIPE = """
-nsw: 1
-name: many
-app:
-  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
-matrix:
-  n: {range: [1, COUNT]}
-passes: [baseline: {}]
-resources: {gpus: 0, time: 4mEXTRA}
-"""
-WORDS = ("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-
-
-def words(
-    place: Cobalt, count: int, body: str = "true", limits: str = "max_in_flight: 16", extra: str = ""
-) -> tuple[str, ...]:
-    """Write a recipe and a site; the words that carry it out."""
-    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
-    (place.work / "recipe.yaml").write_text(text.replace("EXTRA", extra))
-    (place.work / "sites.yaml").write_text(SITES.replace("LIMITS", limits))
-    return WORDS
 
 
 def start(place: Cobalt, *how: object, **more: str):
     return place.start(sys.executable, "-m", "nsw", *words(place, *how, **more))  # type: ignore[arg-type]
-
-
-def ran(place: Cobalt) -> list[int]:
-    file = place.work / "ran"
-    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
-
-
-def folder(place: Cobalt) -> Path:
-    (found,) = (place.work / "campaigns").iterdir()
-    return found
-
-
-def runs(place: Cobalt) -> list[tuple[str, str]]:
-    with Ledger(folder(place) / "campaign.db", read_only=True) as ledger:
-        return [(str(run.state), run.reason or "") for run in ledger.runs()]
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def until_go(place: Cobalt, which: str = "{{ n }}") -> str:
-    """A body that waits for the file `go`: of all runs, or of one."""
-    return f"[ {{{{ n }}}} != {which} ] || until [ -e {place.work}/go ]; do sleep 0.05; done"
 
 
 def states(place: Cobalt) -> list[str]:

@@ -6,15 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FAKE = Path(__file__).parents[1] / "fakes" / "lsf" / "bin"
 
@@ -25,6 +21,7 @@ class Place:
 
     work: Path
     state: Path
+    scheduler_name: ClassVar[str] = "lsf"
 
     @property
     def env(self) -> dict[str, str]:
@@ -68,10 +65,3 @@ def lsf(tmp_path: Path) -> Place:
     place.work.mkdir()
     place.state.mkdir()
     return place
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

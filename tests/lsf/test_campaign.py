@@ -3,53 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import Ledger
-
-from .conftest import wait_until
-
-if TYPE_CHECKING:
-    from .conftest import Place
-
-RECIPE = """
-nsw: 1
-name: many
-app:
-  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
-matrix:
-  n: {range: [1, COUNT]}
-passes: [baseline: {}]
-resources: {gpus: 0, time: 1mMORE}
-"""
-WORDS = ("run", "recipe.yaml", "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-
-
-def words(
-    lsf: Place, count: int, body: str = "true", limits: str = "max_in_flight: 16", more: str = ""
-) -> tuple[str, ...]:
-    """Write a recipe and a site; the words that carry it out."""
-    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(lsf.work)).replace("BODY", body)
-    (lsf.work / "recipe.yaml").write_text(text.replace("MORE", more))
-    (lsf.work / "sites.yaml").write_text(
-        f"nsw: 1\nsites:\n  s: {{scheduler: lsf, account: proj, limits: {{{limits}}}}}\n"
-    )
-    return WORDS
-
-
-def ran(lsf: Place) -> list[int]:
-    file = lsf.work / "ran"
-    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
-
-
-def runs(lsf: Place) -> list[tuple[str, str]]:
-    (folder,) = (lsf.work / "campaigns").iterdir()
-    with Ledger(folder / "campaign.db", read_only=True) as ledger:
-        return [(str(run.state), run.reason or "") for run in ledger.runs()]
-
-
-def until_go(lsf: Place, which: str = "true") -> str:
-    return f"[ {{{{ n }}}} != {which} ] || until [ -e {lsf.work}/go ]; do sleep 0.05; done"
+from tests.contract.campaigns import RUN, ran, runs, wait_until, words
 
 
 def test_runs_are_done_once_in_one_array_from_index_1_with_few_questions(lsf):
@@ -75,16 +30,8 @@ def test_a_retry_of_runs_with_gaps_is_one_array_with_gaps(lsf):
     assert len(lsf.jobs()) == 2
 
 
-def test_a_submission_whose_answer_was_lost_is_found_by_its_name(lsf):
-    lsf.fault("bsub", rc=255, stderr="Communication time out. Job not submitted.\n", after=True)
-    done = lsf.nsw(*words(lsf, 3))
-    assert done.returncode == 0, done.stderr
-    assert ran(lsf) == [1, 2, 3]
-    assert len(lsf.jobs()) == 1
-
-
 def test_a_refusal_is_shown_with_the_line_that_asks_for_it(lsf):
-    done = lsf.nsw(*words(lsf, 2, more=", queue: nosuch"))
+    done = lsf.nsw(*words(lsf, 2, extra=", queue: nosuch"))
     assert done.returncode == 1
     assert {state for state, _ in runs(lsf)} == {"failed"}
     assert "bsub refused the job: nosuch: No such queue." in runs(lsf)[0][1]
@@ -99,16 +46,6 @@ def test_text_of_a_site_and_a_server_that_is_away_change_nothing(lsf):
     done = lsf.nsw(*words(lsf, 2))
     assert done.returncode == 0, done.stderr
     assert ran(lsf) == [1, 2]
-
-
-def test_a_cancelled_campaign_leaves_nothing_behind(lsf):
-    process = lsf.start(*words(lsf, 1, until_go(lsf, "1")))
-    wait_until(lambda: ran(lsf) == [1])
-    process.terminate()
-    process.wait(timeout=60)
-    assert lsf.nsw("cancel", "--root", "campaigns").returncode == 0
-    (file,) = (lsf.state / "jobs" / "101").glob("0.json")
-    assert json.loads(file.read_text())["reason"].startswith("TERM_OWNER")
 
 
 def test_a_job_that_somebody_killed_is_reported_so_even_when_only_bhist_knows_it(lsf):
@@ -131,7 +68,7 @@ def test_a_build_in_a_job_goes_first_and_the_runs_wait_for_it_in_the_queue(lsf):
     (lsf.work / "recipe.yaml").write_text(
         text.replace("matrix:", build).replace("; true", f"; [ -e {lsf.work}/built ]")
     )
-    done = lsf.nsw(*WORDS)
+    done = lsf.nsw(*RUN)
     assert done.returncode == 0, done.stderr
     assert [job["after"] for job in lsf.jobs()] == [None, "done(101)"]
     assert lsf.jobs()[1]["orphan"]

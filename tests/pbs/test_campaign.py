@@ -8,66 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from tests.contract.campaigns import folder, ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from .places import Pbs
-
-SITES = """
-nsw: 1
-sites:
-  p: {scheduler: pbs, account: proj, limits: {LIMITS}}
-"""
-RECIPE = """
-nsw: 1
-name: many
-app:
-  command: bash -c 'echo {{ n }} >>WORK/ran; BODY'
-matrix:
-  n: {range: [1, COUNT]}
-passes: [baseline: {}]
-resources: {gpus: 0, time: 1m}
-"""
-WORDS = ("run", "recipe.yaml", "--site", "p", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-
-
-def words(
-    pbs: Pbs, count: int, body: str = "true", limits: str = "max_in_flight: 16", extra: str = ""
-) -> tuple[str, ...]:
-    """Write a recipe and a site; the words that carry it out."""
-    text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(pbs.work)).replace("BODY", body)
-    (pbs.work / "recipe.yaml").write_text(text.replace("time: 1m}", f"time: 1m{extra}}}"))
-    (pbs.work / "sites.yaml").write_text(SITES.replace("LIMITS", limits))
-    return WORDS
-
-
-def ran(pbs: Pbs) -> list[int]:
-    file = pbs.work / "ran"
-    return sorted(int(n) for n in file.read_text().split()) if file.exists() else []
-
-
-def folder(pbs: Pbs) -> Path:
-    (found,) = (pbs.work / "campaigns").iterdir()
-    return found
-
-
-def runs(pbs: Pbs) -> list[tuple[str, str]]:
-    with Ledger(folder(pbs) / "campaign.db", read_only=True) as ledger:
-        return [(str(run.state), run.reason or "") for run in ledger.runs()]
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def until_go(pbs: Pbs, which: str = "true") -> str:
-    return f"[ {{{{ n }}}} != {which} ] || until [ -e {pbs.work}/go ]; do sleep 0.05; done"
 
 
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
@@ -178,14 +122,6 @@ def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings,
     assert ran(pbs) == []
 
 
-def test_a_submission_whose_answer_was_lost_is_found_by_its_name(pbs):
-    pbs.double.fault("qsub", rc=162, stderr="qsub: End of File", after=True)
-    done = pbs.nsw(*words(pbs, 3))
-    assert done.returncode == 0, done.stderr
-    assert ran(pbs) == [1, 2, 3]
-    assert len(pbs.double.control("_jobs")["jobs"]) == 1
-
-
 def test_text_that_a_site_prints_before_an_answer_changes_nothing(pbs):
     for command in ("qsub", "qstat", "qstat"):
         pbs.double.fault(command, noise="NOTICE: maintenance on Monday 9.30 am")
@@ -200,15 +136,6 @@ def test_a_retry_of_runs_with_gaps_submits_ranges(pbs):
     (pbs.work / "go").touch()
     assert pbs.nsw("retry", "--failed", "--root", "campaigns").returncode == 0
     assert ran(pbs) == [1, 2, 2, 3, 4, 4, 5]
-
-
-def test_a_cancelled_campaign_leaves_nothing_behind(pbs):
-    process = pbs.start(*nsw(pbs, 3, until_go(pbs, "2")))
-    wait_until(lambda: ran(pbs) == [1, 2, 3])
-    process.terminate()
-    process.wait(timeout=60)
-    assert pbs.nsw("cancel", "--root", "campaigns").returncode == 0
-    wait_until(lambda: not pbs.double.live())
 
 
 def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.campaigns import ran, wait_until
 from tests.remote.conftest import SSHD, Server
-
-from .test_campaign import ran, wait_until
 
 if TYPE_CHECKING:
     from .places import Pbs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -38,24 +37,6 @@ def run(work: Path, more: str = "") -> tuple[int, list[tuple[str, str]]]:
     (folder,) = (work / "campaigns").iterdir()
     with Ledger(folder / "campaign.db", read_only=True) as ledger:
         return done.returncode, [(str(run.state), run.reason or "") for run in ledger.runs()]
-
-
-def test_runs_are_done_once_in_one_array(tmp_path):
-    code, runs = run(tmp_path)
-    assert code == 1
-    assert [state for state, _ in runs] == ["done", "done", "failed", "done"]
-    assert sorted((tmp_path / "ran").read_text().split()) == ["1", "2", "3", "4"]
-    assert len(list((tmp_path / "sge").glob("job-*"))) == 1
-
-
-def test_an_answer_that_was_lost_is_found_by_name(tmp_path):
-    faults = tmp_path / "sge" / "faults"
-    faults.mkdir(parents=True)
-    (faults / "qsub").write_text(json.dumps({"rc": 1, "stderr": "commlib error: got read error", "after": True}) + "\n")
-    code, runs = run(tmp_path)
-    assert (code, len(runs)) == (1, 4)
-    assert sorted((tmp_path / "ran").read_text().split()) == ["1", "2", "3", "4"]
-    assert len(list((tmp_path / "sge").glob("job-*"))) == 1
 
 
 def test_a_refusal_names_the_line(tmp_path):
