@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import filecmp
 import fnmatch
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
+from nsw.errors import CampaignError, CommandError, CommandResult, UnreachableError, UsageError
 from nsw.safe_files import NotPlainError, open_plain
 from nsw.transport.model import Entry, Unreadable
 
@@ -166,6 +167,11 @@ class LocalTransport:
             try:
                 _link(there, here)
             except OSError as fault:
+                if fault.errno in {errno.ENOSPC, errno.EDQUOT}:  # trying again and again would not help
+                    raise CampaignError(
+                        f"{here} cannot be written here: {fault.strerror}",
+                        hint="make room on this machine, then `nsw resume`: nothing that ran is lost",
+                    ) from None
                 raise _failed("cp", there, fault) from None
 
 

@@ -155,6 +155,7 @@ class Transport(Protocol):
         """Bring files here, in this order, each whole or not at all; folders on the way are made.
 
         Raises:
+            CampaignError: One cannot be written here, as on a full disk.
             CommandError: One is no plain file, or cannot be read.
             UnreachableError: The connection was lost.
         """

@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.errors import CommandError, CommandResult, DownloadLimitError, UnreachableError
+from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError
 from nsw.safe_files import open_plain
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.stream import open_stream
@@ -94,7 +94,8 @@ def receive(
         progress: Called with the bytes that are here, of how many.
 
     Raises:
-        CommandError: One cannot be read there, cannot be written here, or came changed.
+        CampaignError: One cannot be written here.
+        CommandError: One cannot be read there, or came changed.
         CutError: The connection was lost; what came is kept.
         DownloadLimitError: They are more than `most`.
         UnreachableError: There is no connection, or the far side sent what was not asked for.
@@ -135,8 +136,11 @@ def receive(
         raise UnreachableError(f"the transfer was ended: {fault}") from None
     except _DiskError as fault:
         pipe.kill()
-        raise CommandError(CommandResult(("write", str(fault.file)), 1, "", fault.why),
-                           what=f"{fault.file} cannot be written here") from None  # fmt: skip
+        # no fault of the site, which would be tried again for ever: this machine's disk needs a person
+        raise CampaignError(
+            f"{fault.file} cannot be written here: {fault.why}",
+            hint="make room on this machine, then `nsw resume`: nothing that ran is lost",
+        ) from None
     except (ConnectionLostError, EOFError) as fault:
         with contextlib.suppress(ConnectionLostError):
             _, said = pipe.finish(2)
