@@ -15,7 +15,7 @@ from nsw.errors import CampaignError
 from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder
 
-ENDLESS = "CREATE VIEW runs AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS state FROM n"
+ENDLESS = "CREATE VIEW tasks AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS state FROM n"
 
 
 def changed(campaign, name, script):
@@ -28,15 +28,15 @@ def changed(campaign, name, script):
 
 
 def test_ls_names_a_campaign_whose_ledger_never_ends_and_lists_the_others(good, home):
-    bad = changed(good, "a-bad", f"DROP TABLE runs; {ENDLESS}")
+    bad = changed(good, "a-bad", f"DROP TABLE tasks; {ENDLESS}")
     said = in_folder(home, "ls", "--json")
     by_name = {c["campaign"]: c for c in json.loads(said.out)["campaigns"]}
     assert by_name[good.name]["counts"] == {"done": 2}
-    assert "view runs" in by_name[bad.name]["problem"]
+    assert "view tasks" in by_name[bad.name]["problem"]
     for word in ("status", "summarize"):
         told = in_folder(home, word, bad.name)
         assert (told.code, told.out) == (2, "")
-        assert "view runs" in told.err
+        assert "view tasks" in told.err
 
 
 @pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",), ("resume",)], ids=" ".join)
