@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -27,6 +28,21 @@ def pytest_configure() -> None:
     nsys = os.environ.pop("NSW_NSYS", "") or shutil.which("nsys") or fetched_nsys()
     if nsys:
         os.environ["PATH"] = f"{Path(nsys).absolute().parent}{os.pathsep}{os.environ['PATH']}"
+
+    # campaigns on this machine wait for each other by files there: those of other sessions, and of people, do not count
+    os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="nsw-runtime-")
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Campaigns of one test wait for those of that test alone."""
+    session = os.environ["XDG_RUNTIME_DIR"]
+    monkeypatch.setenv("XDG_RUNTIME_DIR", tempfile.mkdtemp(dir=session))
+    monkeypatch.delenv("NSW_CAMPAIGN", raising=False)
 
 
 def fetched_nsys() -> str:

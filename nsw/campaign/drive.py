@@ -111,8 +111,7 @@ class Driver:
             chosen = self._next()
         self._submitting.hand_over(chosen)
         self._failures.withdraw()
-        if (asked := self._cancel_asked()) is not None:
-            self.cancel(asked or None)
+        self.cancel_if_asked()
         if self._flight or self._submitting.in_doubt:
             return True
         return not self._failures.reached and self._it.ledger.has_planned()
@@ -120,6 +119,11 @@ class Driver:
     def _next(self) -> list[Submission]:
         self._failures.look()
         return [] if self._failures.reached else self._submitting.next()
+
+    def cancel_if_asked(self) -> None:
+        """End what somebody asked to cancel, if anybody did."""
+        if (asked := self._cancel_asked()) is not None:
+            self.cancel(asked or None)
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs and builds: all that are not over, or those named. What a cancelled task had finished stays."""

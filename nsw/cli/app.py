@@ -122,6 +122,10 @@ def init(
     raise typer.Exit(starting.from_command(command or [], output, force))
 
 
+Now = Annotated[
+    bool,
+    typer.Option("--now", help="Start although another campaign runs on this machine.", show_default=False),
+]
 Into = Annotated[
     str | None,
     typer.Option(
@@ -197,6 +201,7 @@ def run(
         bool, typer.Option("--dry-run", help="Show the plan and stop, as `nsw plan` does.", show_default=False)
     ] = False,
     campaign: Into = None,
+    now: Now = False,
 ) -> None:
     """Carry a recipe out: plan, run, collect, read, answer."""
     from nsw.cli import planning, running
@@ -206,10 +211,10 @@ def run(
         _same_site(site)
         if dry_run:
             raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, "table", None, options))
-        raise typer.Exit(running.run_into(campaign, root, recipe, sites, yes, options))
+        raise typer.Exit(running.run_into(campaign, root, recipe, sites, yes, options, now))
     if dry_run:
         raise typer.Exit(planning.plan(recipe, site, sites, "table", None, options))
-    raise typer.Exit(running.run(recipe, site, sites, root, yes, options))
+    raise typer.Exit(running.run(recipe, site, sites, root, yes, options, now))
 
 
 @_command()
@@ -226,12 +231,13 @@ def resume(
             show_default=False,
         ),
     ] = None,
+    now: Now = False,
 ) -> None:
     """Go on with a campaign that was left; nothing that finished is done again."""
     from nsw.cli import running
 
     _size(download, "--download")
-    raise typer.Exit(running.resume(_either(campaign, named), root, download))
+    raise typer.Exit(running.resume(_either(campaign, named), root, download, now))
 
 
 @_command()
@@ -271,13 +277,14 @@ def retry(
         typer.Option("--update-app", help="Copy the program again from where it came.", show_default=False),
     ] = False,
     sites: Sites = None,
+    now: Now = False,
 ) -> None:
     """Do runs again that did not succeed; earlier attempts are kept."""
     from nsw.cli import running
 
     selection = _selection(case, exclude)
     change = (time, update_app, sites)
-    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again, selection, change))
+    raise typer.Exit(running.retry(runs or [], campaign, root, failed, choose_again, selection, change, now))
 
 
 @_command()

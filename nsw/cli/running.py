@@ -32,6 +32,7 @@ def run(
     root: Path | None,
     yes: bool,
     options: Overrides | None = None,
+    now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.present.plan_view import show_plan
@@ -53,7 +54,7 @@ def run(
         _confirm(cost)
     folder = starting.start(home, ready, lock)
     say(f"campaign {folder.path}", file=sys.stderr)
-    return _carry_out(Running(folder))
+    return _carry_out(Running(folder, now=now))
 
 
 def run_into(
@@ -63,6 +64,7 @@ def run_into(
     sites: Sequence[Path] | None,
     yes: bool,
     options: Overrides | None = None,
+    now: bool = False,
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.present.changes_view import show_changes
@@ -80,7 +82,7 @@ def run_into(
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
     if not yes and (cost := starting.too_dear(found.planned)):
         _confirm(cost)
-    return _carry_out(extend(found))
+    return _carry_out(extend(found), now=now)
 
 
 def _confirm(cost: str) -> None:
@@ -97,11 +99,12 @@ def _confirm(cost: str) -> None:
         raise UsageError("not confirmed; nothing was submitted")
 
 
-def resume(campaign: str | None, root: Path | None, download: str | None = None) -> int:
+def resume(campaign: str | None, root: Path | None, download: str | None = None, now: bool = False) -> int:
     """Go on where an earlier nsw was ended."""
     from nsw.service import continuing
 
-    return _carry_out(continuing.resume(folders.find(folders.root(root), campaign), notices.show, download))
+    folder = folders.find(folders.root(root), campaign)
+    return _carry_out(continuing.resume(folder, notices.show, download), now=now)
 
 
 def retry(
@@ -112,6 +115,7 @@ def retry(
     choose_again: bool = False,
     selection: Selection = _ALL,
     change: tuple[str | None, bool, Sequence[Path] | None] = (None, False, None),
+    now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.service import continuing
@@ -125,7 +129,7 @@ def retry(
     if running is None:
         say("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure", file=sys.stderr)
         return Exit.GOOD
-    return _carry_out(running)
+    return _carry_out(running, now=now)
 
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
@@ -174,8 +178,9 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     return Exit.GOOD
 
 
-def _carry_out(running: Running) -> int:
+def _carry_out(running: Running, *, now: bool = False) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
+    running.now = running.now or now
     from nsw.present.live import Watch
 
     folder = running.folder

@@ -27,6 +27,22 @@ _FAREWELL_S = 0.2
 _GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
 
 
+def held_locks(jobs: Path) -> bool:
+    """Whether a task lives whose lock is in this folder."""
+    for path in jobs.glob("*.lock"):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
 class LocalScheduler:
     """Runs job scripts on this machine.
 
@@ -135,7 +151,10 @@ class LocalScheduler:
             if claimed is None:
                 return None
             taken, held = claimed
-            environment = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken)}
+            environment = os.environ | {
+                "CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken),
+                "NSW_CAMPAIGN": str(self._jobs.parent),
+            }
             with (self._jobs / f"{submission.name}.log").open("ab") as log:
                 child = subprocess.Popen(
                     [*self._bash, str(submission.script), str(submission.attempt), str(submission.tasks[0])],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 from nsw.errors import NswError
+from nsw.schedulers.turn import Owner, Turn, is_inside_a_run
 from nsw.service.events import Finished, Message, ReportsRead, RunsEnded, Started
+from nsw.site.registered import LOCAL
 from nsw.wording import headline, plural
+
+_TURN_S = 0.2  # between two looks whether another campaign is over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -30,11 +35,14 @@ class Running:
     Args:
         folder: The campaign.
         only: The runs to do, where not all that wait.
+        now: Start although another campaign runs on this machine.
     """
 
-    def __init__(self, folder: CampaignFolder, *, only: Sequence[str] | None = None) -> None:
+    def __init__(self, folder: CampaignFolder, *, only: Sequence[str] | None = None, now: bool = False) -> None:
         self.folder = folder
         self.only = only
+        self.now = now
+        self._turn: Turn | None = None
         self.driving = False  # whether this process holds the campaign
         self._happened: deque[Event] = deque()
         self._listener: Callable[[Event], object] | None = None
@@ -123,6 +131,7 @@ class Running:
                 it.builds.prepare()
                 if adopted := it.driver.recover():
                     self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
+                yield from self._wait_for_turn(it)
                 looking = Looking(it)
                 with closing(it.driver.rounds()) as rounds:
                     for _ in rounds:
@@ -149,3 +158,30 @@ class Running:
                 raise
             finally:
                 self._held, self.driving = None, False
+                if self._turn is not None:
+                    self._turn.release()
+                    self._turn = None
+
+    def _wait_for_turn(self, it: Held) -> Generator[None]:
+        """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""
+        site = it.ledger.site()
+        here = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL
+        if self.now or not here or site.get("replay") or is_inside_a_run():
+            return
+        try:
+            self._turn = Turn(Owner(it.folder.id, str(it.folder.path.absolute()), f"{it.scratch}/jobs"))
+        except OSError as fault:
+            self.emit(Message(f"nsw cannot see whether other campaigns run on this machine: {fault}", "warning"))
+            return
+        said = None
+        while it.ledger.has_planned() and (why := self._turn.take()) is not None:
+            if why != said:
+                hint = "Ctrl-C ends the wait (`nsw resume` goes on), `nsw resume --now` starts beside it"
+                self.emit(Message(f"waits for its turn, since {why}; {hint}"))
+                it.log.say(f"waits for its turn, since {why}")
+                said = why
+            yield
+            it.driver.cancel_if_asked()
+            time.sleep(_TURN_S)
+        if said:
+            self.emit(Message("its turn has come"))
