@@ -21,10 +21,11 @@ _HAS_JOB: Final = (  # s: a task whose job the scheduler has, under an id that n
     "s.state IN ('submitted', 'queued', 'running') AND EXISTS (SELECT 1 FROM submissions b"  # noqa: S608
     f" WHERE b.name = s.submission AND b.native_id <> '{NO_ID}')"
 )
-# of a table `t` of tasks: those whose job's task holds nothing that still waits; a packed task holds one stage
+# CROSS JOIN and + keep SQLite from going over all open needs for each task.
+# Of a table `t` of tasks: those whose job's task holds nothing that still waits; a packed task holds one stage
 _FREE: Final = (
-    " AND NOT EXISTS (SELECT 1 FROM tasks w JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task"
-    " AND w.state = 'planned' AND n.state = 'open' AND n.source <> w.id{but})"
+    " AND NOT EXISTS (SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task"
+    " AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id{but})"
 )
 # ... but a build whose job the batch system makes theirs wait for
 _LEFT: Final = f" AND NOT (n.why = 'build' AND EXISTS (SELECT 1 FROM tasks s WHERE s.id = n.source AND {_HAS_JOB}))"  # noqa: S608

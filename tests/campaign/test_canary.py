@@ -93,3 +93,13 @@ def test_a_campaign_that_wants_none_is_left_alone(plain):
     ledger = plain
     Canary(ledger).check()
     assert allowed(ledger) == [0, 1, 2]
+
+
+def test_thousands_that_wait_for_the_canary_are_passed_over_within_the_budget_of_a_statement(tmp_path):
+    """A query that goes over all open needs for each task would be ended by the ledger's guard."""
+    job = Job("j", Resources(), tuple((run(f"r{n}"),) for n in range(4000)))
+    with Ledger(tmp_path / "campaign.db", create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (job,)))
+        ledger.hold_for_canary()
+        ledger.update_tasks(["r0"], state=State.RUNNING)
+        assert allowed(ledger) == []
