@@ -163,7 +163,7 @@ def small_disk(folder: Path, size: str, owner: str | None = None) -> Iterator[No
 
 def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(slurm_conf, tmp_path):
     with distant("openssh", slurm_conf) as it, small_disk(it.folder / "small", "400k", USER):
-        fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 300k data; exit 28; }}"
+        fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
         campaign = Staged(tmp_path / "campaigns", it.site(scratch=it.folder / "small"), body=fills)
         assert campaign.drive() == 0
         states = campaign.states()
