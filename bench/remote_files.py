@@ -1,6 +1,6 @@
 """Bringing files from a site over ssh and openssh, beside scp and rsync: one large file and a thousand small ones.
 
-A real sshd on the loopback serves; client and server share the cores. A relay can add a delay. The ways take turns, so
+A real sshd on the loopback serves; client and server share the cores. The ways take turns, so
 that a busy machine slows all of them. Needs root, sshd and ssh. `python bench/remote_files.py [MIB [TIMES]]`.
 """
 
@@ -12,77 +12,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import deque
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "tests"))
 
-from remote.conftest import SSHD, Server, free_port  # noqa: E402  after the path
+from remote.conftest import SSHD, Server  # noqa: E402  after the path
 
 from nsw.transport.create import connect  # noqa: E402
 
 MIB = int(sys.argv[1]) if len(sys.argv) > 1 else 500
 TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 SMALL = 1000
-DELAY_S = 0.05  # of a round trip
 WANTED = "wanted, of scp's rate for the large file: openssh 80 %, ssh 70 %"
-
-
-class Relay:
-    """Passes connections on, each byte half of a round trip later."""
-
-    def __init__(self, target: int) -> None:
-        import socket
-
-        self.port = free_port()
-        self._target = target
-        self._listener = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        import socket
-
-        while True:
-            client, _ = self._listener.accept()
-            server = socket.create_connection(("127.0.0.1", self._target))
-            for source, sink in ((client, server), (server, client)):
-                waiting: deque[tuple[float, bytes]] = deque()
-                some = threading.Condition()
-                threading.Thread(target=self._take, args=(source, waiting, some), daemon=True).start()
-                threading.Thread(target=self._give, args=(sink, waiting, some), daemon=True).start()
-
-    def _take(self, source, waiting, some) -> None:
-        while True:
-            try:
-                data = source.recv(1 << 18)
-            except OSError:
-                data = b""
-            with some:
-                waiting.append((time.monotonic() + DELAY_S / 2, data))
-                some.notify()
-            if not data:
-                return
-
-    def _give(self, sink, waiting, some) -> None:
-        import socket
-
-        while True:
-            with some:
-                while not waiting:
-                    some.wait()
-                due, data = waiting.popleft()
-            time.sleep(max(0.0, due - time.monotonic()))
-            try:
-                if not data:
-                    sink.shutdown(socket.SHUT_WR)
-                    return
-                sink.sendall(data)
-            except OSError:
-                return
 
 
 def in_turns(ways: dict, here: Path) -> dict[str, list[float]]:
@@ -146,14 +90,9 @@ def main() -> None:
         machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.0f}"
         print(f"{machine}; {TIMES} tries in turns; {WANTED}")
         measure("loopback", sshd, top, large, many)
-        relay = Relay(sshd.port)
-        sshd.config.write_text(sshd.config.read_text().replace(f"Port {sshd.port}", f"Port {relay.port}"))
-        known = sshd.folder / "known_hosts"
-        known.write_text(known.read_text() + known.read_text().replace(str(sshd.port), str(relay.port)))
-        measure(f"{DELAY_S * 1000:.0f} ms of delay", sshd, top, large, many)
         sshd.stop(sessions=True)
     sys.stdout.flush()
-    os._exit(0)  # threads of the relay and of paramiko wait for ever
+    os._exit(0)  # paramiko's threads wait for ever
 
 
 if __name__ == "__main__":
