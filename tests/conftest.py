@@ -13,8 +13,11 @@ import hypothesis
 import pytest
 
 # the same examples each time: a test says something of the change, not of the dice; NSW_EXPLORE=1 throws them
-hypothesis.settings.register_profile("steady", derandomize=True)
-hypothesis.settings.load_profile("default" if os.environ.get("NSW_EXPLORE") else "steady")
+# and of no machine: how long an example takes fails nothing
+TIMELESS = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("steady", derandomize=True, **TIMELESS)
+hypothesis.settings.register_profile("explore", **TIMELESS)
+hypothesis.settings.load_profile("explore" if os.environ.get("NSW_EXPLORE") else "steady")
 
 GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
