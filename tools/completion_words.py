@@ -1,4 +1,4 @@
-"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw/cli/app.py."""
+"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw.cli.app."""
 
 import sys
 from pathlib import Path
