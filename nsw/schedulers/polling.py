@@ -216,7 +216,8 @@ class Polling:
     ) -> None:
         """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
 
-        `arrays` names the submissions of which the queue lists a task, be it one that is over.
+        `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
+        history knows a task are added.
         """
         now = self._pace.clock()
         asked = True
@@ -229,6 +230,8 @@ class Polling:
             lines = [line for some_lines in parsed for line in some_lines or ()]
             said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
             history = _sorted_out(said, some, self._followed)
+            recorded = {(line.job, line.name) for line in said if line.indices is not None}
+            arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded))}
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
         alone = {s.name for s in some if s.name in arrays or told[s.name] or any(history[s.name].values())}
         since = self._memory.absent
