@@ -89,7 +89,7 @@ def qstat(argv: list[str]) -> None:
     print("<?xml version='1.0'?>\n<job_info><queue_info>")
     for job in jobs():
         for task, told in job["tasks"].items():
-            if told["state"] != "ended":
+            if told["state"] not in {"ended", "deleted"}:
                 tasks = "" if task == "0" else f"<tasks>{task}</tasks>"
                 print(f'<job_list state="x"><JB_job_number>{job["id"]}</JB_job_number><JB_name>{job["name"]}</JB_name>'
                       f"<state>{told['state']}</state>{tasks}</job_list>")  # fmt: skip
@@ -123,8 +123,11 @@ def qdel(argv: list[str]) -> None:
         first, _, last = span.partition("-")
         for task, told in known(job)["tasks"].items():
             wanted = not span or int(first) <= int(task) <= int(last or first)
-            if wanted and told["state"] != "ended":
-                change(job, task, state="ended", code=137, failed="100 : assumedly after job")
+            if wanted and told["state"] not in {"ended", "deleted"}:
+                if told["state"] == "qw":  # what never began leaves no record for qacct
+                    change(job, task, state="deleted")
+                else:
+                    change(job, task, state="ended", code=137, failed="100 : assumedly after job")
                 print(f"me has deleted job {word}")
 
 
