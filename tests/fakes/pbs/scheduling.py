@@ -166,8 +166,8 @@ class Scheduling:
     def _kill(self, job: Job, start: int) -> None:
         if job.run_count == start and job.state in "RS":
             job.files.pop("stays", None)
-            self.mom.kill(job, signal.SIGKILL)
-            while self.lingers(job):
+            while self.lingers(job):  # a process may be born between the look and the signal
+                self.mom.kill(job, signal.SIGKILL)
                 time.sleep(0.001)
             self.reap()
 
