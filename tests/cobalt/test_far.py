@@ -71,6 +71,6 @@ def test_a_recipe_runs_far_away_though_nsw_is_killed_on_the_way(far: Cobalt):
 def test_sites_check_tells_cobalt_from_the_others_that_own_a_qsub(cobalt):
     site = f"nsw: 1\nsites:\n  c: {{scheduler: cobalt, scratch: {cobalt.work}/s}}\n  p: {{scheduler: pbs}}\n"
     (cobalt.work / "sites.yaml").write_text(site)
-    assert "scheduler   Cobalt" in cobalt.nsw("sites", "check", "c", "--sites", "sites.yaml").stdout
+    assert "scheduler Cobalt" in " ".join(cobalt.nsw("sites", "check", "c", "--sites", "sites.yaml").stdout.split())
     wrong = cobalt.nsw("sites", "check", "p", "--sites", "sites.yaml")
     assert "Cobalt" in wrong.stdout + wrong.stderr
