@@ -19,6 +19,7 @@ hypothesis.settings.register_profile("steady", derandomize=True, **TIMELESS)
 hypothesis.settings.register_profile("explore", **TIMELESS)
 hypothesis.settings.load_profile("explore" if os.environ.get("NSW_EXPLORE") else "steady")
 
+MOST_BYTES = 8  # of a test's name
 GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
 
@@ -46,6 +47,11 @@ def _own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     session = os.environ["XDG_RUNTIME_DIR"]
     monkeypatch.setenv("XDG_RUNTIME_DIR", tempfile.mkdtemp(dir=session))
     monkeypatch.delenv("NSW_CAMPAIGN", raising=False)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names bytes by their length: packed ones hold the time, and the processes that share the tests compare names."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) and len(val) > MOST_BYTES else None
 
 
 def fetched_nsys() -> str:
