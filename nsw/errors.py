@@ -84,6 +84,20 @@ class NswError(Exception):
         return self.message + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
+def resumable(fault: NswError, name: str) -> None:
+    """Let the hint of an error that ended the driving of a campaign name the command that goes on with it.
+
+    Args:
+        fault: The error; its hint is changed.
+        name: The campaign, as `nsw resume` takes it.
+    """
+    command = f"`nsw resume {name}"
+    if fault.hint and "`nsw resume" in fault.hint:
+        fault.hint = fault.hint.replace("`nsw resume", command)
+    elif fault.exit_code is Exit.UNREACHABLE:
+        fault.hint = f"{fault.hint}; then {command}`" if fault.hint else f"{command}` goes on when that is mended"
+
+
 class UsageError(NswError):
     """A command line that cannot be carried out as written."""
 

@@ -2,6 +2,7 @@
 
 from nsw.service.events import (
     BuildChanged,
+    Downloading,
     Event,
     Finished,
     Message,
@@ -13,5 +14,6 @@ from nsw.service.events import (
 )
 
 __all__ = [
-    "BuildChanged", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded", "Started",
+    "BuildChanged", "Downloading", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded",
+    "Started",
 ]  # fmt: skip

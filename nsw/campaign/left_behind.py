@@ -44,7 +44,7 @@ def wait_for_commands(
         if waited >= most_s:
             raise UnreachableError(
                 "a command that a killed nsw began still runs, and may yet submit a job",
-                hint="`nsw resume` when it has ended; `ps` shows it, most likely an sbatch",
+                hint="`ps` there shows it, most likely an sbatch; `nsw resume` goes on when it has ended",
             )
         if waited >= _SAY_AFTER_S and not said:
             said = True

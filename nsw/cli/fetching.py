@@ -49,7 +49,7 @@ def fetch(
         limit = f"more than the site's limits.download ({size(found.limit)})" if found.is_over_limit else ""
         _confirm(f"{plural(len(missing), 'file')}, {size(found.size)}", limit, yes)
         with DownloadBar() as bar:
-            found.bring(bar)
+            found.bring(bar.show)
     say(str(folder.path / "fetched"))
     return Exit.GOOD
 

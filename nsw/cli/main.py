@@ -63,6 +63,8 @@ def run(arguments: list[str]) -> int:
         # who reads on no longer has seen enough; a campaign that stops for it has not come to its end
         return _nobody_reads(Exit.SOME_FAILED if arguments[:1] and arguments[0] in _DRIVES else Exit.GOOD)
     except NswError as fault:
+        if fault.exit_code is Exit.UNREACHABLE and fault.hint is None:
+            fault.hint = "run the same command again when that is mended"
         show(fault)
         return fault.exit_code
     except OSError as fault:

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rich.cells import cell_len
 
 from nsw.campaign.ledger import ENDED, State
+from nsw.present.download_bar import DownloadLines, download_row
 from nsw.present.middle import elided
 from nsw.present.reading_bar import ReadingBar
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, seconds
 from nsw.present.text_of_others import clean
-from nsw.service.events import BuildChanged, Message, Progress, ReportsRead, RunChanged, RunsEnded, Started
+from nsw.service.events import (
+    BuildChanged,
+    Downloading,
+    Message,
+    Progress,
+    ReportsRead,
+    RunChanged,
+    RunsEnded,
+    Started,
+)
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -64,6 +74,8 @@ class Watch:
         self._recent: dict[str, RunRow] = {}
         self._began = time.time()
         self._progress = _NOTHING_SEEN
+        self._download: Downloading | None = None  # while files come nothing else happens
+        self._lines = DownloadLines(self.say)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +94,7 @@ class Watch:
 
     def show(self, event: Event) -> None:
         """Show what happened."""
+        self._download = None
         match event:
             case Started(counts=counts):
                 self._start(dict(counts))
@@ -95,6 +108,10 @@ class Watch:
             case Progress():
                 self._progress = event
                 self._refresh()
+            case Downloading() if self._live is not None:
+                self._download = event
+            case Downloading():
+                self._lines.show(event)
             case RunsEnded():
                 self.stop()
             case ReportsRead(done=done, total=total):
@@ -152,6 +169,7 @@ class Watch:
             ProgressBar(total=max(1, self._total), completed=over, width=bar),
             Text(head),
             Text(" " + so_far(time.time() - self._began, self._progress.seconds_left)),
+            *([download_row(self._download)] if self._download is not None else []),
         )
 
 

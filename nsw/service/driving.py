@@ -66,6 +66,7 @@ def held(
     from nsw.campaign.stages import Stages
     from nsw.schedulers.create import create
     from nsw.service.collected import fault_of, read_reports
+    from nsw.service.downloading import watch_downloads
     from nsw.service.kernel_choice import Choosing, chooser
     from nsw.transport.create import connect
 
@@ -86,6 +87,7 @@ def held(
         stack.enter_context(group_may_read(share))
         scratch = ledger.meta(SCRATCH)
         transport = stack.enter_context(closing(connect(site, scratch, mark_of(folder, ledger))))
+        watch_downloads(transport, emit)
         wait_for_commands(transport, say)
         log = Log(folder.log)
         changed = _Changes(ledger, log, emit)

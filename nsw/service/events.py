@@ -88,6 +88,29 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Downloading:
+    """Files come from the site; sent twice a second for a transfer that takes longer than that, and at its end.
+
+    Attributes:
+        done: Bytes that are here.
+        total: Bytes of all files of this transfer.
+        rate: Bytes a second, over the last seconds; None as long as it is not known.
+    """
+
+    done: int
+    total: int
+    rate: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the last byte is here, at this rate; None where that is not known."""
+        return (self.total - self.done) / self.rate if self.rate else None
+
+    def __str__(self) -> str:
+        return f"{self.done}/{self.total} bytes brought"
+
+
+@dataclass(frozen=True, slots=True)
 class RunsEnded:
     """No run is waiting or running; what was collected is read next."""
 
@@ -122,7 +145,7 @@ class Finished:
         return headline(self.counts)
 
 
-Event = Message | Started | RunChanged | BuildChanged | Progress | RunsEnded | ReportsRead | Finished
+Event = Message | Started | RunChanged | BuildChanged | Progress | Downloading | RunsEnded | ReportsRead | Finished
 """Anything that can happen; `match` tells them apart."""
 
 

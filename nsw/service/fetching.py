@@ -12,6 +12,7 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.selecting import needed, selected
 from nsw.errors import UsageError
+from nsw.service.downloading import watch_downloads
 from nsw.transport.remote import RemoteTransport, most_bytes
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selecting import Selection
+    from nsw.service.events import Downloading
     from nsw.transport.model import Transport
 
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
@@ -64,18 +66,18 @@ class Found:
         """Whether they are more than may be brought without asking."""
         return self.limit is not None and self.size > self.limit
 
-    def bring(self, progress: Callable[[int, int], object] = lambda _done, _all: None) -> None:
+    def bring(self, emit: Callable[[Downloading], object] = lambda _event: None) -> None:
         """Bring those that are not here yet, also where they are more than the limit: ask before.
 
         Args:
-            progress: Called with the bytes that are here, of how many.
+            emit: Called now and then with how far it is.
 
         Raises:
             UnreachableError: The site cannot be reached.
         """
         missing = self.missing
+        watch_downloads(self._transport, emit)
         if isinstance(self._transport, RemoteTransport):
-            self._transport.progress = progress
             self._transport.allow(sum(file.size for file in missing))
         self._transport.get_many([(file.path, file.here) for file in missing])
 

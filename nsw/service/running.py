@@ -7,9 +7,9 @@ from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
-from nsw.errors import NswError
+from nsw.errors import NswError, resumable
 from nsw.schedulers.turn import Owner, Turn, is_inside_a_run
-from nsw.service.events import Finished, Message, ReportsRead, RunsEnded, Started
+from nsw.service.events import Downloading, Finished, Message, ReportsRead, RunsEnded, Started
 from nsw.site.registered import LOCAL
 from nsw.wording import headline, plural
 
@@ -46,7 +46,7 @@ class Running:
         self.driving = False  # whether this process holds the campaign
         self._happened: deque[Event] = deque()
         self._listener: Callable[[Event], object] | None = None
-        self._rounds = self._carry_out()
+        self._rounds = self._with_what_to_do()
         self._held: Held | None = None
         self._fault: BaseException | None = None
 
@@ -97,6 +97,8 @@ class Running:
     def emit(self, event: Event) -> None:
         """Hand an event to the listener, or keep it for who iterates."""
         if self._listener is None:
+            if isinstance(event, Downloading) and self._happened and isinstance(self._happened[-1], Downloading):
+                self._happened.pop()  # who iterates hears of a round once it is over: its end is news enough
             self._happened.append(event)
         else:
             self._listener(event)
@@ -108,6 +110,16 @@ class Running:
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """State, reason, first run and number of the runs that wait; only while it drives."""
         return self._held.ledger.why_waiting() if self._held else []
+
+    def _with_what_to_do(self) -> Generator[None]:
+        """The rounds; an error that ends them names the command that goes on."""
+        from nsw.service.naming import as_named
+
+        try:
+            yield from self._carry_out()
+        except NswError as fault:
+            resumable(fault, as_named(self.folder))
+            raise
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__

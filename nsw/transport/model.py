@@ -9,12 +9,12 @@ to write one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from nsw.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.errors import CommandResult
@@ -159,6 +159,14 @@ class Transport(Protocol):
             CommandError: One is no plain file, or cannot be read.
             UnreachableError: The connection was lost.
         """
+
+
+@runtime_checkable
+class ReportsProgress(Protocol):
+    """A transport that also reports how far a transfer is, as `get_many` goes on."""
+
+    progress: Callable[[int, int], object]
+    """Called with the bytes that are here, of how many; set by who shows it."""
 
 
 def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None:

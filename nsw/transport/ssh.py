@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import random
+import shlex
 import socket
 import time
 from typing import TYPE_CHECKING, Any, cast
@@ -58,9 +60,10 @@ class Ssh:
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 self.disconnect()
                 if tried == _TRIES:
+                    by_hand = shlex.join(["ssh", *(["-F", self._config] if self._config else []), self._host, "true"])
                     raise UnreachableError(
                         f"{self._host} cannot be reached over ssh: {str(fault) or type(fault).__name__}",
-                        hint=f"`ssh {self._host} true` shows whether the host can be reached",
+                        hint=f"`{by_hand}` shows whether the host can be reached",
                     ) from None
                 self._sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
             else:
@@ -106,6 +109,8 @@ def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Trans
     else:
         way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
     line = Line(way)
+    # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
         _prefer(transport, known_keys(host))

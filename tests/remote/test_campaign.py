@@ -1,9 +1,12 @@
 """A campaign on a site behind a real sshd, from recipe to answer; its batch system is the fake Slurm."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -144,6 +147,39 @@ def test_a_site_that_cannot_be_reached_costs_nothing_and_is_told(cluster):
     assert "far cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((cluster.work / "campaigns").glob("*")) if (cluster.work / "campaigns").exists() else True
+
+
+def test_a_connection_that_is_lost_while_nsw_begins_names_the_command_that_goes_on(cluster):
+    process = cluster.start(*cluster.run_words())
+    deadline = time.monotonic() + 120
+    while not cluster.ran():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    cluster.server.stop(sessions=True)
+    (folder,) = (cluster.work / "campaigns").iterdir()
+    with socket.create_server(("127.0.0.1", cluster.server.port)) as listener:  # it takes connections and ends them
+        ending = threading.Thread(target=end_connections, args=(listener,), daemon=True)
+        ending.start()
+        lost = cluster.nsw("resume", "--root", "campaigns")
+        listener.shutdown(socket.SHUT_RDWR)
+        ending.join()
+    assert lost.returncode == 3
+    assert "far cannot be reached" in lost.stderr
+    assert f"nsw resume {folder.name}`" in lost.stderr
+    assert "Traceback" not in lost.stderr
+    cluster.server.start()
+    done = cluster.nsw("resume", folder.name)
+    assert done.returncode == 0, done.stderr
+    assert cluster.ran() == ["1", "2", "3"]
+
+
+def end_connections(listener):
+    with contextlib.suppress(OSError):
+        while True:
+            listener.accept()[0].close()
 
 
 def test_secrets_travel_in_one_file_that_only_its_owner_can_read_and_are_removed_in_the_end(cluster):

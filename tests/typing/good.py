@@ -6,7 +6,17 @@ from typing import assert_type
 import pandas as pd
 
 import nsw
-from nsw.events import BuildChanged, Finished, Message, Progress, ReportsRead, RunChanged, RunsEnded, Started
+from nsw.events import (
+    BuildChanged,
+    Downloading,
+    Finished,
+    Message,
+    Progress,
+    ReportsRead,
+    RunChanged,
+    RunsEnded,
+    Started,
+)
 
 running = nsw.run(
     Path("recipe.yaml"),
@@ -26,7 +36,7 @@ for event in running:
             print(run.id, run.state, f"{over}/{total}", run.params.get("gpus"))
         case Message(text=text, level=level):
             print(level, text)
-        case Started() | BuildChanged() | Progress() | RunsEnded() | ReportsRead() | Finished():
+        case Started() | BuildChanged() | Progress() | Downloading() | RunsEnded() | ReportsRead() | Finished():
             print(event)
 assert_type(running.campaign, nsw.Campaign)
 
