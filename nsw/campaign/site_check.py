@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, NswError, UnreachableError
+from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if command -v lfs >/dev/null && lfs quota -q -u "$(id -un)" "$1" 2>/dev/null; th
 command -v quota >/dev/null && quota -w 2>/dev/null
 exit 0
 """
-# who owns qsub: all three of them have one
-_QSUB = (("Cobalt", r"cobalt|BlueGene"), ("OpenPBS or PBS Professional", r"pbs_version"), ("Torque", r"^Version:"))
 
 
 def skew_of(checks: Iterable[Check]) -> float:
@@ -38,11 +37,6 @@ def skew_of(checks: Iterable[Check]) -> float:
         if one.what == "clock" and (told := re.fullmatch(r"(\d+) s (ahead|behind)", one.found)):
             return float(told[1]) if told[2] == "ahead" else -float(told[1])
     return 0.0
-
-
-def whose_qsub(version: str) -> str:
-    """The batch system whose `qsub --version` prints this; empty where it is none of those that nsw can tell."""
-    return next((who for who, sign in _QSUB if re.search(sign, version, re.IGNORECASE | re.MULTILINE)), "")
 
 
 class Verdict(StrEnum):
@@ -115,13 +109,13 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
         return
     command = adapter.sign_of_life_command()
     alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
-    owner = ""
-    if adapter.submit == "qsub":
-        told = transport.run(["qsub", "--version"], timeout=_SECONDS)
-        owner = whose_qsub(told.stdout + told.stderr)
-    if owner and adapter.name.split()[0].lower() not in owner.lower():  # whatever its commands answer
+    owner = None
+    if is_shared(adapter):
+        told = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
+        owner = owner_of(adapter.submit, told.stdout + told.stderr)
+    if owner and owner.scheduler != site.get("scheduler"):  # whatever its commands answer
         fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
-        yield Check("scheduler", Verdict.BAD, f"its qsub is {owner}'s", fix)
+        yield Check("scheduler", Verdict.BAD, f"its {adapter.submit} is {owner.product}'s", fix)
         return
     if alive.returncode != 0 or alive.timed_out:
         fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
@@ -131,7 +125,7 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
     if (facts := adapter.facts_command()) is not None:
         answer = transport.run(facts, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
         version = adapter.parse_facts(answer).version if answer.returncode == 0 else ""
-    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (owner or adapter.name, version))))
+    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (owner.product if owner else adapter.name, version))))
 
 
 def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:

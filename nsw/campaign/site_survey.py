@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.site_check import whose_qsub
 from nsw.campaign.site_starter import Answers
 from nsw.errors import UnreachableError, UsageError
-from nsw.schedulers.create import adapter_of
+from nsw.schedulers import recognizing
 from nsw.site.registered import schedulers
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _MOST_QUEUES = 50
 _LONGEST = 200  # characters of a message
-_BY_OWNER: Final = {"Cobalt": "cobalt", "OpenPBS or PBS Professional": "pbs"}  # by what `whose_qsub` says
 _TOOLS: Final = ("nsys", "ncu", "nvprof")
 # Each answer is a line `word value`, so that what a login shell prints of itself is passed over.
 _PROBE: Final = r"""
@@ -47,13 +45,13 @@ def survey(transport: Transport, host: str | None) -> Answers:
         UnreachableError: It does not answer.
         UsageError: Its batch system is none that nsw knows.
     """
-    adapters = {name: adapter for name in schedulers() if (adapter := adapter_of(name)) is not None}
-    probe = _PROBE % {"commands": " ".join({*(one.submit for one in adapters.values()), "qconf", *_TOOLS})}
+    adapters = recognizing.adapters()
+    probe = _PROBE % {"commands": " ".join(sorted({*recognizing.commands(), *_TOOLS}))}
     plain = _lines(transport, ["bash", "-c", probe])
     login = _lines(transport, ["bash", "-lc", probe], needed=False)
-    login_shell = not _has(plain, adapters) and bool(_has(login, adapters))
+    login_shell = not _there(plain) and bool(_there(login))
     said = login if login_shell else plain
-    scheduler, adapter = _scheduler(transport, _has(said, adapters), said, adapters, login_shell=login_shell)
+    scheduler, adapter = _scheduler(transport, _there(said), adapters, login_shell=login_shell)
     queues, untold = _queues(transport, adapter, login_shell=login_shell) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
     on_path = {tool for tool in _TOOLS if tool in said.get("has", {})}
@@ -63,7 +61,7 @@ def survey(transport: Transport, host: str | None) -> Answers:
         queues=queues,
         untold=untold,
         gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
-        accounts=_accounts(transport) if scheduler == "slurm" else (),
+        accounts=_accounts(transport, adapter) if adapter is not None else (),
         profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in on_path},
         scratch=next(iter(said.get("scratch", {})), ""),
         host=host,
@@ -86,37 +84,30 @@ def _lines(transport: Transport, command: list[str], *, needed: bool = True) -> 
     return found
 
 
-def _has(said: dict[str, dict[str, str]], adapters: dict[str, Adapter]) -> list[str]:
-    """The schedulers whose command for submission is there."""
-    return [name for name, one in adapters.items() if one.submit in said.get("has", {})]
+def _there(said: dict[str, dict[str, str]]) -> list[str]:
+    """The schedulers that it could be."""
+    return recognizing.there(said.get("has", {}))
 
 
 def _scheduler(
-    transport: Transport,
-    there: list[str],
-    said: dict[str, dict[str, str]],
-    adapters: dict[str, Adapter],
-    *,
-    login_shell: bool,
+    transport: Transport, there: list[str], adapters: dict[str, Adapter], *, login_shell: bool
 ) -> tuple[str, Adapter | None]:
     """Which of those that could be it is; several have a qsub."""
     if not there:
         return "local", None
-    with_qsub = [name for name in there if adapters[name].submit == "qsub"]
-    others = [name for name in there if name not in with_qsub]
-    if others:  # Slurm's package brings a qsub of its own
-        return others[0], adapters[others[0]]
-    if "qconf" in said.get("has", {}) and "sge" in adapters:
-        return "sge", adapters["sge"]
+    first = adapters[there[0]]
+    if not recognizing.is_shared(first) or first.known_by:
+        return there[0], first
     shell = ["bash", "-lc"] if login_shell else ["bash", "-c"]
-    told = transport.run([*shell, "qsub --version"], timeout=_SECONDS)
-    owner = whose_qsub(told.stdout + told.stderr)
-    name = _BY_OWNER.get(owner)
-    if name is None:
-        what = f"{owner}'s" if owner else "of a batch system that nsw cannot tell"
+    told = transport.run([*shell, f"{first.submit} --version"], timeout=_SECONDS)
+    owner = recognizing.owner_of(first.submit, told.stdout + told.stderr)
+    if owner is None or not owner.scheduler:
+        what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot tell"
         known = ", ".join(schedulers())
-        raise UsageError(f"the qsub of this machine is {what}", hint=f"nsw knows {known}; docs/extending/scheduler.md")
-    return name, adapters[name]
+        raise UsageError(
+            f"the {first.submit} of this machine is {what}", hint=f"nsw knows {known}; docs/extending/scheduler.md"
+        )
+    return owner.scheduler, adapters[owner.scheduler]
 
 
 def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tuple[tuple[Queue, ...], str]:
@@ -131,9 +122,7 @@ def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tup
     return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"
 
 
-def _accounts(transport: Transport) -> tuple[str, ...]:
-    """The user's accounts in Slurm's database, where there is one."""
-    script = 'sacctmgr -nP show assoc user="$(id -un)" format=account 2>/dev/null'
-    done = transport.run(["bash", "-lc", script], timeout=_SECONDS)
-    names = [line.strip() for line in done.stdout.splitlines() if re.fullmatch(r"[\w.-]+", line.strip())]
-    return tuple(dict.fromkeys(names))
+def _accounts(transport: Transport, adapter: Adapter) -> tuple[str, ...]:
+    """The user's accounts, where the batch system tells."""
+    command = adapter.accounts_command()
+    return () if command is None else tuple(adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.model import Submission
+from nsw.schedulers.model import NAME_CHARACTERS, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,12 @@ _LEAST_OF_JOB = 16  # characters of a job's name that are worth having
 
 
 def submissions(
-    folder: CampaignFolder, pending: Iterable[Pending], most: int, *, contiguous: bool = False, longest_name: int = 64
+    folder: CampaignFolder,
+    pending: Iterable[Pending],
+    most: int,
+    *,
+    contiguous: bool = False,
+    names: tuple[int, str] = (64, NAME_CHARACTERS),
 ) -> list[Submission]:
     """Submissions that hold all of these tasks once.
 
@@ -27,10 +33,10 @@ def submissions(
         pending: Tasks, in their order.
         most: How many tasks one may hold, and how far apart the first and the last may be.
         contiguous: One must hold tasks without gaps.
-        longest_name: Characters that a name may have.
+        names: How many characters a name may have, and which, as in `[...]` of a regular expression.
     """
     groups = _groups(pending, max(1, most), contiguous=contiguous)
-    return [_submission(folder, group, longest_name) for group in groups]
+    return [_submission(folder, group, names) for group in groups]
 
 
 def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Iterator[list[Pending]]:
@@ -45,10 +51,10 @@ def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Itera
     yield from groups.values()
 
 
-def _submission(folder: CampaignFolder, group: Sequence[Pending], longest_name: int) -> Submission:
+def _submission(folder: CampaignFolder, group: Sequence[Pending], names: tuple[int, str]) -> Submission:
     job, first, attempt, _ = group[0]
     return Submission(
-        name=submission_name(folder.id, job, first, attempt, longest_name),
+        name=submission_name(folder.id, job, first, attempt, *names),
         job=job,
         script=folder.script(job).absolute(),
         attempt=attempt,
@@ -57,7 +63,9 @@ def _submission(folder: CampaignFolder, group: Sequence[Pending], longest_name: 
     )
 
 
-def submission_name(campaign: str, job: str, task: int, attempt: int, longest: int = 64) -> str:
+def submission_name(
+    campaign: str, job: str, task: int, attempt: int, longest: int = 64, characters: str = NAME_CHARACTERS
+) -> str:
     """The deterministic name under which tasks are submitted: the same first task never gets another.
 
     It begins with the job's name in the plan, by which a person knows it in the queue, where there is room for that
@@ -67,6 +75,7 @@ def submission_name(campaign: str, job: str, task: int, attempt: int, longest: i
     room = longest - _DIGEST - 1
     if room < _LEAST_OF_JOB:
         return f"nsw-{digest}"[:longest]
+    job = re.sub(f"[^{characters}]", "-", job)
     known_by = job if job[:1].isalpha() else f"nsw-{job}"  # some schedulers want a letter first
     stem, dash, number = known_by.rpartition("-")
     if len(known_by) > room:

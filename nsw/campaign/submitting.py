@@ -90,8 +90,9 @@ class Submitting:
     def _submissions(self, pending: Iterable[Pending], most: int) -> list[Submission]:
         scheduler = self._it.scheduler
         return submissions(
-            self._it.folder, pending, most, contiguous=scheduler.contiguous, longest_name=scheduler.longest_name
-        )
+            self._it.folder, pending, most, contiguous=scheduler.contiguous,
+            names=(scheduler.longest_name, scheduler.name_characters),
+        )  # fmt: skip
 
     def intend(self, chosen: Sequence[Submission]) -> None:
         """Write down all of these at once, for a scheduler that costs nothing to hand them over to."""

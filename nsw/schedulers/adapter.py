@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import parse_duration
+from nsw.schedulers.model import NAME_CHARACTERS
 from nsw.schedulers.native import Native
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
@@ -32,16 +34,19 @@ class Capabilities:
         first_index: Lowest array index that nsw uses.
         contiguous: An array is one range of indices without gaps.
         longest_name: Characters of a job name that survive in listings.
-        unique_names: Refuses a second job of the same name.
-        restarts: Whether a job learns how often it was restarted (counted), only that it was (flagged), or neither.
+        name_characters: What a job name may hold, as in `[...]` of a regular expression; nsw writes `-` for the rest.
+        unique_names: A second submission of a name makes no second job. `refusal` must be None for it: nsw then looks
+            up the first one. A name that is not found needs no second look.
+        restarts: How a job learns that it was started anew. counted: the template's block `restart` prints the number;
+            flagged: it learns at most that it was, so nsw counts the starts in files; no: that never happens.
         script_on_stdin: The submit command reads the script from standard input.
-        late_end_s: Seconds that the record of an end may come after the job has left the queue.
+        late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
+            conclusion from a job that neither queue nor history knows.
         history_in_file: The record of an end is a file of the job, not a command's answer.
-        slow_cancel_s: Seconds that a cancelled job may still be listed.
+        slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
         dependencies: "Start after that job succeeded" can be trusted.
         throttle: The number of running array tasks can be limited, and changed later.
         hold: Jobs and array tasks that wait can be held, and released later.
-        comments: A job carries a comment that comes back in listings.
         test_run: Can be asked whether it would take a job, without submitting it.
         submissions_per_command: Submissions that nsw sends in one remote command.
         arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
@@ -51,6 +56,7 @@ class Capabilities:
     first_index: int = 0
     contiguous: bool = False
     longest_name: int = 64
+    name_characters: str = NAME_CHARACTERS
     unique_names: bool = False
     restarts: Literal["counted", "flagged", "no"] = "no"
     script_on_stdin: bool = False
@@ -60,7 +66,6 @@ class Capabilities:
     dependencies: bool = False
     throttle: bool = False
     hold: bool = False
-    comments: bool = False
     test_run: bool = False
     submissions_per_command: int = 1
     arguments: bool = True
@@ -74,7 +79,7 @@ class Request:
         submission: Its name, attempt and tasks.
         script: Path of the job script on the site.
         log: Path on the site for what the job script prints, without an ending; taken literally.
-        comment: Names the campaign.
+        comment: Names the campaign, where the system keeps a comment with a job.
         throttle: How many array tasks may run at a time; None for no limit.
         after: Id of a job that must succeed before this one starts; if it fails, this one must end.
         walltime_s: A time limit that replaces the script's own, in seconds.
@@ -185,6 +190,12 @@ class Adapter(ABC):
 
     # the command that knows ended jobs, for sentences; empty where there is none
     history: ClassVar[str] = ""
+    # how to recognize the system on a machine, where others have a `submit` of the same name: a command that only it
+    # has, or regular expressions for what `SUBMIT --version` prints, by the name of the product
+    known_by: ClassVar[str] = ""
+    products: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    # the same for systems that have these commands, and that this adapter does not drive
+    relatives: ClassVar[Mapping[str, str]] = MappingProxyType({})
     # prefixes of environment variables that would change what the commands do or print, and those that stay
     cleared: ClassVar[tuple[str, ...]] = ()
     kept: ClassVar[tuple[str, ...]] = ()
@@ -292,6 +303,14 @@ class Adapter(ABC):
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
         """What `queues_command` said; lines that are not understood are left out."""
+        return []
+
+    def accounts_command(self) -> list[str] | None:
+        """List the user's accounts, for a new sites file; None where nsw cannot read such a list."""
+        return None
+
+    def parse_accounts(self, result: CommandResult) -> list[str]:  # noqa: ARG002
+        """What `accounts_command` printed; lines that are not understood are left out."""
         return []
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandError, RefusedError, UnreachableError
+from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import Answer, Doubt, Outcome, Phase
 from nsw.schedulers.native import Native
@@ -30,6 +31,7 @@ _FIND_MINUTES = 60 * 24 * 14
 # pauses between looks for a submission whose command was killed: it may still be on its way to the controller
 _ARRIVES_S = (2.0, 6.0)
 _SUBMIT_S = 120.0
+_WORTH_SAYING_S = 60.0  # that cancelled jobs may run on
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class BatchScheduler:
         self._most: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
         self._waited_for: float | None = None
+        self._said_slow = False
 
     # --- what the loop asks -----------------------------------------------------------------------------
 
@@ -118,6 +121,11 @@ class BatchScheduler:
     def longest_name(self) -> int:
         """Characters that a submission's name may have."""
         return self._can.longest_name
+
+    @property
+    def name_characters(self) -> str:
+        """What a submission's name may hold, as in `[...]` of a regular expression."""
+        return self._can.name_characters
 
     @property
     def dependencies(self) -> bool:
@@ -201,7 +209,7 @@ class BatchScheduler:
             UnreachableError: One of them could not be asked.
         """
         found = self._look_up(submissions)
-        for pause in _ARRIVES_S:
+        for pause in () if self._can.unique_names else _ARRIVES_S:  # one that arrives later makes no second job
             missing = [s for s in submissions if s.name not in found]
             if not missing:
                 break
@@ -258,6 +266,10 @@ class BatchScheduler:
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.cancelled(result):
             raise CommandError(result, what="jobs could not be cancelled")
+        if self._can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
+            self._said_slow = True
+            upto = format_duration(int(self._can.slow_cancel_s))
+            self._say(f"{self._adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
         self._pace.reset()
 
     def limit(self, running: int) -> None:

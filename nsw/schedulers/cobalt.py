@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, told_limit
@@ -48,6 +49,7 @@ class Cobalt(Adapter):
     name = "Cobalt"
     marker = "#COBALT"
     submit = "qsub"
+    products = MappingProxyType({"Cobalt": "cobalt|BlueGene"})
     queue = "qstat"
     history = "its .cobaltlog"
     capabilities = Capabilities(late_end_s=15, history_in_file=True, slow_cancel_s=300, submissions_per_command=50)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from nsw.errors import NswError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nsw.errors import Diagnostic
+    from nsw.plan.model import Job
     from nsw.recipe.load import LoadedRecipe
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
 
-# how the directive lines of the known batch systems begin
-MARKERS: Final = ("#SBATCH", "#PBS", "#COBALT", "#BSUB", "#$ ", "#FLUX")
+# how the directive lines begin of systems that nsw does not drive
+_OF_OTHERS: Final = ("#FLUX",)
 # keys of `resources` and of sites that not every system has a word for
 _OPTIONAL: Final = ("queue", "partition", "account", "qos", "gres", "reservation", "constraint", "exclusive")
 
@@ -55,8 +60,45 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> 
     return found
 
 
+def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
+    """The line of `extra` that a refusal of `directives` is about; None where no single line is."""
+
+    def is_refused(extra: tuple[str, ...]) -> bool:
+        try:
+            adapter.directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
+        except RefusedError as fault:
+            return fault.message == refusal.message
+        except NswError:
+            pass
+        return False
+
+    if refusal.key != "extra" or is_refused(()):
+        return None
+    return next((line for line in job.resources.extra if is_refused((line,))), None)
+
+
+def place_of_line(
+    loaded: LoadedRecipe, place: LoadedSite, line: str
+) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
+    """The document with this line of `extra`, and its path there."""
+    for (document, path), lines in zip(
+        _places(loaded, place), (loaded.recipe.resources.extra, place.site.extra), strict=True
+    ):
+        if line in lines:
+            return document, (*path, "extra", list(lines).index(line))
+    return None
+
+
 def _of_another(adapter: Adapter, line: str) -> bool:
-    return not line.startswith(adapter.marker) and line.startswith(MARKERS)
+    return line.startswith("#") and not line.startswith(adapter.marker) and line.startswith(_markers())
+
+
+@lru_cache(maxsize=1)
+def _markers() -> tuple[str, ...]:
+    """How the directive lines of the known batch systems begin."""
+    from nsw.schedulers.recognizing import adapters
+
+    return (*_OF_OTHERS, *(one.marker for one in adapters().values()))
 
 
 def _places(loaded: LoadedRecipe, place: LoadedSite) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]]:

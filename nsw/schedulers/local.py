@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import RefusedError
 from nsw.schedulers import gpus as gpu_claims
-from nsw.schedulers.model import Answer, Outcome, Phase, Submission
+from nsw.schedulers.model import NAME_CHARACTERS, Answer, Outcome, Phase, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,6 +58,7 @@ class LocalScheduler:
     batches = False
     contiguous = False
     longest_name = 64
+    name_characters = NAME_CHARACTERS
     dependencies = False
     together = 1
     after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # builds are done before here

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nsw.errors import RefusedError
 
 
+NAME_CHARACTERS = "A-Za-z0-9._-"  # of a submission's name, as in `[...]` of a regular expression
 BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
 
 
@@ -97,6 +98,10 @@ class Scheduler(Protocol):
     @property
     def longest_name(self) -> int:
         """Characters that a submission's name may have."""
+
+    @property
+    def name_characters(self) -> str:
+        """What a submission's name may hold, as in `[...]` of a regular expression."""
 
     @property
     def dependencies(self) -> bool:

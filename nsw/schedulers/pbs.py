@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import UsageError
@@ -51,10 +52,12 @@ class Pbs(Adapter):
     name = "PBS"
     marker = "#PBS"
     submit = "qsub"
+    products = MappingProxyType({"OpenPBS or PBS Professional": "pbs_version"})
+    relatives = MappingProxyType({"Torque": "^Version:"})
     queue = "qstat"
     history = "qstat -x"
     capabilities = Capabilities(
-        arrays=True, contiguous=True, longest_name=15, restarts="counted", dependencies=True, throttle=True,
+        arrays=True, contiguous=True, longest_name=15, restarts="flagged", dependencies=True, throttle=True,
         slow_cancel_s=15, submissions_per_command=50, arguments=False,
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay

@@ -266,8 +266,9 @@ class Polling:
         if found is not None and found.phase is Phase.ENDED:
             return found
         queue, history = self._adapter.queue, self._adapter.history
-        lost = self._lost_after_s
-        if found is None and siblings and seconds >= lost * _ALONE:
+        late = self._adapter.capabilities.late_end_s  # until then an end may be on its way to the history
+        lost = max(self._lost_after_s, late)
+        if found is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one: it was cancelled, or it ended"
             return Answer(Phase.ENDED, reason, cancelled=True)
         if found is None and seconds >= lost:

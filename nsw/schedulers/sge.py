@@ -53,6 +53,7 @@ class Sge(Adapter):
     name = "Grid Engine"
     marker = "#$"
     submit = "qsub"
+    known_by = "qconf"
     queue = "qstat"
     history = "qacct"
     capabilities = Capabilities(

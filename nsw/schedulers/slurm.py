@@ -62,7 +62,7 @@ class Slurm(Adapter):
     queue = "squeue"
     history = "sacct"
     capabilities = Capabilities(
-        arrays=True, restarts="counted", dependencies=True, throttle=True, hold=True, comments=True, test_run=True
+        arrays=True, restarts="counted", dependencies=True, throttle=True, hold=True, test_run=True
     )
     # SLURM_CONF says which cluster and stays
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
@@ -222,6 +222,15 @@ class Slurm(Adapter):
             r"^.*(?:exceeded memory limit|oom-kill event|Out Of Memory|oom_kill).*$", log, re.MULTILINE | re.IGNORECASE
         )
         return match and re.sub(r"^slurmstepd: (error: )?", "", match[0]).strip()
+
+    def accounts_command(self) -> list[str]:
+        """The user's accounts in Slurm's database, where there is one."""
+        return ["bash", "-lc", 'sacctmgr -nP show assoc user="$(id -un)" format=account 2>/dev/null']
+
+    def parse_accounts(self, result: CommandResult) -> list[str]:
+        """The lines that are a name."""
+        names = (line.strip() for line in result.stdout.splitlines())
+        return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
 
     # --- ending -------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ def render_job(
     campaign: str,
     scratch: str,
     directives: Sequence[str] = (),
+    restarts: str = "no",
     login_shell: bool = False,
     tools: Mapping[str, str] | None = None,
     overrides: Mapping[str, Path] | None = None,
@@ -40,6 +41,7 @@ def render_job(
         campaign: The campaign's id, for the header.
         scratch: Folder of the campaign on the site, where run folders are made.
         directives: The scheduler's own lines at the head of the script.
+        restarts: `restarts` of the scheduler's capabilities: how a job learns that it was started anew.
         login_shell: Whether bash starts as a login shell, where a site's `module` needs it.
         tools: Profilers whose version is recorded: name -> path.
         overrides: The site's own templates: name of a block -> file.
@@ -60,6 +62,7 @@ def render_job(
             version=__version__,
             login_shell=login_shell,
             directives=directives,
+            restarts=restarts,
             tools=sorted((tools or {}).items()),
             secrets_file=FILE,
         )

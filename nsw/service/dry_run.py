@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 60.0
 _COMPLAINTS = 2  # lines
+_ANY_FOLDER = "/CAMPAIGN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Prospect:
 
 
 def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
-    """A prospect for each distinct set of resources; none where the site's scheduler cannot be asked.
+    """A prospect for each distinct set of resources; only refusals of nsw's own where the scheduler cannot be asked.
 
     `calls` counts the scheduler's commands that this took.
     """
@@ -49,8 +50,10 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
 
     plan, loaded, place = planned.plan, planned.recipe, planned.place
     adapter = adapter_of(place.site.scheduler)
-    if adapter is None or not adapter.capabilities.test_run:
+    if adapter is None:
         return []
+    if not adapter.capabilities.test_run:  # what nsw refuses itself is known without asking
+        return list(_refused_here(plan, loaded, place, adapter))
     transport = way_to(place)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
         asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
@@ -143,7 +146,7 @@ def _prospects(
         try:
             result = asking.test(script(jobs[0]))
         except RefusedError as fault:
-            yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault))
+            yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault, adapter))
             continue
         if result is None:
             return
@@ -157,6 +160,16 @@ def _prospects(
             message = f"{adapter.submit} would refuse {jobs[0].name}: {said.said}"
             refusal = RefusedError(message, key=said.key, hint=said.hint)
             yield Prospect(names, refused=_refused(loaded, place, jobs[0], refusal))
+
+
+def _refused_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite, adapter: Adapter) -> Iterator[Prospect]:
+    """The jobs whose directives cannot be written."""
+    for jobs in _alike(plan):
+        try:
+            adapter.directives(jobs[0], _ANY_FOLDER)
+        except RefusedError as fault:
+            refused = _refused(loaded, place, jobs[0], fault, adapter)
+            yield Prospect(tuple(job.name for job in jobs), refused=refused)
 
 
 def _alike(plan: Plan) -> list[list[Job]]:
@@ -179,9 +192,16 @@ def _untold(adapter: Adapter, result: CommandResult) -> str:
     return f"{adapter.name} could not be asked whether it would take this: {command}: {said}"
 
 
-def _refused(loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError) -> Diagnostic:
+def _refused(
+    loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
+) -> Diagnostic:
+    """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
     from nsw.plan.asked import refused_at
+    from nsw.schedulers.fitting import place_of_line, refused_line
 
+    line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
+    if line is not None and (at := place_of_line(loaded, place, line)) is not None:
+        return at[0].document.diagnostic(at[1], fault.message, hint=fault.hint)
     own = ("app", "build", fault.key or "")
     if job.build and fault.key and loaded.document.node(own) is not None:
         return loaded.document.diagnostic(own, fault.message, hint=fault.hint)

@@ -73,6 +73,7 @@ class Planned:
                 campaign=campaign,
                 scratch=scratch,
                 directives=adapter.directives(job, scratch) if adapter else (),
+                restarts=adapter.capabilities.restarts if adapter else "no",
                 login_shell=site.login_shell,
                 tools=tools,
                 overrides=overrides,

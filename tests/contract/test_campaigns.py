@@ -90,3 +90,26 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
 
 def attempts(place: FakePlace) -> list[str]:
     return [path.name for path in place.work.glob("campaigns/*/scratch/runs/*/attempt-*")]
+
+
+# a line of `extra` that each system allows, and one that nsw sets itself; a new adapter needs one here
+EXTRA = {
+    "slurm": ("#SBATCH --nice=1", "#SBATCH --job-name=x"),
+    "pbs": ("#PBS -p 1", "#PBS -N x"),
+    "cobalt": ("#COBALT --notify=a@b", "#COBALT --jobname x"),
+    "lsf": ("#BSUB -sp 1", "#BSUB -J x"),
+    "sge": ("#$ -p 1", "#$ -N x"),
+}
+
+
+def test_a_line_of_extra_that_nsw_sets_itself_is_refused_at_its_place_before_there_is_a_campaign(place):
+    good, bad = EXTRA[place.scheduler_name]
+    _, *argv = words(place, 2, extra=f",\n  extra: ['{good}',\n    '{bad}']")
+    lines = (place.work / "recipe.yaml").read_text().splitlines()
+    number = next(at for at, line in enumerate(lines, 1) if bad in line)
+    for command in (("run", *argv), ("plan", *argv[: argv.index("--root")])):
+        said = place.nsw(*command)
+        assert said.returncode == 2, said.stderr
+        assert f"recipe.yaml:{number}:5" in said.stderr
+        assert "cannot hold" in said.stderr
+    assert not (place.work / "campaigns").exists()

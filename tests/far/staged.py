@@ -146,7 +146,8 @@ class Staged:
 
         def render(job, campaign, scratch):
             lines = site.adapter.directives(job, scratch)
-            return render_job(plan, job, scheduler=site.scheduler, campaign=campaign, scratch=scratch, directives=lines)
+            return render_job(plan, job, scheduler=site.scheduler, campaign=campaign, scratch=scratch,
+                              directives=lines, restarts=site.adapter.capabilities.restarts)  # fmt: skip
 
         self.folder = begin(root, plan, Ingredients({"name": "t"}, {}, site.scratch, render))
         self.runs = [run.id for run in runs]

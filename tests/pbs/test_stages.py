@@ -34,7 +34,8 @@ class Campaign(local.Campaign):
 def for_pbs(plan, job, *, scheduler, campaign, scratch):
     assert scheduler == "local"
     lines = Adapter().directives(job, scratch)
-    return render.render_job(plan, job, scheduler="pbs", campaign=campaign, scratch=scratch, directives=lines)
+    return render.render_job(plan, job, scheduler="pbs", campaign=campaign, scratch=scratch,
+                             directives=lines, restarts=Adapter.capabilities.restarts)  # fmt: skip
 
 
 def test_the_second_stage_gets_what_the_first_one_decided(pbs, tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ class Scripts:
         adapter, scratch = adapter_of(scheduler), str(self.scratch)
         lines = adapter.directives(plan.jobs[0], scratch) if adapter else ()
         text = render_job(plan, plan.jobs[0], scheduler=scheduler, campaign=campaign, scratch=scratch,
-                          directives=lines, **more)  # fmt: skip
+                          directives=lines, restarts=adapter.capabilities.restarts if adapter else "no", **more)  # fmt: skip
         file = self.folder / "job.sh"
         file.write_text(text)
         return file
