@@ -17,7 +17,7 @@ from nsw.profilers.number_regex import one_of
 from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _CANDIDATES: Final = 400  # launches of a shape, those of most usual duration, that ordinals are taken from
 _LONGEST: Final = 100_000  # characters of one argument; Linux takes 131,072
@@ -141,6 +141,18 @@ def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Se
         _cut_short(wanted, some, asked),
         picked,
     )
+
+
+def picked_again(trace: Iterable[Mapping[str, Any]], names: Collection[str], ordinals: Sequence[int]) -> list[Picked]:
+    """The launches in this timeline that a choice made from another one means.
+
+    Args:
+        trace: The kernels of one process as rows of table gpu_trace.
+        names: Mangled names of the chosen kernels; function names where that timeline had no mangled ones.
+        ordinals: The launches of each that are measured, from 1.
+    """
+    rows = ({**row, "phase": None} for row in trace)  # what was chosen counts, wherever it falls this time
+    return list(_picked([k for k in _kernels(rows, 0) if (k.key or k.name) in names], ordinals))
 
 
 def _picked(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Picked]:

@@ -39,6 +39,7 @@ _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
 _NO_STALL: Final = "stall_not_selected"
+_RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
 
 
@@ -70,7 +71,7 @@ class KernelRow:
         launches: How many, in the timeline if it has the kernel, else measured.
         measured: How many launches have counters.
         time_ns: Of all launches, by `time_from`.
-        share_pct: Of the time of all kernels.
+        share_pct: Of the time of all kernels; None for a range, whose time holds pauses and kernels of other rows.
         time_from: timeline, counters, or None where no time is known.
         device_name: The GPU, where the report tells it.
         shapes: Different grids and blocks of the measured launches, each as (grid, block).
@@ -136,9 +137,13 @@ def kernel_table(
         )
         for name, (of, calls, time) in means.items()
     ]
-    known = [row.time_ns for row in made if row.time_ns is not None]
+    known = [row.time_ns for row in made if row.time_ns is not None and not _is_range(row)]
     whole = sum(total for total, _ in timeline.values()) if timeline else sum(known)
     return tuple(sorted((_with_share(row, whole) for row in made), key=lambda row: -(row.time_ns or 0.0)))
+
+
+def _is_range(row: KernelRow) -> bool:
+    return row.name == _RANGE and not row.shapes
 
 
 def _squeezed(name: str) -> str:
@@ -255,7 +260,9 @@ def _row(
 
 
 def _with_share(row: KernelRow, whole: float) -> KernelRow:
-    return row if row.time_ns is None or not whole else replace(row, share_pct=100 * row.time_ns / whole)
+    if row.time_ns is None or not whole or _is_range(row):
+        return row
+    return replace(row, share_pct=100 * row.time_ns / whole)
 
 
 def _limiter(of: Mapping[str, float]) -> str | None:

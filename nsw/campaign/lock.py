@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign.locked_choices import Basis, chips_of, recorded
+from nsw.campaign.reading import load_rows
 from nsw.recipe.document import parse
 from nsw.recipe.dump import as_yaml
 from nsw.recipe.lock import Lock, LockedGit
@@ -28,6 +29,7 @@ _READ = (
     "bash", "-c", 'cd "$1/provenance" 2>/dev/null || exit 0; cat ./*/host; echo =; cat ./*/gpus.csv 2>/dev/null', "nsw",
 )  # fmt: skip
 _DRIVER = 3  # column of gpus.csv
+_CHOSEN_LAUNCHES = "chosen_launches"  # table
 
 
 def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Transport, before: Lock | None) -> Lock:
@@ -142,7 +144,8 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     tools = dict(basis.tools)
     chosen = ledger.choices()
     if isinstance(lock, dict) and chosen:
-        lock["choices"] = recorded(chosen, basis).model_dump(mode="json", exclude_none=True)
+        of_choices = recorded(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
+        lock["choices"] = of_choices.model_dump(mode="json", exclude_none=True)
         write_locked(folder, head, recipe)
     if not isinstance(lock, dict) or not tools:
         return []

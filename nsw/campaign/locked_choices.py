@@ -48,15 +48,31 @@ def chips_of(provenance: str) -> str | None:
     return " | ".join(sorted(names)) or None
 
 
-def recorded(choices: Mapping[str, Choice], basis: Basis) -> LockedChoices:
-    """What a lockfile records of a campaign's choices."""
+def recorded(choices: Mapping[str, Choice], basis: Basis, launches: Sequence[Mapping[str, Any]] = ()) -> LockedChoices:
+    """What a lockfile records of a campaign's choices.
+
+    Args:
+        choices: By run.
+        basis: What they follow from.
+        launches: The rows of table chosen_launches.
+    """
+    chosen = [row for row in launches if row.get("ordinal") is not None]
     return LockedChoices(
         chip=basis.chip,
         tools=dict(basis.tools),
         files=_digest(dict(basis.files)),
         passes=_digest(list(basis.passes)),
         runs={
-            run: LockedChoice(arguments=list(one.arguments), limit_s=one.limit_s, source=one.source, note=one.note)
+            run: LockedChoice(
+                arguments=list(one.arguments),
+                limit_s=one.limit_s,
+                source=one.source,
+                note=one.note,
+                kernels=list(
+                    dict.fromkeys(row["mangled_name"] or row["short_name"] for row in chosen if row["run"] == run)
+                ),
+                ordinals=sorted({int(row["ordinal"]) for row in chosen if row["run"] == run}),
+            )
             for run, one in choices.items()
         },
     )

@@ -101,6 +101,22 @@ def _sites(given: Given, _: str) -> Iterator[str]:
         yield from (str(name) for name in found or ())
 
 
+def _passes(given: Given, _: str) -> Iterator[str]:
+    """The names of the passes of the recipe on the command line: `- baseline`, `- timeline: {name: x}`."""
+    import yaml
+
+    from nsw.resources import recipes_folder
+
+    named = Path(given["recipe"][-1]).expanduser()
+    file = named if named.exists() else recipes_folder() / named.with_suffix(".yaml").name
+    if not _is_recipe(file):
+        return
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for entry in yaml.load(file.read_bytes(), Loader=loader).get("passes") or ["baseline"]:  # noqa: S506  a safe one
+        kind, keys = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
+        yield str((keys or {}).get("name") or kind)
+
+
 def _campaigns(given: Given, _: str) -> list[str]:
     from nsw.campaign import folder as folders
 
@@ -176,6 +192,7 @@ def _chips(_: Given, __: str) -> list[str]:
 _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "recipe": _recipes,
     "site": _sites,
+    "passes": _passes,
     "campaign": _campaigns,
     "named": _campaigns,
     "run": _of_campaign(_runs),

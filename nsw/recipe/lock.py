@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from nsw.recipe.fields import Filled, Flag, Text
+from nsw.recipe.fields import Count, Filled, Flag, Text
 from nsw.recipe.passes import Model
 
 
@@ -21,6 +21,12 @@ class LockedChoice(Model):
     limit_s: int | None = Field(default=None, description="Time limit in seconds; left out: that of the plan.")
     source: Filled = Field(description="The run whose tables decided.")
     note: Text = Field(default="", description="What was chosen, for people.")
+    kernels: list[Text] = Field(
+        default=[], description="Mangled names of the kernels that are measured; function names without them."
+    )
+    ordinals: list[Count] = Field(
+        default=[], description="The launches of each of them that are measured, the first being 1."
+    )
 
 
 class LockedChoices(Model):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsw.plan.counters_limit import Limit
     from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
-    from nsw.recipe.lock import LockedChoices
+    from nsw.recipe.lock import LockedChoice, LockedChoices
     from nsw.recipe.model import Steps
 
 _TRACE = "gpu_trace"
@@ -60,6 +60,8 @@ def chooser(
     def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         if (known := of_lock()) is not None and (before := choice_of(known, run.id)) is not None:
             say(f"chosen    {run.id} as the lockfile records it: {before.note}")
+            if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
+                choosing.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
             return before
         return choose_now(run, sources)
 
@@ -71,16 +73,13 @@ def chooser(
         from nsw.campaign.reading import put_rows
         from nsw.plan.counting import counting
         from nsw.profilers.nvprof import measured
-        from nsw.recipe.load import load_recipe
 
         source = sources[0]
         one = _pass_of(folder, run)
         tool = run.tool or "ncu"
         chip = ledger.site().get("gpus", {}).get("chip")
         try:
-            nsys = (ledger.site().get("profilers") or {}).get("nsys")
-            steps = load_recipe(folder.recipe).recipe.report.steps
-            trace = _kernels(folder.reports / source.id, steps, nsys, _within(one))
+            trace = _kernels_of(folder, ledger, one, source)
             what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
             found = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as fault:
@@ -94,6 +93,46 @@ def chooser(
         return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
 
     return choose
+
+
+def _put_locked(
+    folder: CampaignFolder, ledger: Ledger, locked: LockedChoice, run: RunRow, source: RunRow
+) -> str | None:
+    """Write the launches that a recorded choice means into table chosen_launches, as this campaign's timeline has them.
+
+    Returns:
+        Why that cannot be done; None: it is done.
+    """
+    from nsw.analysis.guided import NothingMatched, picked_again
+    from nsw.analysis.matching import TABLE, chosen_rows
+    from nsw.campaign.reading import put_rows
+
+    if not locked.kernels:
+        return "the lockfile does not name the launches"
+    try:
+        picked = picked_again(
+            _kernels_of(folder, ledger, _pass_of(folder, run), source), set(locked.kernels), locked.ordinals
+        )
+    except (NothingMatched, NswError) as fault:
+        return str(fault)
+    if not picked:
+        return f"{source.id} holds none of these launches"
+    put_rows(folder, TABLE, run.id, chosen_rows(picked, source.id))
+    return None
+
+
+def _kernels_of(folder: CampaignFolder, ledger: Ledger, one: CountersPass, source: RunRow) -> list[dict[str, Any]]:
+    """The kernels of a timeline's run that a pass chooses among.
+
+    Raises:
+        NswError: No report holds a trace.
+        NothingMatched: No kernel was launched inside the pass's range.
+    """
+    from nsw.recipe.load import load_recipe
+
+    nsys = (ledger.site().get("profilers") or {}).get("nsys")
+    steps = load_recipe(folder.recipe).recipe.report.steps
+    return _kernels(folder.reports / source.id, steps, nsys, _within(one))
 
 
 def _limit(folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow) -> Limit | None:

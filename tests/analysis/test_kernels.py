@@ -79,6 +79,18 @@ def test_kernels_are_in_the_order_of_their_time():
     assert [(r.name, r.share_pct) for r in kernel_table({"metrics": rows})] == [("b", 75.0), ("a", 25.0)]
 
 
+@pytest.mark.parametrize("timeline", [None, {"k": (500.0, 1), "other": (1500.0, 1)}])
+def test_a_range_has_no_share_of_the_time_of_kernels_and_takes_none_from_them(timeline):
+    rows = launches({"duration": 500.0}, {"duration": 1500.0, "kernel": "other"}, {"duration": 9e3, "kernel": "range"})
+    found = {r.name: r for r in kernel_table({"metrics": rows}, timeline)}
+    assert {name: row.share_pct for name, row in found.items()} == {"k": 25.0, "other": 75.0, "range": None}
+    assert found["range"].time_ns == 9e3
+    own = [
+        {"kernel": "range", "launch_id": 2, "grid": "(1, 1, 1)", "block_size": "(32, 1, 1)"}
+    ]  # a kernel of this name
+    assert {r.name: r for r in kernel_table({"metrics": rows, "launches": own}, timeline)}["range"].share_pct > 80
+
+
 def test_the_timeline_has_the_times_where_there_is_one():
     rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 10.0, "kernel": "other"})
     found = {r.name: r for r in kernel_table({"metrics": rows}, {"k": (500.0, 10), "unmeasured": (1500.0, 1)})}

@@ -9,12 +9,13 @@ import pytest
 from nsw.analysis.matching import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.meta import SITE_DATA
+from nsw.campaign.locked_choices import Basis, recorded
+from nsw.campaign.meta import RECORDED, SITE_DATA
 from nsw.campaign.reading import load_rows
 from nsw.plan.model import CHOSEN, Job, Plan, Resources, Run
 from nsw.service.kernel_choice import Choosing, chooser
 
-RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
+DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\
 nsw: 1
 name: t
@@ -32,7 +33,7 @@ def folder(tmp_path):
     folder = CampaignFolder(tmp_path)
     folder.tables.mkdir()
     (folder.reports / LOOK).mkdir(parents=True)
-    (folder.reports / LOOK / "timeline.sqlite").write_bytes(lzma.decompress(RECORDED.read_bytes()))
+    (folder.reports / LOOK / "timeline.sqlite").write_bytes(lzma.decompress(DATABASE.read_bytes()))
     folder.recipe.write_text(RECIPE)
     runs = [
         Run(LOOK, "c", {}, "timeline", "timeline", "nsys", 1, ("true",), {}, Resources(), ("*.sqlite",)),
@@ -70,3 +71,27 @@ def test_the_launches_are_on_record_and_the_limit_follows_from_the_price_and_the
         second = choose(ledger.runs_named([OTHER])[0], [source])
         assert second.limit_s == pytest.approx(1.5 * 20 + 120, abs=1)
         assert "expected to take 20 s by 1 finished run" in lines[-1]
+
+
+def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_has_them(folder):
+    basis, lines, warned = Basis("NVIDIA H100"), [], []
+    choosing = Choosing(lambda: basis, lines.append, warned.append)
+    with Ledger(folder.ledger) as ledger:
+        run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
+        choice = chooser(folder, ledger, choosing)(run, [source])
+        chosen = load_rows(folder, TABLE)
+        locked = recorded({COUNT: choice}, basis, chosen).model_dump(mode="json")
+
+        (folder.tables / f"{TABLE}.parquet").unlink()
+        ledger.set_meta(RECORDED, locked)
+        assert chooser(folder, ledger, choosing)(run, [source]) == choice
+        assert load_rows(folder, TABLE) == chosen
+        assert "as the lockfile records it" in lines[-1]
+        assert warned == []
+
+        (folder.tables / f"{TABLE}.parquet").unlink()
+        locked["runs"][COUNT] |= {"kernels": ["_Z4gonev"]}
+        ledger.set_meta(RECORDED, locked)
+        assert chooser(folder, ledger, choosing)(run, [source]) == choice
+        assert load_rows(folder, TABLE) == []
+        assert warned == [f"what {COUNT} measures is not compared with {LOOK}: {LOOK} holds none of these launches"]

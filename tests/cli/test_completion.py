@@ -19,7 +19,6 @@ NOT_KNOWN = {
     "settings",
     "cases",
     "exclude",
-    "passes",
     "sites",
     "root",
     "output",
@@ -118,6 +117,22 @@ def test_nothing_and_no_word_is_said_where_nothing_is_known(bash, home):
     assert bash("nsw plan --site ") == ["local", "demo"]
     for line in ("nsw logs ", "nsw nothing ", "nsw plan nowhere/", 'nsw plan "un', "nsw logs -c y "):
         assert bash(line) == [], line
+
+
+def test_a_pass_is_one_of_the_recipe_on_the_line(bash, home):
+    (home / "p.yaml").write_text(
+        "nsw: 1\napp: {command: x}\npasses: [baseline, timeline: {name: first}, {timeline: }, {host: {name: h}}]\n"
+    )
+    (home / "q.yaml").write_text("nsw: 1\napp: {command: x}\npasses: 3\n")
+    for line, offered in {
+        "nsw plan p.yaml --pass ": ["baseline", "first", "timeline", "h"],
+        "nsw run p.yaml --pass first --pass ": ["baseline", "timeline", "h"],
+        "nsw plan p.yaml --pass=f": ["first"],
+        "nsw plan hot_kernels --pass c": ["counters"],
+        "nsw plan --pass ": [],
+        "nsw plan q.yaml --pass ": [],
+    }.items():
+        assert bash(line) == offered, line
 
 
 def test_what_never_answers_is_not_waited_for(bash, home):

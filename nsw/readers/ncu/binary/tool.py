@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Final
+
+from nsw.readers.installed_tools import find_tool
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
 _PLACES: Final = (
@@ -28,18 +28,8 @@ _LAST_WORDS: Final = 300  # characters of a tool's last line that are told
 
 
 def find_ncu() -> list[str]:
-    """The ncu to try, best first: only the one that NSW_NCU names, or that of PATH and then the newest."""
-    if named := os.environ.get("NSW_NCU"):
-        return [named]
-    on_path = shutil.which("ncu")
-    installed = [str(p) for place in _PLACES for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
-    newest = sorted(installed, key=_version, reverse=True)
-    return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
-
-
-def _version(path: str) -> tuple[int, ...]:
-    found = re.search(r"(20\d\d)\.(\d+)(?:\.(\d+))?", str(Path(path).resolve()))
-    return tuple(int(g or 0) for g in found.groups()) if found else (0,)
+    """The ncu to try, best first."""
+    return find_tool("ncu", _PLACES)
 
 
 def import_command(ncu: str, report: Path, page: str) -> list[str]:

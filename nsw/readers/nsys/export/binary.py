@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from nsw.readers.installed_tools import find_tool
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export import sqlite
 
@@ -60,13 +61,8 @@ def read(path: Path, options: Options) -> Report:
 
 
 def find_nsys() -> list[str]:
-    """The nsys to try, best first: only the one that NSW_NSYS names, or that of PATH and then the newest."""
-    if named := os.environ.get("NSW_NSYS"):
-        return [named]
-    on_path = shutil.which("nsys")
-    installed = [str(p) for place in _PLACES for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
-    newest = sorted(installed, key=_version, reverse=True)
-    return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
+    """The nsys to try, best first."""
+    return find_tool("nsys", _PLACES)
 
 
 def _known(named: str | None) -> list[str]:
@@ -94,11 +90,6 @@ def export_command(report: Path) -> str:
         str(report),
     ]
     return shlex.join(words)
-
-
-def _version(path: str) -> tuple[int, ...]:
-    match = re.search(r"(20\d\d)\.(\d+)(?:\.(\d+))?", path)
-    return tuple(int(g or 0) for g in match.groups()) if match else (0,)
 
 
 def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
