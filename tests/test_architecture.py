@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BASE = {"nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_path", "wording", "entry_points"}
+BASE = {
+    "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_path", "wording", "entry_points",
+    "quantities",
+}  # fmt: skip
 # left to right; campaign is handed what it needs from its right
 FLOW = [
     "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "campaign", "readers", "analysis",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.perturbation import RUN_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.scaling import Point, Scaling
@@ -20,14 +20,6 @@ _MUCH_WAITING = 1 / 3  # of the time in NCCL kernels
 _IDLE_PCT = 60.0
 _SLOW_TIMES = 3.0  # the median
 _SLOWED_PCT = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence and the cases whose rows prove it."""
-
-    text: str
-    cases: tuple[str, ...]
 
 
 def findings(cases: Sequence[CaseSummary], curve: Scaling | None) -> list[Finding]:
@@ -49,10 +41,12 @@ def _of_scaling(curve: Scaling, by_id: Mapping[str, CaseSummary]) -> list[Findin
     else:
         said = (f"{head} runs from {_efficiency(worst):.1f} % ({_where(worst)}) to {_efficiency(best):.1f} %"
                 f" ({_where(best)}).")  # fmt: skip
-    result = [Finding(said, tuple(dict.fromkeys((worst.case_id, best.case_id))))]
+    result = [_finding("scaling", said, "scaling", dict.fromkeys((worst.case_id, best.case_id)))]
     share = worst.communication_pct
     if _efficiency(worst) < _POOR_PCT and share is not None and share >= _MUCH_COMMUNICATION_PCT:
-        result.append(Finding(_communication(by_id[worst.case_id], share), (worst.case_id,)))
+        result.append(
+            _finding("communication", _communication(by_id[worst.case_id], share), "communication", (worst.case_id,))
+        )
     return result
 
 
@@ -85,7 +79,8 @@ def _of_copies(cases: Sequence[CaseSummary]) -> list[Finding]:
     share, case = max(heavy, key=lambda item: item[0])
     more = f" and over {_MUCH_COPYING_PCT:.0f} % in {len(heavy) - 1} more" if len(heavy) > 1 else ""
     what = "the GPU time of an iteration" if case.iterations else "all GPU time, set-up included,"
-    return [Finding(f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}.", tuple(c.id for _, c in heavy))]
+    text = f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}."
+    return [_finding("copies", text, "copies", (c.id for _, c in heavy))]
 
 
 def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
@@ -105,7 +100,7 @@ def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
         " the time it waits for the host"
         + ("." if any(not f.profiled for f in case.figures) else " (while profiled, which slows the host).")
     )
-    return [Finding(text, tuple(c.id for _, c, _ in idle))]
+    return [_finding("idle GPU", text, "iterations", (c.id for _, c, _ in idle))]
 
 
 def _slowed_pct(case: CaseSummary) -> float:
@@ -138,7 +133,7 @@ def _of_slow_iterations(cases: Sequence[CaseSummary]) -> list[Finding]:
         + (f"; {len(slow) - 1} more cases have such a one" if len(slow) > 1 else "")
         + "."
     )
-    return [Finding(text, tuple(c.id for _, c, _ in slow))]
+    return [_finding("slow iteration", text, "iterations", (c.id for _, c, _ in slow))]
 
 
 def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
@@ -147,8 +142,16 @@ def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
     if not certain:
         return []
     most, case = max(certain, key=lambda item: (item[0].figure != RUN_TIME, abs(item[0].change_pct)))
-    return [Finding(f"Profiling changed {most.figure} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
-                    f" {case.id}): figures here are those of the baseline pass.", (case.id,))]  # fmt: skip
+    text = (
+        f"Profiling changed {most.figure} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
+        f" {case.id}): figures here are those of the baseline pass."
+    )
+    return [_finding("profiling", text, "perturbation", (case.id,))]
+
+
+def _finding(name: str, text: str, table: str, cases: Iterable[str]) -> Finding:
+    """A sentence, and the rows that prove it."""
+    return Finding(name, text, evidence=(Evidence(table, tuple(cases)),))
 
 
 def _gpu_time(case: CaseSummary) -> str:

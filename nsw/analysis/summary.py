@@ -10,7 +10,7 @@ from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.compare import Variant, compare
 from nsw.analysis.effective import effective_rates
-from nsw.analysis.findings import Finding, findings
+from nsw.analysis.findings import findings
 from nsw.analysis.outliers import Outlier, outliers
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
@@ -18,6 +18,7 @@ from nsw.analysis.steady import steady_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from nsw.analysis.blocks import Finding
     from nsw.analysis.effective import AskedModel, Effective
     from nsw.tables import TableData
 

@@ -9,6 +9,7 @@ import typer
 
 from nsw.cli.application import command as _command
 from nsw.cli.options import (
+    AnswerFormat,
     Campaign,
     CampaignOption,
     CampaignOrRuns,
@@ -20,6 +21,7 @@ from nsw.cli.options import (
     Root,
     Sites,
     Without,
+    chosen_answer_format,
 )
 from nsw.cli.options import Document as _Document
 from nsw.cli.options import OfMetrics as _OfMetrics
@@ -131,7 +133,7 @@ def summarize(
             show_default=False,
         ),
     ] = None,
-    format: Format = None,
+    format: AnswerFormat = None,
     json: Json = False,
     output: Output = None,
     max_unpacked: MaxUnpacked = None,
@@ -139,7 +141,8 @@ def summarize(
     """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
     from nsw.cli import summarizing
 
-    which, chosen = (campaign, named, root, _selection(case, exclude)), _chosen(format, json, output)
+    which = (campaign, named, root, _selection(case, exclude))
+    chosen = chosen_answer_format(format, json, output)
     raise typer.Exit(summarizing.summarize(which, table, chosen, output, _size(max_unpacked)))
 
 

@@ -25,6 +25,16 @@ class Formats(StrEnum):
     PARQUET = "parquet"
 
 
+class AnswerFormats(StrEnum):
+    """How an answer is printed, which has more than rows."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    MARKDOWN = "markdown"
+
+
 class OfMetrics(StrEnum):
     """What `nsw metrics` does."""
 
@@ -88,6 +98,12 @@ Format = Annotated[
     Formats | None,
     typer.Option(
         "--format", "-f", help="How data is printed; by default as --output ends, else a table.", show_default=False
+    ),
+]
+AnswerFormat = Annotated[
+    AnswerFormats | None,
+    typer.Option(
+        "--format", "-f", help="How it is printed; by default as --output ends, else a table.", show_default=False
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
@@ -192,14 +208,25 @@ def size(text: str | None, option: str = "--max-unpacked") -> int | None:
 
 def chosen_format(format: Formats | None, json: bool, output: Path | None) -> str:
     """The format that was asked for; where none was, that of the file to write, else a table."""
+    return _chosen(format, json, output, [*Formats])
+
+
+def chosen_answer_format(format: AnswerFormats | None, json: bool, output: Path | None) -> str:
+    """The same for an answer, which can be Markdown, in a file that ends in .md."""
+    return _chosen(format, json, output, [*AnswerFormats])
+
+
+def _chosen(format: Formats | AnswerFormats | None, json: bool, output: Path | None, known: list[str]) -> str:
     if json:
         return "json"
-    if format is None:
-        ending = output.suffix.lower().removeprefix(".") if output else ""
-        if output is not None and (fault := unknown_ending(output, [*Formats])) is not None:
-            raise fault
-        return ending if ending in set(Formats) else "table"
-    return format.value
+    if format is not None:
+        return format.value
+    ending = output.suffix.lower().removeprefix(".") if output else ""
+    if ending == "md" and "markdown" in known:
+        return "markdown"
+    if output is not None and (fault := unknown_ending(output, known)) is not None:
+        raise fault
+    return ending if ending in known else "table"
 
 
 def either(campaign: str | None, named: str | None) -> str | None:

@@ -27,7 +27,7 @@ def unknown_ending(output: Path, formats: Sequence[str]) -> UsageError | None:
     ending = output.suffix.lower()
     if isinstance(output, Folder) or output.is_dir() or ending in _TEXT or ending.removeprefix(".") in formats:
         return None
-    there = ", ".join(f".{f}" for f in formats if f != "table")
+    there = ", ".join(".md" if f == "markdown" else f".{f}" for f in formats if f != "table")
     return UsageError(
         f"--output {output}: there is no format {ending}",
         hint=f"endings that name a format: {there}; .txt is what a terminal shows; --format says it for any name",

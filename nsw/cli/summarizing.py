@@ -124,6 +124,7 @@ def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None
 
 
 def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: str | None) -> None:
+    from nsw.present.blocks_as_markdown import rows_markdown
     from nsw.present.rows_view import show_rows
     from nsw.present.terminal import console
 
@@ -140,6 +141,9 @@ def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: st
     with writing.printed(format, output):
         if format == "json":
             emit.as_json({"table": name, "note": note, "rows": rows})
+            return
+        if format == "markdown":
+            sys.stdout.write(rows_markdown(name, rows, columns, note))
             return
         out = console()
         if note:
@@ -160,6 +164,9 @@ def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None
 
     if format == "json":
         emit.as_json(summary_view.summary_data(summary))
+        return
+    if format == "markdown":
+        sys.stdout.write(summary_view.summary_markdown(summary))
         return
     out = console()
     out.print(f"{folder.id} on site {summary.site}", style="bold")

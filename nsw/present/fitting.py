@@ -6,7 +6,6 @@ columns go, the least important first, with a line that tells which and how wide
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.present.middle import elided
@@ -139,16 +138,6 @@ def distinct(texts: Sequence[str], width: int) -> list[str]:
 def _marked(text: str, number: int, width: int) -> str:
     mark = f"[{number}] "
     return mark + elided(text, max(width - len(mark), 0))
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
-    often, seen = Counter(names), Counter[str]()
-    result = []
-    for name in names:
-        seen[name] += 1
-        result.append(f"[{seen[name]}] {name}" if often[name] > 1 else name)
-    return result
 
 
 def _total(widths: Sequence[int]) -> int:

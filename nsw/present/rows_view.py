@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.present.quantities import Quantity, in_one_unit
 from nsw.present.terminal import duration, number, numbered, plural, rate, size, table
 from nsw.present.text_of_others import clean
+from nsw.quantities import Quantity, in_one_unit
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:

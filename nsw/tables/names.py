@@ -9,9 +9,14 @@ them all (`vectorized_elementwise_kernel<FillFunctor>`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from nsw.tables.demangling import demangle_all, is_mangled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LONGEST = 16384  # characters of a name that are looked at
 _LONGEST_ARGUMENTS = 2048  # of them that are searched for the functor
@@ -252,3 +257,13 @@ def _counted_names(mangled: str, at: int, *, every: bool) -> tuple[list[str], in
         if not every:
             break
     return parts, at
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names for people; several instances of one template are numbered, since they are not the same kernel."""
+    often, seen = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        seen[name] += 1
+        result.append(f"[{seen[name]}] {name}" if often[name] > 1 else name)
+    return result

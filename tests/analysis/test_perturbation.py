@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
+from nsw.analysis.answer import perturbation
 from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import Figure
-from nsw.present.perturbation_view import show_perturbation
+from nsw.present.blocks_on_terminal import show_blocks
 
 from .made import case
 
@@ -47,7 +48,7 @@ def test_without_a_baseline_and_of_runs_that_failed_there_is_nothing():
 
 def shown(of):
     out = io.StringIO()
-    show_perturbation(Console(file=out, width=100), [of])
+    show_blocks(Console(file=out, width=100), perturbation.of_cases([of]), "brief")
     return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Numbers with a unit, as texts that remember both: a column of them gets one unit, which its heading names."""
+"""Numbers for people: quantities as texts that remember value and unit, so that a column of them can get one unit."""
 
 from __future__ import annotations
 
@@ -70,3 +70,70 @@ def _number(value: float, unit: str) -> str:
     if value and abs(value) < 1:
         return f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
     return f"{value:,.{1 if abs(value) >= 100 else 2 if abs(value) >= 10 else 3}f}"
+
+
+def duration(ns: float | None) -> str:
+    """Nanoseconds for people, four digits: 1.234 ms."""
+    if ns is None:
+        return "-"
+    return Quantity.of(_in_units(ns, TIMES), ns, TIMES)
+
+
+def size(count: float | None) -> str:
+    """Bytes for people, powers of 1024: 1.234 GiB."""
+    if count is None:
+        return "-"
+    return Quantity.of(_in_units(count, BYTES), count, BYTES)
+
+
+def rate(per_second: float | None, of: str = "B") -> str:
+    """Bytes (or other things) a second for people, powers of 1000 as in data sheets: 1.234 GB/s."""
+    if per_second is None:
+        return "-"
+    units = rates(of)
+    return Quantity.of(_in_units(per_second, units), per_second, units)
+
+
+def seconds(value: float | None) -> str:
+    """Seconds for people: 0.31 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if value is None:
+        return "-"
+    if value < 10:
+        return f"{value:.2f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def number(value: float | None) -> str:
+    """A number with thousands separated, at least three digits of it, or `-`: 50,110.1, 12.34, 0.0312."""
+    if value is None:
+        return "-"
+    if value and abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value:,.{1 if abs(value) >= 100 else 2}f}"
+
+
+def spread(least: float | None, most: float | None) -> str:
+    """The range of several measurements: 18,948 .. 28,247."""
+    return "-" if least is None or most is None else f"{number(least)} .. {number(most)}"
+
+
+def percent(value: float | None) -> str:
+    """A percentage with one digit, or `-`."""
+    return "-" if value is None else Quantity.of(f"{value:.1f} %", value, PERCENT)
+
+
+def _in_units(value: float, units: Units) -> str:
+    for unit, scale in units[:-1]:
+        if abs(value) >= scale:
+            return f"{_four(value / scale)} {unit}"
+    return f"{value:.0f} {units[-1][0]}"
+
+
+def _four(value: float) -> str:
+    digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+    return f"{value:.{digits}f}"

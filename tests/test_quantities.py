@@ -2,8 +2,8 @@
 
 import pytest
 
-from nsw.present.quantities import in_one_unit
 from nsw.present.terminal import duration, percent, rate, size
+from nsw.quantities import in_one_unit
 
 
 @pytest.mark.parametrize(

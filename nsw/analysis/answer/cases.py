@@ -1,0 +1,136 @@
+"""Each case in full: its figures, its phases, and what its time goes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.answer.hotspots import part_of_timeline
+from nsw.analysis.answer.iterations import told_by
+from nsw.analysis.answer.kernels import of_kernels
+from nsw.analysis.blocks import Bars, Column, Evidence, Note, Table, Timeline
+from nsw.quantities import duration, number, percent
+from nsw.tables.names import numbered
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.blocks import Block
+    from nsw.analysis.cases import CaseSummary, Share
+    from nsw.analysis.summary import Summary
+
+_WORDS: Final = {"setup": "set-up", "warmup": "warm-up", "steady": "steady state", "end": "end"}
+_SHARES: Final = (
+    Column("name", "name", "name"), Column("share_pct", "share", "%"), Column("cumulative_pct", "together", "%"),
+    Column("total_ns", "time", "ns"), Column("calls", "calls", "count"), Column("mean_ns", "mean", "ns"),
+)  # fmt: skip
+_COPIES: Final = (
+    Column("kind", "kind"), Column("calls", "calls", "count"), Column("total_ns", "time", "ns"),
+    Column("total_bytes", "bytes", "byte"), Column("bytes_per_s", "bandwidth", "byte/s"),
+)  # fmt: skip
+_PHASES: Final = (
+    Column("phase", "phase"), Column("duration_ns", "duration", "ns"), Column("iterations", "iterations", "count"),
+    Column("what", "spent on", "names and ns"),
+)  # fmt: skip
+
+
+def blocks(summary: Summary) -> list[Block]:
+    """What is known of each case."""
+    return [block for case in summary.cases for block in of_case(case, summary.cover)]
+
+
+def of_case(case: CaseSummary, cover: float) -> list[Block]:
+    """What is known of one; `cover`: the share of the time that those listed take together, 0 to 1."""
+    if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
+        return [Note("case", f"{case.id}: nothing was read", case=case.id, shown="full")]
+    portion, where = f"{100 * cover:g} %", part_of_timeline([case])
+    found: list[Block] = [
+        Note("case", _heading(case, where), tone="heading", case=case.id, shown="full"),
+        *(
+            Note("figure", f"{f.name} {number(f.median)} {f.unit or ''}"
+                 f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})",
+                 case=case.id, shown="full", evidence=(Evidence("figures", (case.id,)),))
+            for f in case.figures
+        ),
+        *_phases(case),
+        *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{where}", case.hotspots),
+        *of_kernels(case.kernels, case=case.id, shown="full"),
+        *_shares(case, "api", f"CUDA API calls that take {portion} of API time{where}", case.api),
+    ]  # fmt: skip
+    if case.copies:
+        rows = tuple((c.name, c.calls, c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies)
+        evidence = (Evidence("copies", (case.id,)),)
+        found.append(
+            Table("copies", f"copies and sets{where}", _COPIES, rows, case=case.id, shown="full", evidence=evidence)
+        )
+    if case.import_ns is not None:
+        found.append(
+            Note("imports", f"imports of modules {duration(case.import_ns)}: not in what follows", case=case.id,
+                 shown="full", evidence=(Evidence("functions", (case.id,)),))
+        )  # fmt: skip
+    functions = f"Python functions that take {portion} of self time"
+    return [*found, *_shares(case, "functions", functions, case.functions)]
+
+
+def _heading(case: CaseSummary, where: str) -> str:
+    about = "" if case.gpu_ns is None else f": GPU time{where} {duration(case.gpu_ns)}"
+    if case.communication_pct is not None:
+        about += f", {percent(case.communication_pct)} of it in NCCL kernels"
+    if case.measured > 1:
+        about += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
+    return case.id + about
+
+
+def _phases(case: CaseSummary) -> list[Block]:
+    """How its iterations were told and what they take; the phases, with what each was spent on."""
+    one = case.iterations
+    if one is None:
+        return []
+    of = f", in each of {one.processes} processes" if one.processes > 1 else ""
+    evidence = (Evidence("iterations", (case.id,)),)
+    text = (
+        f"{plural(one.count, 'iteration')} ({told_by(one)}{of}): median {duration(one.med_ns)},"
+        f" {duration(one.least_ns)} .. {duration(one.most_ns)}, the longest is number {one.slowest};"
+        f" a GPU is at work {percent(one.gpu_busy_pct)} of the time"
+    )
+    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, p.what) for p in case.phases)
+    return [
+        Note("iterations", text, case=case.id, shown="full", evidence=evidence),
+        Timeline(
+            "phases",
+            "phases; what follows is of the steady state",
+            _PHASES,
+            rows,
+            case=case.id,
+            shown="full",
+            evidence=(Evidence("phases", (case.id,)),),
+            label="phase",
+            length="duration_ns",
+        ),
+    ]
+
+
+def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:
+    if not shares:
+        return []
+    # names of instances of one template look alike, and are not the same kernel
+    distinct = numbered([s.name if s.kind == "function" else s.short_name for s in shares])
+    rows = tuple(
+        (own, s.share_pct, s.cumulative_pct, s.total_ns, s.calls, s.total_ns / s.calls if s.calls else None)
+        for own, s in zip(distinct, shares, strict=True)
+    )
+    return [
+        Bars(
+            name,
+            title,
+            _SHARES,
+            rows,
+            wide="name",
+            least=("mean_ns", "cumulative_pct", "calls"),
+            case=case.id,
+            shown="full",
+            evidence=(Evidence(name, (case.id,)),),
+            label="name",
+            value="share_pct",
+        )
+    ]

@@ -1,0 +1,162 @@
+"""The table that a performance engineer reads first: the most expensive kernels, with what their counters say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.blocks import Column, Evidence, Note, Table
+from nsw.analysis.roofline import off_the_sheet
+from nsw.metrics import find
+from nsw.quantities import percent
+from nsw.tables.names import numbered
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsw.analysis.blocks import Block, Cell, Shown, Unit
+    from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.roofline import Point
+    from nsw.analysis.summary import Summary
+
+_CASES: Final = 3  # whose kernels the brief form shows, of more only those of one
+_MOST: Final = 20  # kernels
+_MOST_OTHERS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
+_ADVICE: Final = 32  # characters
+_GB: Final = 1e9
+
+# what the usual columns tell already
+_TOLD: Final = frozenset(
+    {
+        "duration", "sm_throughput", "memory_throughput", "dram_throughput", "dram_utilization", "achieved_occupancy",
+        "theoretical_occupancy", "registers_per_thread", "static_shared_memory", "dynamic_shared_memory",
+        "tensor_active", "dram_read_throughput", "dram_write_throughput", "blocks", "threads_per_block", "threads",
+    }
+)  # fmt: skip
+
+
+def shape(kernel: KernelRow) -> str | None:
+    """Grid and block of a kernel's launches, and how many more shapes there are."""
+    if not kernel.shapes:
+        return None
+    grid, block = (re.sub(r"[() ]", "", text) for text in kernel.shapes[0])
+    more = len(kernel.shapes) - 1
+    return f"{grid} x {block}" + (f" + {more} more" if more else "")
+
+
+def roof_name(point: Point) -> str:
+    """The roof above a point: a precision, or a memory level with the precision."""
+    return point.precision if point.side == "compute" else f"{point.level} ({point.precision})"
+
+
+def _occupancy(kernel: KernelRow) -> Cell:
+    achieved, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
+    return None if achieved is None and limit is None else (achieved, limit)
+
+
+def _roof(point: Point) -> str:
+    """Which roof is above a kernel, and how near it is."""
+    return f"{percent(point.share_pct)} of {roof_name(point)}"
+
+
+def _advice(kernel: KernelRow) -> str | None:
+    if kernel.advice is None:
+        return None
+    local = "" if kernel.advice.speedup_type == "global" else " (local)"
+    rule = kernel.advice.rule
+    return f"{rule if len(rule) <= _ADVICE else rule[: _ADVICE - 1] + '…'} {kernel.advice.speedup_pct:.0f} %{local}"
+
+
+_COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
+    Column("time_ns", "time", "ns"): lambda k: k.time_ns,
+    Column("share_pct", "share", "%"): lambda k: k.share_pct,
+    Column("launches", "launches", "count"): lambda k: k.launches,
+    Column("measured", "measured", "count"): lambda k: k.measured if k.measured != k.launches else None,
+    Column("sm_pct", "SM", "%"): lambda k: k.sm_pct,
+    Column("memory_pct", "memory", "%"): lambda k: k.memory_pct,
+    Column("dram_gb_per_s", "DRAM (GB/s)", "GB/s"): (
+        lambda k: None if k.dram_bytes_per_s is None else k.dram_bytes_per_s / _GB
+    ),
+    Column("dram_pct", "of peak", "%"): lambda k: k.dram_pct,
+    Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy,
+    Column("occupancy_limiter", "limited by"): lambda k: k.occupancy_limiter,
+    Column("tensor_pct", "tensor", "%"): lambda k: k.tensor_pct,
+    Column("roofline", "roofline"): lambda k: None if k.roofline is None else _roof(k.roofline),
+    Column("registers", "registers", "count"): lambda k: k.registers,
+    Column("shared_memory_bytes", "shared", "byte"): lambda k: k.shared_memory_bytes,
+    Column("shape", "grid x block"): shape,
+    Column("stalls", "warps wait for"): lambda k: ", ".join(f"{s.reason} {s.pct:.0f} %" for s in k.stalls) or None,
+    Column("advice", "best advice"): _advice,
+}
+_UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
+
+
+def blocks(summary: Summary) -> list[Block]:
+    """The kernel tables, of many cases that of the one with most GPU time."""
+    measured = [case for case in summary.cases if case.kernels]
+    shown = measured if len(measured) <= _CASES else [max(measured, key=lambda case: case.gpu_ns or 0.0)]
+    found: list[Block] = []
+    for case in shown:
+        title = f"kernels of {case.id}" if len(summary.cases) > 1 else "kernels"
+        found += of_kernels(case.kernels, title, case=case.id, shown="brief")
+    if len(shown) < len(measured):
+        more = f"({plural(len(measured) - 1, 'case')} more: `nsw summarize --table kernels`)"
+        found.append(Note("kernels", more, tone="aside", shown="brief"))
+    return found
+
+
+def of_kernels(
+    kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, shown: Shown = "always"
+) -> list[Block]:
+    """The most expensive kernels, at most twenty, what to beware of, and how much the others take.
+
+    Args:
+        kernels: The most expensive first.
+        title: Of the table.
+        case: The case that they belong to; None: to a report.
+        shown: In which form of the answer.
+    """
+    if not kernels:
+        return []
+    evidence = (Evidence("kernels", () if case is None else (case,)),)
+    top, rest = kernels[:_MOST], kernels[_MOST:]
+    cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
+    cells |= {_of_metric(name): [k.metrics.get(name) for k in top] for name in _others(top)}
+    cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
+    names = numbered([k.short_name for k in top])
+    found: list[Block] = [
+        Table(
+            "kernels",
+            title,
+            (Column("kernel", "kernel", "name"), *cells),
+            tuple(zip(names, *cells.values(), strict=True)),
+            wide="kernel",
+            goes_on=True,
+            case=case,
+            shown=shown,
+            evidence=evidence,
+        )
+    ]
+    for said in dict.fromkeys(said for k in top for said in off_the_sheet(k.metrics, k.device_name)):
+        text = f"warning: {said}: its rooflines may be wrong"
+        found.append(Note("kernels", text, tone="warning", case=case, shown=shown))
+    if rest:
+        known = [k.share_pct for k in rest if k.share_pct is not None]
+        share = f", {percent(sum(known))} of the time" if known else ""
+        text = f"({plural(len(rest), 'kernel')} more{share}: --format json has all)"
+        found.append(Note("kernels", text, tone="aside", case=case, shown=shown))
+    return found
+
+
+def _of_metric(name: str) -> Column:
+    metric = find(name)
+    unit = metric.unit if metric else ""
+    shown_as = _UNITS.get(unit, "number")
+    return Column(f"metric.{name}", name if not unit or unit in _UNITS else f"{name} ({unit})", shown_as)
+
+
+def _others(kernels: Sequence[KernelRow]) -> list[str]:
+    """Metrics that no usual column tells, where they are few enough to have been asked for."""
+    names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _TOLD))
+    return names if len(names) <= _MOST_OTHERS else []

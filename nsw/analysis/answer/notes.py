@@ -1,0 +1,26 @@
+"""What is said beside the numbers: of the campaign, of what is missing, and the findings, which come last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsw.analysis.blocks import Note
+
+if TYPE_CHECKING:
+    from nsw.analysis.blocks import Block
+    from nsw.analysis.summary import Summary
+
+
+def of_campaign(summary: Summary) -> list[Block]:
+    """What must be known with all its numbers."""
+    return [Note("note", summary.note, tone="warning")] if summary.note else []
+
+
+def of_what_is_missing(summary: Summary) -> list[Block]:
+    """What is absent, and why."""
+    return [Note("missing", text, tone="warning") for text in summary.missing]
+
+
+def findings(summary: Summary) -> list[Block]:
+    """What the numbers say, a sentence each."""
+    return list(summary.findings)

@@ -1,0 +1,58 @@
+"""How much profilers changed the program, beside its baseline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.blocks import Column, Evidence, Note, Table
+from nsw.analysis.perturbation import WARN_PCT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.blocks import Block
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.perturbation import Perturbation
+    from nsw.analysis.summary import Summary
+
+_WARNED: Final = 5
+_COLUMNS: Final = (
+    Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
+    Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
+    Column("change_pct", "change", "change %"), Column("scatter", ""),
+)  # fmt: skip
+
+
+def blocks(summary: Summary) -> list[Block]:
+    """A row for each figure of a timeline or host pass that a baseline has too, and warnings of great changes."""
+    return of_cases(summary.cases)
+
+
+def of_cases(cases: Sequence[CaseSummary]) -> list[Block]:
+    """The same, of these cases."""
+    found = [(case.id, p) for case in cases for p in case.perturbation]
+    if not found:
+        return []
+    rows = tuple(
+        (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct,
+         "" if p.certain is None else "" if p.certain else "within the scatter")
+        for case, p in found
+    )  # fmt: skip
+    evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
+    table = Table("perturbation", "what profilers changed (medians)", _COLUMNS, rows, wide="figure", evidence=evidence)
+    # one a pass: its first figure counts before its run time, which comes last
+    first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
+    much = sorted(first.values(), key=lambda item: -abs(item[1].change_pct))
+    notes = [Note("perturbation", f"warning: {_sentence(case, p)}", tone="warning") for case, p in much[:_WARNED]]
+    if len(much) > _WARNED:
+        more = f"(and {len(much) - _WARNED} more passes by {WARN_PCT:.0f} % and more)"
+        notes.append(Note("perturbation", more, tone="warning"))
+    return [table, *notes]
+
+
+def _sentence(case: str, p: Perturbation) -> str:
+    once = "; one run of either, so it may be scatter" if p.certain is None else ""
+    return (
+        f"pass {p.pass_name} changed {p.figure} of {case} by {p.change_pct:+.0f} %, more than {WARN_PCT:.0f} %: take"
+        f" shares from it, and times from the baseline{once}"
+    )

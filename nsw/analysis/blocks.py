@@ -1,0 +1,229 @@
+"""What an analysis answers with: typed blocks, each with its evidence.
+
+Whoever shows them (a terminal, Markdown, JSON, a page) needs to know no analysis, and a block that it has no picture
+for is a table: every block of numbers has columns and rows, and says which columns play which part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Final, Literal
+
+Unit = Literal[
+    "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
+    "change %", "range", "achieved and limit %", "names and ns",
+]  # fmt: skip
+# of those that hold numbers: which a table aligns to the right
+NUMBERS: Final[frozenset[Unit]] = frozenset({
+    "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "range",
+    "achieved and limit %",
+})  # fmt: skip
+
+Pair = tuple[float | None, float | None]
+Cell = str | int | float | bool | Pair | tuple[tuple[str, float], ...] | None
+Shown = Literal["always", "brief", "full", "data"]
+Tone = Literal["plain", "warning", "aside", "heading"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Rows that prove what a block says.
+
+    Attributes:
+        table: What `nsw summarize --table` takes, or `runs`.
+        cases: Whose rows; empty: those of all cases.
+    """
+
+    table: str
+    cases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a block.
+
+    Attributes:
+        name: Its key, the same in each version of nsw.
+        title: Its heading for people.
+        unit: Of its cells; `range` is (least, most), `achieved and limit %` a pair, `names and ns` several pairs of a
+            name and its time.
+    """
+
+    name: str
+    title: str
+    unit: Unit = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of an answer.
+
+    Attributes:
+        name: What it is, the same in each version of nsw: `scaling`, `hotspots`.
+        evidence: The rows that prove it; empty where it states no number.
+        case: The case that it belongs to; None: to the campaign.
+        shown: In which form of the answer it stands: always, in the brief or the full one only, or as data only.
+    """
+
+    kind: ClassVar[str] = "block"
+    name: str
+    _: KW_ONLY
+    evidence: tuple[Evidence, ...] = ()
+    case: str | None = None
+    shown: Shown = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(Block):
+    """A sentence that the numbers say, which a person can act on."""
+
+    kind: ClassVar[str] = "finding"
+    text: str
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases whose rows prove it."""
+        return tuple(dict.fromkeys(case for one in self.evidence for case in one.cases))
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Block):
+    """A sentence beside the numbers: what is missing, what to beware of, the heading of a case."""
+
+    kind: ClassVar[str] = "note"
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Block):
+    """Columns and rows.
+
+    Attributes:
+        title: Above it.
+        columns: Those of each row, in their order.
+        rows: The cells; None is what is not known.
+        wide: The name of the column that gives way where there is little room.
+        least: Names of columns that may go where there is no room, the least important first.
+        repeats: How many of the first columns are left out of a row that repeats them.
+        goes_on: Columns that find no room follow in another table below, instead of going.
+    """
+
+    kind: ClassVar[str] = "table"
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    wide: str | None = None
+    least: tuple[str, ...] = ()
+    repeats: int = 0
+    goes_on: bool = False
+
+    def __post_init__(self) -> None:
+        """Hold the rows to the columns."""
+        names = [column.name for column in self.columns]
+        wrong = [row for row in self.rows if len(row) != len(names)]
+        named = [name for part in self.parts.values() for name in ((part,) if isinstance(part, str) else part)]
+        unknown = {name for name in (self.wide, *self.least, *named) if name is not None} - set(names)
+        if wrong or unknown:
+            raise ValueError(f"block {self.name}: {len(wrong)} rows have another length, no columns {unknown}")
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """Which column (or columns) plays which part in a picture of it; a plain table has no picture."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve(Table):
+    """A line a series: `y` over `x`, one line for each combination of the columns `series`."""
+
+    kind: ClassVar[str] = "curve"
+    x: str = ""
+    y: str = ""
+    series: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """The axes, and what tells the lines apart."""
+        return {"x": self.x, "y": self.y, "series": self.series}
+
+
+@dataclass(frozen=True, slots=True)
+class Bars(Table):
+    """A bar a row: `value` beside its `label`."""
+
+    kind: ClassVar[str] = "bars"
+    label: str = ""
+    value: str = ""
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """Label and value."""
+        return {"label": self.label, "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap(Table):
+    """A field a row: `value` at `x` and `y`."""
+
+    kind: ClassVar[str] = "heat map"
+    x: str = ""
+    y: str = ""
+    value: str = ""
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """The axes and the value."""
+        return {"x": self.x, "y": self.y, "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """A roof above the points of a scatter plot with logarithmic axes.
+
+    Attributes:
+        name: Of the roof: `FP32`, `DRAM`.
+        y: Its height, where it is flat; None: it rises with x.
+        slope: y for each x, where it rises; None: it is flat.
+        source: Where it is from: report, data sheet.
+    """
+
+    name: str
+    y: float | None
+    slope: float | None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter(Table):
+    """A point a row, under ceilings."""
+
+    kind: ClassVar[str] = "scatter"
+    x: str = ""
+    y: str = ""
+    label: str = ""
+    ceilings: tuple[Ceiling, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """The axes and the label."""
+        return {"x": self.x, "y": self.y, "label": self.label}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline(Table):
+    """Stretches of time that follow each other: `length` (ns) of each `label`."""
+
+    kind: ClassVar[str] = "timeline"
+    label: str = ""
+    length: str = ""
+
+    @property
+    def parts(self) -> dict[str, str | tuple[str, ...]]:
+        """Label and length."""
+        return {"label": self.label, "length": self.length}
+
+
+def columns_of(*given: Column | None) -> tuple[Column, ...]:
+    """The columns that there are: those left out are None."""
+    return tuple(column for column in given if column is not None)
