@@ -289,7 +289,7 @@ class BatchScheduler:
         argv = self._adapter.hold_command([*map(self._watched, submissions)], held=held)
         if argv is None:
             return
-        result = self._runner.run(argv, timeout=120, retry=PATIENT)
+        result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.held(result):
             raise CommandError(result, what=f"jobs could not be {'held' if held else 'released'}")
         self._pace.reset()

@@ -52,7 +52,9 @@ class Cobalt(Adapter):
     products = MappingProxyType({"Cobalt": "cobalt|BlueGene"})
     queue = "qstat"
     history = "its .cobaltlog"
-    capabilities = Capabilities(late_end_s=15, history_in_file=True, slow_cancel_s=300, submissions_per_command=50)
+    capabilities = Capabilities(
+        late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=50
+    )
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
 
@@ -188,6 +190,15 @@ class Cobalt(Adapter):
         """One qdel for all of these."""
         ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
         return ["qdel", *ids] if ids else None
+
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """One qhold or qrls for all of these; Cobalt refuses it for jobs that run, which go on."""
+        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
+        return ["qhold" if held else "qrls", *ids] if ids else None
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether the queue manager answered: the jobs that it then could not hold run, are held or have ended."""
+        return result.returncode == 0 and not self.transient(result)
 
     def cancelled(self, result: CommandResult) -> bool:
         """Qdel is silent about jobs that had ended, and about those of others."""

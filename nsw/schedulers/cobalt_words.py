@@ -14,7 +14,7 @@ _DEPENDS = "waits for a job that it depends on"
 # a state of qstat -> what it says of the job
 STATES: Final = {
     "queued": Answer(Phase.QUEUED),
-    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` lets it go", never=True),
+    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` lets it go"),
     "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
     "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
     "dep_fail": Answer(

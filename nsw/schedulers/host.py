@@ -32,7 +32,7 @@ class Host(Adapter):
     marker = "#NSW"
     submit = "bash"
     queue = "the supervisor"
-    capabilities = Capabilities(unique_names=True, submissions_per_command=50)
+    capabilities = Capabilities(unique_names=True, hold=True, submissions_per_command=50)
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
 
     def directives(self, job: Job, scratch: str) -> list[str]:  # noqa: ARG002  as every adapter is asked
@@ -72,6 +72,10 @@ class Host(Adapter):
         """End every process of these jobs."""
         return _words("cancel", *(one.log for one in watched)) if watched else None
 
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """Keep the supervisors that wait from claiming GPUs, or let them."""
+        return _words("hold" if held else "release", *(one.log for one in watched)) if watched else None
+
     def sign_of_life_command(self) -> list[str]:
         """Any command will do."""
         return ["true"]
@@ -88,7 +92,7 @@ class Host(Adapter):
 def _answer(state: str) -> Answer:
     word, _, rest = state.partition(" ")
     if word == "queued":
-        return Answer(Phase.QUEUED, "waits for its GPUs")
+        return Answer(Phase.QUEUED, "held by `nsw throttle 0`" if rest == "held" else "waits for its GPUs")
     if word == "running":
         return Answer(Phase.RUNNING)
     code, _, said = rest.strip().partition(" ")

@@ -1,5 +1,6 @@
 # A machine without a batch system, behind a transport: nsw runs this there with bash -c. It needs bash, coreutils, flock.
-# submit LOG GPUS SCRIPT ATTEMPT TASK | list LOG... | cancel LOG...   LOG.host holds one job: its id, then its state.
+# submit LOG GPUS SCRIPT ATTEMPT TASK | list LOG... | hold LOG... | release LOG... | cancel LOG...
+# LOG.host holds one job: its id, then its state; with LOG.hold it claims no GPUs.
 
 starttime() {    # PID: when a living process began, in clock ticks after boot
   local stat fields
@@ -48,7 +49,7 @@ job() {    # LOG GPUS SCRIPT ATTEMPT TASK: waits for its GPUs, runs, leaves its 
   record "$log" queued
   if [ "$needs" -gt 0 ]; then
     nsw_claims=$(claims_folder) || { record "$log" "ended 97 no safe folder for GPU claims"; return; }
-    until claim "$needs"; do sleep 2; done
+    until [ ! -e "$log.hold" ] && claim "$needs"; do sleep 2; done
     printf -v CUDA_VISIBLE_DEVICES '%s,' "${nsw_taken[@]}"; CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%,}
   else CUDA_VISIBLE_DEVICES=
   fi
@@ -82,9 +83,12 @@ list)
       { read -r id; read -r state; } <"$log.host"    # it may have ended a moment ago
       [[ $state == ended* ]] || state="ended -"
     fi
+    [[ $state != queued || ! -e $log.hold ]] || state="queued held"
     printf '%s\t%s\t%s\n' "${log##*/}" "$id" "$state"
   done
   echo "end" ;;
+hold) shift; for log; do : >"$log.hold" || exit 4; done ;;
+release) shift; rm -f "${@/%/.hold}" ;;
 cancel)
   shift
   logs=("$@")

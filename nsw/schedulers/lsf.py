@@ -38,6 +38,12 @@ _TRANSIENT: Final = re.compile(
 _FULL: Final = re.compile(
     r"pending job threshold|job limit (?:is |has been )?reached|reached (?:its|the) .*job limit", re.IGNORECASE
 )
+# bstop suspends what runs: a job that began a moment ago is let go on at once
+_HOLD: Final = (
+    'bstop "$@"; code=$?; bjobs -noheader -o "jobid jobindex stat" "$@" 2>/dev/null | while read -r job index stat; do'
+    ' [ "$index" = 0 ] || job="$job[$index]"; [ "$stat" != USUSP ] || bresume "$job" >/dev/null; done; exit "$code"'
+)
+_DENIED: Final = re.compile(r"permission|denied|not authorized", re.IGNORECASE)
 _LONGEST_LIST: Final = 200  # ids on one command line
 _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says otherwise
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
@@ -81,7 +87,7 @@ class Lsf(Adapter):
     history = "bhist"
     capabilities = Capabilities(
         arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, dependencies=True, throttle=True,
-        slow_cancel_s=60, submissions_per_command=20, arguments=False,
+        hold=True, slow_cancel_s=60, submissions_per_command=20, arguments=False,
     )  # fmt: skip
     # formats, defaults of bsub and quiet answers; the installation's LSF_ENVDIR and the like are not among them
     cleared = ("LSB_", "BSUB_")
@@ -221,12 +227,22 @@ class Lsf(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One bkill for all of these."""
-        words = []
-        for one in watched:
-            if one.native is not None:
-                indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
-                words.append(f"{one.native.job}[{','.join(spans(indices))}]" if indices else one.native.job)
+        words = _words(watched)
         return ["bkill", *words] if words else None
+
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """One bstop for all of these, of an array only the elements named, which wait; or one bresume."""
+        words = _words(watched)
+        if not words:
+            return None
+        return ["bash", "-c", _HOLD, "nsw", *words] if held else ["bresume", *words]
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether LSF answered for each job; the ones it could not change have ended, or are as they should be."""
+        if result.timed_out or self.transient(result) or _DENIED.search(result.stderr):
+            return False
+        lines = [line for line in result.stderr.splitlines() if line.strip()]
+        return result.returncode == 0 or (bool(lines) and all(line.startswith("Job <") for line in lines))
 
     def cancelled(self, result: CommandResult) -> bool:
         """All of it is ending, or was over already."""
@@ -238,6 +254,16 @@ class Lsf(Adapter):
 
 def _ids(watched: Iterable[Watched]) -> list[str]:
     return list(dict.fromkeys(one.native.job for one in watched if one.native))
+
+
+def _words(watched: Iterable[Watched]) -> list[str]:
+    """`12`, or `12[1-3,5]` with the elements of an array that are named."""
+    words = []
+    for one in watched:
+        if one.native is not None:
+            indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
+            words.append(f"{one.native.job}[{','.join(spans(indices))}]" if indices else one.native.job)
+    return words
 
 
 def _minutes(seconds: int) -> int:

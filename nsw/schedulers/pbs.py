@@ -32,7 +32,7 @@ _ID: Final = re.compile(r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*")
 _ABSENT: Final = re.compile(
     r"^qstat: (?:Unknown Job Id (?P<unknown>\S+)|(?P<finished>\S+) Job has finished)", re.MULTILINE
 )
-_OVER: Final = re.compile(r"^qdel: (Unknown Job Id|Job has finished|Request invalid for state of job)")
+_OVER: Final = re.compile(r"^q(?:del|hold|rls): (Unknown Job Id|Job has finished|Request invalid for state of job)")
 _NO_HISTORY: Final = "not configured to maintain job history"
 _USAGE: Final = re.compile(r"^(usage:|\t|       qsub --version|qsub: $)")
 _LONGEST_LIST: Final = 200  # ids on one command line
@@ -58,7 +58,7 @@ class Pbs(Adapter):
     history = "qstat -x"
     capabilities = Capabilities(
         arrays=True, contiguous=True, longest_name=15, restarts="flagged", dependencies=True, throttle=True,
-        slow_cancel_s=15, submissions_per_command=50, arguments=False,
+        hold=True, slow_cancel_s=15, submissions_per_command=50, arguments=False,
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
     cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")
@@ -239,12 +239,18 @@ class Pbs(Adapter):
             words += [subjob(one.native.job, span) for span in spans(indices)] if indices else [one.native.job]
         return ["qdel", *words] if words else None
 
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """One qhold or qrls for all of these. Of an array the subjobs that run go on; a subjob alone cannot be held."""
+        ids = _ids(watched)
+        return ["qhold" if held else "qrls", *ids] if ids else None
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether all are held or released that have not ended."""
+        return _but_those_over(result)
+
     def cancelled(self, result: CommandResult) -> bool:
         """All of it is ending, or was over already: qdel says so of each, with an exit status."""
-        if result.timed_out:
-            return False
-        lines = [line for line in result.stderr.splitlines() if line.strip()]
-        return result.returncode == 0 or (bool(lines) and all(_OVER.match(line) for line in lines))
+        return _but_those_over(result)
 
 
 def is_torque(version: str) -> bool:
@@ -264,6 +270,14 @@ def version_of(text: str) -> tuple[int, ...]:
 
 def _ids(watched: Iterable[Watched]) -> list[str]:
     return list(dict.fromkeys(one.native.job for one in watched if one.native))
+
+
+def _but_those_over(result: CommandResult) -> bool:
+    """Whether a command changed all of its jobs but those that had ended."""
+    if result.timed_out:
+        return False
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    return result.returncode == 0 or (bool(lines) and all(_OVER.match(line) for line in lines))
 
 
 def _by_name(how: str, names: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ The JSON of qstat is not used: the client of OpenPBS's main branch prints only t
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -48,9 +49,18 @@ def subjob(array: str, index: str) -> str:
 def listed_lines(stdout: str) -> list[Line]:
     """The jobs that `qstat -f` listed; an array's own line stands for the subjobs that have none of their own.
 
-    A job without a state (an answer cut short) is left out.
+    A job without a state (an answer cut short) is left out. A subjob that waits says nothing of a hold of its array.
     """
-    return [line for job, attributes in listed_jobs(stdout) for line in _lines(job, attributes)]
+    found: list[Line] = []
+    held: dict[str, Answer] = {}
+    for job, attributes in listed_jobs(stdout):
+        lines = list(_lines(job, attributes))
+        if attributes["job_state"] == "H":
+            held |= {line.job: line.answer for line in lines if line.job == job}
+        elif attributes["job_state"] == "Q":
+            lines = [replace(line, answer=held.get(line.job, line.answer)) for line in lines]
+        found += lines
+    return found
 
 
 def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:

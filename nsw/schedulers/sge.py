@@ -57,8 +57,8 @@ class Sge(Adapter):
     queue = "qstat"
     history = "qacct"
     capabilities = Capabilities(
-        arrays=True, first_index=1, contiguous=True, restarts="flagged", throttle=True, late_end_s=15, slow_cancel_s=60,
-        submissions_per_command=20,
+        arrays=True, first_index=1, contiguous=True, restarts="flagged", throttle=True, hold=True, late_end_s=15,
+        slow_cancel_s=60, submissions_per_command=20,
     )  # fmt: skip
     keys = frozenset({"queue", "account", "exclusive"})
 
@@ -172,6 +172,15 @@ class Sge(Adapter):
                 indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
                 words += [f"{one.native.job}.{span}" for span in spans(indices)] if indices else [one.native.job]
         return ["qdel", *words] if words else None
+
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        """One qhold or qrls for all of these; what runs goes on, and only a restart of it would be held."""
+        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
+        return ["qhold" if held else "qrls", ",".join(ids)] if ids else None
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether all are held or released that have not ended."""
+        return self.cancelled(result)
 
     def cancelled(self, result: CommandResult) -> bool:
         """All of it is ending, or was over already."""

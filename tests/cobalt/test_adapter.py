@@ -218,7 +218,7 @@ def test_the_queue_is_asked_for_ids_and_for_the_users_jobs_where_one_has_none():
         ("running", Phase.RUNNING, False),
         ("killing", Phase.RUNNING, False),
         ("exiting", Phase.RUNNING, False),
-        ("user_hold", Phase.QUEUED, True),
+        ("user_hold", Phase.QUEUED, False),
         ("admin_hold", Phase.QUEUED, False),
         ("dep_hold", Phase.QUEUED, False),
         ("dep_fail", Phase.QUEUED, True),

@@ -88,16 +88,17 @@ def test_a_job_over_its_time_limit_says_so(cobalt):
     assert "time limit" in reason
 
 
-def test_a_job_that_is_held_for_good_is_reported_with_what_to_do(cobalt):
+def test_a_job_that_the_site_holds_waits_with_what_to_do_and_goes_on_when_it_is_released(cobalt):
     held = cobalt.work / "filter"
     held.write_text("#!/bin/sh\necho user_hold=True\n")
     held.chmod(0o755)
     cobalt.settings(filter=str(held))
-    done = cobalt.nsw(*words(cobalt, 1))
-    assert done.returncode == 1
-    ((state, reason),) = runs(cobalt)
-    assert state != "done"
-    assert "qrls" in reason
+    process = start(cobalt, 1)
+    wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1)
+    wait_until(lambda: "`qrls 1`" in runs(cobalt)[0][1])
+    assert runs(cobalt)[0][0] == "queued"
+    cobalt.cobalt("qrls", "1")
+    assert process.wait(timeout=90) == 0
 
 
 def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):

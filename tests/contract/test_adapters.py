@@ -187,6 +187,31 @@ def test_a_cancel_that_was_cut_off_is_no_success(adapter):
     assert not adapter.cancelled(answered(adapter, code=-1, timed_out=True))
 
 
+# what a system prints, and with which exit status, when all that it was to hold had ended
+NOT_HELD = {
+    "slurm": ("Invalid job id specified for job 12\n", 1),
+    "pbs": ("qhold: Unknown Job Id 12.pbs0\nqhold: Job has finished 13.pbs0\n", 35),
+    "cobalt": ("   No jobs found.\nFailed to match any jobs\n", 0),
+    "lsf": ("Job <12>: Job has already finished\n", 255),
+    "sge": ('denied: job "12" does not exist\n', 1),
+    "host": ("", 0),
+}
+
+
+def test_nothing_is_held_by_no_command_and_what_had_ended_is_no_fault(adapter, name):
+    if not adapter.capabilities.hold:
+        assert adapter.hold_command([watched(adapter, name, 3)], held=True) is None
+        return
+    some = [watched(adapter, name, *most(adapter))]
+    assert adapter.hold_command([], held=True) is None
+    assert adapter.hold_command(some, held=True) != adapter.hold_command(some, held=False)
+    stderr, code = NOT_HELD[name]
+    assert adapter.held(answered(adapter, stderr=stderr, code=code))
+    assert adapter.held(answered(adapter))
+    assert not adapter.held(answered(adapter, stderr="cannot connect to server\n", code=255))
+    assert not adapter.held(answered(adapter, code=-1, timed_out=True))
+
+
 def test_a_script_on_a_site_is_never_asked_about_with_a_question_that_lists_nothing(adapter, name):
     assert adapter.queue_command([watched(adapter, name, 3)])
     assert adapter.queue_command([Watched("nsw-abc", None, LOG, (3,))])

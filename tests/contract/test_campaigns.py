@@ -88,6 +88,31 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
     assert ran(place) == [1]
 
 
+HOLDING = [name for name in ADAPTERS if name != "slurm"]  # whose fake cannot hold; a real one does
+
+
+@pytest.mark.parametrize("any_place", [*HOLDING, *REAL], indirect=True)
+def test_a_throttle_of_0_holds_what_waits_and_another_number_releases_it_also_by_another_nsw(any_place):
+    place = any_place
+    limits = "max_in_flight: 16" if hasattr(place, "state") else "max_in_flight: 1"
+    process = start(place, *words(place, 3, until_go(place, "1"), limits))
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3)
+    done = place.nsw("throttle", "0", "--root", "campaigns")
+    assert "held, nothing new begins until `nsw throttle N`; 3 runs not over" in done.stdout
+    assert "cannot hold" not in done.stdout
+    wait_until(lambda: all(state == "queued" and reason.startswith("held") for state, reason in runs(place)[1:]))
+    (place.work / "go").touch()
+    wait_until(lambda: runs(place)[0] == ("done", ""))
+    assert [state for state, _ in runs(place)] == ["done", "queued", "queued"]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert ran(place) == [1]
+    assert place.nsw("throttle", "16", "--root", "campaigns").returncode == 0
+    done = place.nsw("resume", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 2, 3]
+
+
 def attempts(place: FakePlace) -> list[str]:
     return [path.name for path in place.work.glob("campaigns/*/scratch/runs/*/attempt-*")]
 

@@ -34,6 +34,10 @@ class Place:
         argv = (sys.executable, "-m", "nsw", *words)
         return subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False, cwd=self.work)
 
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        env = {name: value for name, value in self.env.items() if not name.startswith(("LSB_", "BSUB_"))}
+        return subprocess.run(words, env=env, capture_output=True, text=True, check=False, cwd=self.work)
+
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return subprocess.Popen((sys.executable, "-m", "nsw", *words), env=self.env, cwd=self.work, **quiet)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
-from tests.contract.campaigns import RUN, ran, runs, wait_until, words
+from nsw.schedulers.adapter import Watched
+from nsw.schedulers.lsf import Lsf
+from nsw.schedulers.native import Native
+from tests.contract.campaigns import RUN, ran, runs, until_go, wait_until, words
 
 
 def test_runs_are_done_once_in_one_array_from_index_1_with_few_questions(lsf):
@@ -72,3 +75,18 @@ def test_a_build_in_a_job_goes_first_and_the_runs_wait_for_it_in_the_queue(lsf):
     assert done.returncode == 0, done.stderr
     assert [job["after"] for job in lsf.jobs()] == [None, "done(101)"]
     assert lsf.jobs()[1]["orphan"]
+
+
+def test_a_job_that_begins_just_before_it_is_held_is_not_left_suspended(lsf):
+    process = lsf.start(*words(lsf, 2, until_go(lsf, "1")))
+    wait_until(lambda: ran(lsf) == [1])
+    command = Lsf().hold_command([Watched("", Native("101", 0), "", (1, 2))], held=True)
+    assert command is not None
+    assert lsf.run(*command).returncode == 0
+    listed = lsf.run("bjobs", "-noheader", "-o", "jobindex stat").stdout
+    assert listed.split() == ["1", "RUN", "2", "PSUSP"]
+    (lsf.work / "go").touch()
+    wait_until(lambda: runs(lsf)[0][0] == "done")
+    assert runs(lsf)[1] == ("queued", "held: `bresume JOB` lets it go")
+    assert lsf.run("bresume", "101").returncode == 0
+    assert process.wait(timeout=90) == 0

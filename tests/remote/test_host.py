@@ -93,6 +93,20 @@ def test_two_jobs_never_share_a_gpu_and_a_third_waits(machine, tmp_path):
     until(scheduler, sent, [Phase.ENDED] * 3)
 
 
+def test_what_is_held_claims_no_gpu_until_it_is_released(machine, tmp_path):
+    scheduler = machine()
+    body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+    sent = handed(scheduler, *(job(tmp_path, f"g{n}", body, gpus=2) for n in range(2)))
+    until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED])
+    scheduler.hold(sent, held=True)
+    (held,) = until(scheduler, sent[1:], [Phase.QUEUED])
+    assert held.reason == "held by `nsw throttle 0`"
+    (tmp_path / "go").touch()
+    until(scheduler, sent, [Phase.ENDED, Phase.QUEUED])
+    scheduler.hold(sent, held=False)
+    until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
+
+
 def test_more_gpus_than_the_machine_has_are_refused(machine, tmp_path):
     (outcome,) = machine().submit([job(tmp_path, "many", "true", gpus=3)])
     assert outcome.refused.key == "gpus"

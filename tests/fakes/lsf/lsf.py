@@ -1,4 +1,4 @@
-"""Stands in for bsub, bjobs, bhist, bmod, bkill, bparams and lsid; keeps its state in the folder NSW_FAKE_LSF.
+"""Stands in for bsub, bjobs, bhist, bmod, bstop, bresume, bkill, bparams and lsid; keeps its state in the folder NSW_FAKE_LSF.
 
 Written from the vendor's manual pages. It refuses every option that it does not know and really runs the scripts, the
 elements of an array one after the other. Faults and settings come from the test: ../machinery.py.
@@ -131,6 +131,8 @@ def _run(argv: list[str]) -> None:
                 )
         return
     for index, _, file in elements(folder):
+        while json.loads(file.read_text())["stat"] == "PSUSP":
+            time.sleep(0.05)
         with FAKE.locked():
             if json.loads(file.read_text())["stat"] != "PEND":
                 continue
@@ -181,12 +183,14 @@ def execute(argv: list[str]) -> None:
 
 
 def bjobs(argv: list[str]) -> None:
-    if argv[:3] != ["-a", "-noheader", "-o"]:
+    finished, argv = argv[:1] == ["-a"], argv[argv[:1] == ["-a"] :]
+    if argv[:2] != ["-noheader", "-o"]:
         fail(f"bjobs: Illegal option: {argv}", 255)
-    *fields, last = argv[3].split(" ")
-    match = re.fullmatch(r"delimiter='(.)'", last)
-    assert match is not None
-    wanted = argv[4:]
+    fields = argv[2].split(" ")
+    match = re.fullmatch(r"delimiter='(.)'", fields[-1])
+    between = match[1] if match is not None else " "
+    fields = fields[: -1 if match is not None else None]
+    wanted = [word.partition("[")[0] for word in argv[3:]]
     code, printed = 0, False
     found = [(job, folder) for job, folder in folders() if job["listed"]]
     for job_id in wanted:
@@ -197,13 +201,15 @@ def bjobs(argv: list[str]) -> None:
         if wanted and str(job["id"]) not in wanted:
             continue
         for index, one, _ in elements(folder):
+            if one["stat"] in {"DONE", "EXIT"} and not finished:
+                continue
             printed = True
             values = {
                 "jobid": job["id"], "jobindex": index, "stat": one["stat"],
                 "exit_code": one["code"] or "-", "name": f"{job['name']}[{index}]" if index else job["name"],
                 "exit_reason": one["reason"] or "-", "pend_reason": one["pend"] or "-",
             }  # fmt: skip
-            print(match[1].join(str(values[field]) for field in fields))
+            print(between.join(str(values[field]) for field in fields))
     if not wanted and not printed:
         fail("No job found", 255)
     sys.exit(code)
@@ -263,6 +269,42 @@ def bmod(argv: list[str]) -> None:
     print(f"Parameters of job <{match[2]}> are being changed")
 
 
+def signalled(argv: list[str], said: str, moves: dict[str, tuple[str, int]]) -> None:
+    """Move elements from one state to another, and send what runs a signal."""
+    code = 0
+    for word in argv:
+        match = re.fullmatch(r"(\d+)(?:\[([\d,-]+)\])?", word)
+        if match is None:
+            fail(f"{word}: Illegal job ID.", 255)
+        folder = ROOT / "jobs" / match[1]
+        wanted = numbers(match[2]) if match[2] else None
+        moved = False
+        with FAKE.locked():
+            for index, one, file in elements(folder) if folder.is_dir() else []:
+                if one["stat"] in moves and (wanted is None or index in wanted):
+                    stat, number = moves[one["stat"]]
+                    change(file, stat, event=said)
+                    moved = True
+                    if number:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(int((folder / f"{index}.pid").read_text()), number)
+        if moved:
+            print(f"Job <{word}> is being {said}")
+        else:
+            why = "Job has already finished" if folder.is_dir() else "No matching job found"
+            print(f"Job <{word}>: {why}", file=sys.stderr)
+            code = 255
+    sys.exit(code)
+
+
+def bstop(argv: list[str]) -> None:
+    signalled(argv, "stopped", {"PEND": ("PSUSP", 0), "RUN": ("USUSP", signal.SIGSTOP)})
+
+
+def bresume(argv: list[str]) -> None:
+    signalled(argv, "resumed", {"PSUSP": ("PEND", 0), "USUSP": ("RUN", signal.SIGCONT)})
+
+
 def bkill(argv: list[str]) -> None:
     code = 0
     for word in argv:
@@ -304,6 +346,8 @@ def main() -> None:
         "bjobs": bjobs,
         "bhist": bhist,
         "bmod": bmod,
+        "bstop": bstop,
+        "bresume": bresume,
         "bkill": bkill,
         "bparams": bparams,
         "lsid": lsid,

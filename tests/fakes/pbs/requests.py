@@ -229,7 +229,7 @@ class Requests:
     def do_hold(self, asked: dict[str, Any]) -> None:
         job = self._mine(asked)
         job.hold = "u" if job.hold == "n" else job.hold
-        if job.state in "QW":
+        if job.state in "QW" or (job.is_array and job.state == "B"):  # subjobs that run go on
             job.state, job.substate = "H", 20
 
     def do_release(self, asked: dict[str, Any]) -> None:
@@ -237,7 +237,7 @@ class Requests:
         if "u" in job.hold:
             job.hold = "n"
             if job.state == "H":
-                job.state, job.substate = "Q", 10
+                job.state, job.substate = ("B", 70) if job.begun else ("Q", 10)
                 self.scheduling.cycle()
 
     def do_alter(self, asked: dict[str, Any]) -> None:

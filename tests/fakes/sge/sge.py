@@ -1,4 +1,4 @@
-"""Stands in for qsub, qstat, qacct, qalter and qdel of Grid Engine; keeps its state in the folder NSW_FAKE_SGE.
+"""Stands in for qsub, qstat, qacct, qalter, qhold, qrls and qdel of Grid Engine; keeps its state in the folder NSW_FAKE_SGE.
 
 Written from the manual pages. It refuses every option that it does not know and really runs the scripts, the tasks of an
 array one after the other. Faults come from the test: ../machinery.py.
@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -71,6 +72,8 @@ def change(job: str, task: str, **how: object) -> None:
 def _run(argv: list[str]) -> None:
     job = known(argv[0])
     for task in job["tasks"]:
+        while known(argv[0])["tasks"][task]["state"] == "hqw":
+            time.sleep(0.05)
         if known(argv[0])["tasks"][task]["state"] != "qw":
             continue
         change(argv[0], task, state="r")
@@ -117,6 +120,23 @@ def qalter(argv: list[str]) -> None:
     assert re.fullmatch(r"-tc \d+ \d+", " ".join(argv))
 
 
+def hold(argv: list[str], *, held: bool) -> None:
+    """Of tasks that run too: these go on, and only a new start would be held."""
+    (ids,) = argv
+    code = 0
+    for job in ids.split(","):
+        if not (ROOT / f"job-{job}").is_dir():
+            print(f'denied: job "{job}" does not exist', file=sys.stderr)
+            code = 1
+            continue
+        for task, told in known(job)["tasks"].items():
+            if told["state"] not in {"ended", "deleted"}:
+                state = told["state"].removeprefix("h")
+                change(job, task, state=f"h{state}" if held else state)
+        print(f"modified hold of job {job}")
+    sys.exit(code)
+
+
 def qdel(argv: list[str]) -> None:
     for word in argv:
         job, _, span = word.partition(".")
@@ -124,7 +144,7 @@ def qdel(argv: list[str]) -> None:
         for task, told in known(job)["tasks"].items():
             wanted = not span or int(first) <= int(task) <= int(last or first)
             if wanted and told["state"] not in {"ended", "deleted"}:
-                if told["state"] == "qw":  # what never began leaves no record for qacct
+                if "q" in told["state"]:  # what never began leaves no record for qacct
                     change(job, task, state="deleted")
                 else:
                     change(job, task, state="ended", code=137, failed="100 : assumedly after job")
@@ -136,7 +156,10 @@ def main() -> None:
     if command == "_run":
         _run(argv)
         return
-    work = {"qsub": qsub, "qstat": qstat, "qacct": qacct, "qalter": qalter, "qdel": qdel}[command]
+    work = {
+        "qsub": qsub, "qstat": qstat, "qacct": qacct, "qalter": qalter, "qdel": qdel,
+        "qhold": lambda argv: hold(argv, held=True), "qrls": lambda argv: hold(argv, held=False),
+    }[command]  # fmt: skip
     FAKE.run(command, lambda: work(argv))
 
 
