@@ -269,15 +269,19 @@ def bmod(argv: list[str]) -> None:
     print(f"Parameters of job <{match[2]}> are being changed")
 
 
+def named(word: str) -> tuple[Path, list[int] | None]:
+    """The folder of a job, and the elements that are meant; None for all."""
+    match = re.fullmatch(r"(\d+)(?:\[([\d,-]+)\])?", word)
+    if match is None:
+        fail(f"{word}: Illegal job ID.", 255)
+    return ROOT / "jobs" / match[1], numbers(match[2]) if match[2] else None
+
+
 def signalled(argv: list[str], said: str, moves: dict[str, tuple[str, int]]) -> None:
     """Move elements from one state to another, and send what runs a signal."""
     code = 0
     for word in argv:
-        match = re.fullmatch(r"(\d+)(?:\[([\d,-]+)\])?", word)
-        if match is None:
-            fail(f"{word}: Illegal job ID.", 255)
-        folder = ROOT / "jobs" / match[1]
-        wanted = numbers(match[2]) if match[2] else None
+        folder, wanted = named(word)
         moved = False
         with FAKE.locked():
             for index, one, file in elements(folder) if folder.is_dir() else []:
@@ -308,15 +312,11 @@ def bresume(argv: list[str]) -> None:
 def bkill(argv: list[str]) -> None:
     code = 0
     for word in argv:
-        match = re.fullmatch(r"(\d+)(?:\[([\d,-]+)\])?", word)
-        if match is None:
-            fail(f"{word}: Illegal job ID.", 255)
-        folder = ROOT / "jobs" / match[1]
+        folder, wanted = named(word)
         if not folder.is_dir():
             print(f"Job <{word}>: No matching job found", file=sys.stderr)
             code = 255
             continue
-        wanted = numbers(match[2]) if match[2] else None
         with FAKE.locked():
             live = [(index, file) for index, one, file in elements(folder)
                     if one["stat"] not in {"DONE", "EXIT"} and (wanted is None or index in wanted)]  # fmt: skip
