@@ -16,6 +16,7 @@ from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.remote import RemoteTransport, most_bytes
 from nsw.transport.shell import Shell
 from nsw.transport.ssh_alive import Line, Watch
+from nsw.transport.ssh_buffer import Packets
 from nsw.transport.ssh_config import HostConfig, resolve
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 20.0
 _TRIES = 4
 _WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
-_MANY = 1 << 18  # bytes: of files, not of answers
-_NAP_S = 0.001
+_AHEAD = 1 << 18  # bytes of a socket at a time
 _PACKET = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
 
 
@@ -56,6 +56,7 @@ class Ssh:
         for tried in range(1, _TRIES + 1):
             try:
                 channel = self._connected().open_session(timeout=_CONNECT_S)
+                channel.in_buffer = Packets()  # type: ignore[assignment]
                 channel.exec_command(command)
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 self.disconnect()
@@ -108,7 +109,7 @@ def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Trans
         way = paramiko.ProxyCommand(host.proxy_command)
     else:
         way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
-    line = Line(way)
+    line = Line(way, 0 if isinstance(way, paramiko.ProxyCommand) else _AHEAD)
     # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
@@ -155,8 +156,6 @@ class _Channel:
             self._channel.shutdown_write()
 
     def receive(self, most: int, timeout: float) -> bytes:
-        if most >= _MANY and not self._channel.recv_ready():
-            time.sleep(_NAP_S)  # for several packets a turn of this thread, instead of one
         self._channel.settimeout(max(0.01, timeout))
         try:
             return self._channel.recv(most)

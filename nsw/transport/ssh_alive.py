@@ -16,18 +16,27 @@ SILENT_S = 45.0  # after a question without a byte from the server, the connecti
 class Line:
     """A socket, or what paramiko takes for one, that notes when bytes arrived last.
 
+    paramiko reads a packet in small pieces; here they come from what the socket gave at once.
+
     Args:
         way: The socket.
+        ahead: Bytes to ask it for at a time; 0 where it would wait until it has all of them.
     """
 
-    def __init__(self, way: Any) -> None:
+    def __init__(self, way: Any, ahead: int = 0) -> None:
         self._way = way
+        self._most = ahead
+        self._ahead = b""
+        self._at = 0  # of those bytes that were read already
         self.heard = time.monotonic()
 
     def recv(self, most: int) -> bytes:
         """As the socket's."""
-        data: bytes = self._way.recv(most)
-        self.heard = time.monotonic()
+        if self._at == len(self._ahead):
+            self._ahead, self._at = self._way.recv(max(most, self._most)), 0
+            self.heard = time.monotonic()
+        data = self._ahead[self._at : self._at + most]
+        self._at += len(data)
         return data
 
     def __getattr__(self, name: str) -> Any:

@@ -126,7 +126,7 @@ def test_a_machine_without_a_batch_system_is_a_site_too_and_nothing_runs_here(cl
     assert len(list(there.glob("*.host"))) == 3
 
 
-def test_a_killed_nsw_goes_on_and_nothing_is_done_twice(cluster):
+def killed_when_a_run_began(cluster):
     process = cluster.start(*cluster.run_words())
     deadline = time.monotonic() + 120
     while not cluster.ran():
@@ -135,6 +135,10 @@ def test_a_killed_nsw_goes_on_and_nothing_is_done_twice(cluster):
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+def test_a_killed_nsw_goes_on_and_nothing_is_done_twice(cluster):
+    killed_when_a_run_began(cluster)
     done = cluster.nsw("resume", "--root", "campaigns")
     assert done.returncode == 0, done.stderr
     assert cluster.ran() == ["1", "2", "3"]
@@ -150,14 +154,7 @@ def test_a_site_that_cannot_be_reached_costs_nothing_and_is_told(cluster):
 
 
 def test_a_connection_that_is_lost_while_nsw_begins_names_the_command_that_goes_on(cluster):
-    process = cluster.start(*cluster.run_words())
-    deadline = time.monotonic() + 120
-    while not cluster.ran():
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    killed_when_a_run_began(cluster)
     cluster.server.stop(sessions=True)
     (folder,) = (cluster.work / "campaigns").iterdir()
     with socket.create_server(("127.0.0.1", cluster.server.port)) as listener:  # it takes connections and ends them

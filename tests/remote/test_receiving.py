@@ -1,7 +1,6 @@
 """Downloads over a real sshd: progress, a partial name, resumed after a cut, and what a far side does that cheats."""
 
 import errno
-import hashlib
 import os
 
 import pytest
@@ -119,13 +118,33 @@ def test_strange_names_come_as_they_are(far, sent, tmp_path):
     assert [(tmp_path / f"n{n}").read_text() for n in range(len(names))] == names
 
 
-def test_without_b2sum_there_it_is_sha256(far, sent, tmp_path, monkeypatch):
-    monkeypatch.setattr(receiving, "_GET", receiving._GET.replace("command -v b2sum", "command -v b2sum-of-2016"))
+@pytest.mark.parametrize(
+    ("missing", "is_fast", "expected"),
+    [
+        ((), True, "sha256"),
+        ((), False, "blake2b"),
+        (("openssl",), True, "blake2b"),
+        (("sha_ni",), True, "blake2b"),
+        (("b2sum",), False, "sha256"),
+        (("b2sum", "openssl"), False, "sha256"),
+    ],
+)
+def test_the_hash_is_what_both_sides_have_and_compute_fastest(
+    far, sent, tmp_path, monkeypatch, missing, is_fast, expected
+):
+    script = receiving._GET.replace("/proc/cpuinfo", str(tmp_path / "cpuinfo"))
+    (tmp_path / "cpuinfo").write_text("flags : fpu sha_ni aes\n" if "sha_ni" not in missing else "flags : fpu aes\n")
+    for name in missing:
+        script = script.replace(f"command -v {name} ", f"command -v {name}-of-2016 ")
+    monkeypatch.setattr(receiving, "_GET", script)
+    monkeypatch.setattr(receiving, "sha256_is_fast", lambda: is_fast)
     used = []
-    monkeypatch.setitem(receiving._HASHES, "sha256", lambda: used.append(1) or hashlib.sha256())
-    far.get_many(places(sent, tmp_path, "large", "small"))
-    assert (tmp_path / "large").read_bytes() == (sent / "large").read_bytes()
-    assert len(used) == 2
+    for name, make in dict(receiving._HASHES).items():
+        monkeypatch.setitem(receiving._HASHES, name, lambda name=name, make=make: used.append(name) or make())
+    (sent / "a\nb").write_text("x")
+    far.get_many([*places(sent, tmp_path / "here", "large", "small"), (str(sent / "a\nb"), tmp_path / "here" / "ab")])
+    assert (tmp_path / "here/large").read_bytes() == (sent / "large").read_bytes()
+    assert used == [expected] * 3
 
 
 @pytest.mark.parametrize(
