@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nsw.api.campaigns import Campaign as Campaign
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
     from nsw.api.driving import Running as Running
+    from nsw.api.driving import attach as attach
     from nsw.api.driving import reread as reread
     from nsw.api.driving import resume as resume
     from nsw.api.driving import retry as retry
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Campaign", "Planned", "Reports", "Running", "__version__", "dry_run", "errors", "events", "open", "read",
+    "Campaign", "Planned", "Reports", "Running", "__version__", "attach", "dry_run", "errors", "events", "open", "read",
     "reread", "resume", "retry", "run",
 ]  # fmt: skip
 
@@ -36,6 +37,7 @@ _FROM = {
     "Planned": "api.planning:Planned",
     "Reports": "api.reading:Reports",
     "Running": "api.driving:Running",
+    "attach": "api.driving:attach",
     "dry_run": "api.planning:dry_run",
     "errors": "errors",
     "events": "events",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.api.choices import Names, names
-from nsw.api.frames import Tables, frame_of, with_parameters
+from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.meta import NOTE, SITE
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nsw.campaign.rows import RunRow
+    from nsw.service.onlooking import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
@@ -86,12 +87,10 @@ class Answers:
     else:
 
         def __getattr__(self, name: str) -> pd.DataFrame:
-            from nsw.errors import did_you_mean
             from nsw.present.flat_rows import FLAT, flat_rows
 
             if name not in FLAT:
-                near = None if name.startswith("_") else did_you_mean(name, FLAT)
-                raise AttributeError(f"there is no answer {name}; {near or ', '.join(FLAT)}")
+                raise AttributeError(unknown("answer", name, FLAT))
             return frame_of(flat_rows(self._summary(), name), ())
 
     @property
@@ -179,6 +178,43 @@ class Campaign:
 
         if not steering.is_over(self.counts):
             steering.cancel(self._of)
+
+    def watch(self, *, once: bool = False) -> Watching:
+        """Look at the campaign without driving it: an iterator of events, until no run is in flight.
+
+        Another process may drive it, here or on another machine, or nobody: then its site is asked. Nothing is changed.
+        Between two looks `next` waits, 2 s on this machine and 10 s elsewhere.
+
+        Args:
+            once: Look once.
+
+        Raises:
+            UnreachableError: The site cannot be reached, at the first look.
+        """
+        from nsw.service.onlooking import Watching
+
+        return Watching(self._of, once=once)
+
+    def clean(self, *, everything: bool = False) -> int:
+        """Remove from the site what is nsw's own or has a copy here, once the campaign is over and read.
+
+        Args:
+            everything: Also what was never brought: `fetch` brings files of runs before.
+
+        Returns:
+            The bytes that it freed.
+
+        Raises:
+            CampaignError: The campaign is not over, its reports are not read yet, or another nsw owns it.
+            UnreachableError: The site gave no answer; doing it again removes the rest.
+        """
+        from nsw.service.cleaning import on_site
+
+        with on_site(self._of) as found:
+            if found.is_gone or not (found.space.spare or everything):
+                return 0
+            found.remove(everything=everything)
+            return found.freed(everything=everything)
 
     def fetch(self, runs: Names = (), files: Names = ()) -> list[Path]:
         """Bring files of runs that were left on the site; where they are here, also those that already were.

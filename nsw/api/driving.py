@@ -152,6 +152,34 @@ def resume(campaign: str | Path | Campaign | None = None, root: str | Path | Non
     return _told(Running(folder), said)
 
 
+def attach(
+    campaign: str,
+    site: str | None = None,
+    *,
+    sites: Files | None = None,
+    root: str | Path | None = None,
+) -> Running:
+    """Take over a campaign that another machine began, and go on with it here; the other nsw changes nothing any more.
+
+    Args:
+        campaign: Its id, or the beginning of its id.
+        site: The site that it runs on, as this machine's sites files have it; by default that of NSW_SITE, else the
+            default site.
+        sites: Sites files to search first.
+        root: The folder of campaigns here; NSW_ROOT or ./campaigns if not given.
+
+    Raises:
+        UsageError: There is no such site, or it is this machine.
+        CampaignError: There is no such campaign, or it cannot be taken over.
+        UnreachableError: The site gave no answer.
+    """
+    from nsw.service.attaching import on_site
+
+    with on_site(site_or_default(site), files(sites)) as there:
+        found = there.attach(campaign, Path(root) if root is not None else None)
+    return resume(found.folder.path)
+
+
 def retry(
     campaign: str | Path | Campaign | None = None,
     root: str | Path | None = None,

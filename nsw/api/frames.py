@@ -48,8 +48,7 @@ class Tables:
 
         def __getattr__(self, name: str) -> pd.DataFrame:
             if name not in TABLES:
-                near = None if name.startswith("_") else did_you_mean(name, TABLES)
-                raise AttributeError(f"there is no table {name}; {near or ', '.join(TABLES)}")
+                raise AttributeError(unknown("table", name, TABLES))
             return self._frame(name)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
@@ -59,7 +58,7 @@ class Tables:
             KeyError: There is no such table.
         """
         if name not in TABLES:
-            raise KeyError(f"there is no table {name}; {did_you_mean(name, TABLES) or ', '.join(TABLES)}")
+            raise KeyError(unknown("table", name, TABLES))
         return self._frame(name)
 
     def __iter__(self) -> Any:
@@ -75,6 +74,12 @@ class Tables:
 
     def _names(self) -> list[str]:
         raise NotImplementedError
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is none of those known: the one that was meant, or all of them."""
+    near = None if name.startswith("_") else did_you_mean(name, known)
+    return f"there is no {what} {name}; {near or ', '.join(known)}"
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:

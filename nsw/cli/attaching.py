@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsw.errors import Exit, UsageError
+from nsw.errors import Exit
 from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
@@ -24,39 +23,18 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.campaign import folder as folders
-    from nsw.campaign.attach import attach, attachable, chosen
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.meta import OWNED_BY
     from nsw.cli.running import resume
-    from nsw.service.dry_run import way_to
-    from nsw.site.load import load_site
+    from nsw.service.attaching import on_site
 
-    place = load_site(site, list(sites) if sites else None)
-    with closing(way_to(place)) as transport:
-        if not transport.remote or place.site.scratch is None:
-            raise UsageError(
-                f"site {place.site.name} is this machine", hint="`nsw resume` goes on with a campaign here"
-            )
-        base = transport.expand(place.site.scratch)
-        known = attachable(transport, base)
+    with on_site(site, sites) as there:
         if campaign is None:
-            _list(known, f"{place.site.name}:{base}")
+            _list(there.campaigns, f"{there.place.site.name}:{there.base}")
             return Exit.GOOD
-        wanted = chosen(known, campaign)
-        parent = folders.root_to_write(root)
-        here = folders.CampaignFolder(parent / wanted.id)
-        own = None
-        if here.ledger.exists():
-            with Ledger(here.ledger, read_only=True) as ledger:
-                own = ledger.meta(OWNED_BY)
-        if own is None or own != wanted.token:
-            data = place.site.model_dump(mode="json", by_alias=True)
-            here = attach(parent, transport, base, wanted.id, (place.site.name, data))
-            say(
-                f"campaign {here.path}: taken over" + (f" from {wanted.owner}" if wanted.owner else ""), file=sys.stderr
-            )
-    return resume(str(here.path), root)
+        found = there.attach(campaign, root)
+    if found.taken_over:
+        by = f" from {found.owner}" if found.owner else ""
+        say(f"campaign {found.folder.path}: taken over{by}", file=sys.stderr)
+    return resume(str(found.folder.path), root)
 
 
 def _list(known: Sequence[Attachable], where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsw.cli import notices
@@ -21,29 +20,15 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign.site_check import Verdict, check_site, skew_of
+    from nsw.campaign.site_check import Verdict
     from nsw.present import emit
-    from nsw.schedulers.create import adapter_of
-    from nsw.service.dry_run import way_to
-    from nsw.service.kept_checks import keep
-    from nsw.service.node_check import check_node
-    from nsw.site.load import load_site
+    from nsw.service import checking
 
-    place = load_site(name, list(sites) if sites else None)
-    site, adapter = place.site.model_dump(mode="json", by_alias=True), adapter_of(place.site.scheduler)
-    show = _print if format != "json" else lambda _one: None
     found: list[Check] = []
-    with closing(way_to(place)) as transport:
-        for one in check_site(site, transport, adapter):
-            found.append(one)
-            show(one)
-    good = not any(one.verdict is Verdict.BAD for one in found)
-    if node and good:
-        notices.show(Message("a job of one minute looks from a compute node; Ctrl-C cancels it"))
-        for one in check_node(name, sites, _say, skew_of(found)):
-            found.append(one)
-            show(one)
-    keep(site, found)
+    for one in checking.check(name, sites, _say, node=node):
+        found.append(one)
+        if format != "json":
+            _print(one)
     if format == "json":
         rows = [{"what": one.what, "verdict": one.verdict, "found": one.found, "fix": one.fix or None} for one in found]
         emit.as_json({"site": name, "checks": rows})

@@ -12,6 +12,7 @@ nsw: 1
 sites:
   here: {scheduler: local, gpus: {per_node: 0}, limits: {max_in_flight: 2}}
   batch: {scheduler: slurm, scratch: /tmp/none}
+  dear: {scheduler: local, gpus: {per_node: 0}, confirm_above: 1 node-hour}
 """
 HEAD = "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1m}\n"
 
@@ -40,7 +41,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "200")
-    for name in ("NSW_ROOT", "NSW_SITES"):
+    for name in ("NSW_ROOT", "NSW_SITES", "NSW_SITE"):
         monkeypatch.delenv(name, raising=False)
     return folder
 

@@ -90,7 +90,7 @@ def test_bash_offers_what_there_is(bash, campaigns):
             *sorted(file.name for file in recipes_folder().glob("*.yaml")),
         ],
         "nsw plan more/": ["more/deep.yaml"],
-        "nsw plan r.yaml --site ": ["here", "batch", "local", "demo"],
+        "nsw plan r.yaml --site ": ["here", "batch", "dear", "local", "demo"],
         "nsw plan --site=he": ["here"],
         "nsw status ": [campaigns],
         "nsw logs -c " + campaigns[:3]: [campaigns],

@@ -50,6 +50,12 @@ assert_type(campaign.runs, pd.DataFrame)
 assert_type(campaign.good, bool)
 assert_type(campaign.note, str | None)
 
+for seen in campaign.watch(once=True):
+    assert_type(seen, nsw.events.Event)
+assert_type(campaign.fetch("gpus-2", "*.ncu-rep"), list[Path])
+assert_type(campaign.clean(everything=True), int)
+assert_type(nsw.attach("recipe-2026", "mycluster", root="campaigns").wait(), nsw.Campaign)
+
 again = nsw.retry(campaign, runs=["gpus-2"], failed=True)
 if again is not None:
     with again:

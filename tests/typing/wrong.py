@@ -10,4 +10,6 @@ nsw.retry("campaign").wait()  # union-attr
 for event in nsw.run("recipe.yaml"):
     print(event.run)  # union-attr
 nsw.read("report", tables=1)  # arg-type
+nsw.attach()  # call-arg
+nsw.open().clean(True)  # call-arg
 nsw.rum("recipe.yaml")  # attr-defined

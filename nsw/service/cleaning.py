@@ -1,0 +1,102 @@
+"""What a campaign that is over left on its site: how much it is, and its removal."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import ENDED, Ledger, Reading, State
+from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.campaign.scratch_space import freed, remove, space_of
+from nsw.errors import CampaignError
+from nsw.service.naming import as_named
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsw.campaign.scratch_space import Space
+    from nsw.transport.model import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """A campaign's folder on its site, while the connection is open and no other nsw may drive the campaign.
+
+    Attributes:
+        space: What is in it.
+        where: The site and the folder.
+    """
+
+    space: Space
+    where: str
+    _folder: folders.CampaignFolder
+    _ledger: Ledger
+    _transport: Transport
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is there any more."""
+        return not self.space.spare and not self.space.kept
+
+    def freed(self, *, everything: bool) -> int:
+        """Bytes that a removal would free."""
+        return freed((*self.space.spare, *self.space.kept) if everything else self.space.spare)
+
+    def remove(self, *, everything: bool) -> None:
+        """Remove what is nsw's own or has a copy here; with `everything` also what was never brought.
+
+        Raises:
+            FencedError: An nsw elsewhere owns the campaign.
+            CommandError: Something could not be removed.
+            UnreachableError: The site gave no answer; doing it again removes the rest.
+        """
+        from nsw.transport.fence import Fence
+
+        scratch = self._ledger.meta(SCRATCH)
+        token = self._ledger.meta(OWNED_BY) if self._transport.remote else None
+        there = any(one.name == "owner" for one in self.space.spare)  # an earlier clean may have taken it
+        fence = Fence(scratch, token, self._folder.id) if token and there else None
+        self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
+        remove(self._transport, self.space, everything=everything, fence=fence)
+        self._ledger.set_meta(CLEANED, time.time())
+
+
+@contextmanager
+def on_site(folder: folders.CampaignFolder) -> Iterator[Leftovers]:
+    """Look at what a campaign left on its site.
+
+    Raises:
+        CampaignError: The campaign is not over, or its reports are not read yet.
+        CampaignLockedError: Another process drives it.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.transport.create import connect
+
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        _require_over(folder, ledger)
+        scratch = ledger.meta(SCRATCH)
+        with closing(connect(ledger.site())) as transport:
+            space = space_of(folder, transport, scratch, [(build.id, build.app) for build in ledger.builds()])
+            yield Leftovers(space, f"{ledger.meta(SITE)}:{scratch}", folder, ledger, transport)
+
+
+def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
+    counts = ledger.counts()
+    left = sum(n for state, n in counts.items() if state not in ENDED)
+    if left:
+        raise CampaignError(
+            f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
+            hint=f"`nsw resume {as_named(folder)}` ends it, `nsw cancel {as_named(folder)}` gives it up",
+        )
+    unread = list(ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED))
+    missing = list(ledger.runs(states=[State.DONE], reading=Reading.NONE))
+    if unread or missing:
+        some = [*unread, *missing]
+        raise CampaignError(
+            f"{folder.id}: {plural(len(some), 'run')} not read yet, such as {some[0].id}",
+            hint=f"`nsw resume {as_named(folder)}` reads what is there",
+        )
