@@ -107,7 +107,7 @@ def test_a_job_that_dies_without_a_word_is_failed_and_not_waited_for(road):
     assert nsw.returncode == 1
     (run,) = road.runs().values()
     assert run["state"] == "failed"
-    assert "its job ended in the middle of this run" in run["reason"]
+    assert "in the middle of this run" in run["reason"]  # elsewhere it is known that its processes were killed
 
 
 @pytest.mark.far(quick=True)
