@@ -124,7 +124,8 @@ def _queue(answers: Answers, chosen: Queue, lines: list[tuple[str, str]], found:
     lines.append((f"{key}: {_scalar(chosen.name)}", f"there are also {_few(others)}" if others else ""))
     for one in answers.queues:
         told = "GPUs not told" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
-        kind = f" ({one.kind})" if one.kind else ""
+        also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
+        kind = f" ({one.kind}{also})" if one.kind else ""
         limit = f", at most {format_duration(one.walltime)}" if one.walltime is not None else ""
         found.append(f"{key} {one.name}: {told}{kind}{limit}")
     if others:
@@ -135,11 +136,12 @@ def _gpus(
     answers: Answers, chosen: Queue | None, lines: list[tuple[str, str]], found: list[str], todo: list[str]
 ) -> None:
     name, count = "", None
+    others: tuple[str, ...] = ()
     if answers.gpus and (answers.scheduler == "local" or chosen is None or chosen.gpus is None):
         name, count = answers.gpus[0], len(answers.gpus)
         found.append(f"GPUs of this node: {count} x {name}")
     elif chosen is not None:
-        name, count = chosen.kind, chosen.gpus
+        name, count, others = chosen.kind, chosen.gpus, chosen.other_kinds
     elif answers.scheduler == "local":
         count = 0
         found.append("GPUs: none")
@@ -148,7 +150,11 @@ def _gpus(
     if count is not None:
         inner.append(f"per_node: {count}")
     if inner:
-        lines.append((f"gpus: {{ {', '.join(inner)} }}", name if chip and chip.name != name else ""))
+        kinds = [name] if chip and chip.name != name else []
+        if others and chosen is not None:
+            kinds = [f"{name}; {chosen.name} also has {_few(others)}: ask for yours with gres or constraint"]
+            todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *others])}; say which are yours")
+        lines.append((f"gpus: {{ {', '.join(inner)} }}", "".join(kinds)))
     if count is None:
         lines.append(("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which"))
         todo.append("gpus: how many a node has (per_node) and which chip they are")

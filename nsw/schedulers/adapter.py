@@ -155,7 +155,8 @@ class Queue:
     Attributes:
         name: Its name.
         gpus: GPUs a node; 0 for none, None where the listing does not tell.
-        kind: What the listing calls the GPUs, such as a100; empty where it does not.
+        kind: What the listing calls the GPUs, such as a100; empty where it does not. Of several that with most a node.
+        other_kinds: The others.
         walltime: The longest time of a job in seconds; None without a limit or where it is not told.
         is_default: Whether jobs go there that name none.
     """
@@ -165,6 +166,7 @@ class Queue:
     kind: str = ""
     walltime: int | None = None
     is_default: bool = False
+    other_kinds: tuple[str, ...] = ()
 
 
 def told_limit(text: str) -> int | None:

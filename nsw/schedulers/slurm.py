@@ -159,14 +159,16 @@ class Slurm(Adapter):
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """`gpu*|up|gpu:a100:4(S:0-1)|1-00:00:00`; of a partition's kinds of nodes that with most GPUs."""
         found: dict[str, Queue] = {}
+        kinds: dict[str, set[str]] = {}
         for line in result.stdout.splitlines():
             name, up, gres, longest, *_ = (*line.strip().split("|"), "", "", "", "")
             gpus = [(int(count or 1), kind) for kind, count in _GRES.findall(gres)]  # several kinds: that with most
             most, kind = max(gpus, default=(0, ""))
             bare = name.removesuffix("*")
+            kinds.setdefault(bare, set()).update(kind for _, kind in gpus if kind and up == "up")
             if bare and up == "up" and (bare not in found or most > (found[bare].gpus or 0)):
                 found[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
-        return list(found.values())
+        return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in found.values()]
 
     def facts_command(self) -> list[str]:
         """What the cluster is set to."""

@@ -117,6 +117,14 @@ def test_a_site_of_slurm_takes_the_partition_with_gpus(nsw, home, machine):
     assert nsw("sites", "--sites", "made.yaml").code == 0
 
 
+def test_a_partition_with_several_kinds_of_gpus_is_not_said_to_have_one(nsw, home, machine):
+    machine(sbatch="", sinfo="gpu*|up|gpu:a100:8|1-00:00:00\ngpu*|up|gpu:v100:4|1-00:00:00", sacctmgr="one")
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert "partition gpu: 8 GPUs a node (a100, others v100), at most 1d" in said.out
+    assert "fill in  gpus: gpu has nodes with a100, v100; say which are yours" in said.out
+    assert "# a100; gpu also has v100: ask for yours with gres or constraint" in (home / "made.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("qsub", "qstat", "lines"),
     [
