@@ -8,6 +8,7 @@ import logging
 import random
 import shlex
 import socket
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _CONNECT_S = 20.0
 _TRIES = 4
 _WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
-_AHEAD = 1 << 18  # bytes of a socket at a time
 _PACKET = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
 
 
@@ -48,6 +48,7 @@ class Ssh:
         self._given = dict(given)
         self._sleep = sleep
         self._hops: list[paramiko.Transport] = []
+        self._commands: list[subprocess.Popen[bytes]] = []
 
     def open(self, command: str) -> _Channel:
         """Start a command there; a connection that was lost is made anew."""
@@ -78,7 +79,10 @@ class Ssh:
         """End the connection."""
         for hop in reversed(self._hops):
             hop.close()
-        self._hops = []
+        for command in self._commands:
+            command.kill()
+            command.wait()
+        self._hops, self._commands = [], []
 
     def _connected(self) -> paramiko.Transport:
         if not self._hops or not all(hop.is_active() for hop in self._hops):
@@ -93,11 +97,26 @@ class Ssh:
     def _connect(self) -> None:
         target = resolve(self._host, config=self._config, given=self._given)
         for host in [*(resolve(jump, config=self._config) for jump in target.jumps), target]:
-            self._hops.append(_hop(host, self._hops[-1] if self._hops else None))
+            self._hops.append(_hop(host, self._hops[-1] if self._hops else None, self._commands))
 
 
-def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Transport:
-    """A connection that is logged in, over another one or over the network."""
+def _command_as_socket(command: str, commands: list[subprocess.Popen[bytes]]) -> socket.socket:
+    """The near end of what ssh_config's ProxyCommand connects to; paramiko's own waits for more than has come."""
+    near, far = socket.socketpair()
+    with far:
+        commands.append(
+            subprocess.Popen(
+                ["sh", "-c", f"exec {command}"], stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        )  # fmt: skip
+    return near
+
+
+def _hop(
+    host: HostConfig, through: paramiko.Transport | None, commands: list[subprocess.Popen[bytes]]
+) -> paramiko.Transport:
+    """A connection that is logged in, over another one, a command (added to `commands`) or the network."""
     import paramiko
 
     from nsw.transport.ssh_login import known_keys, log_in, verify
@@ -106,10 +125,10 @@ def _hop(host: HostConfig, through: paramiko.Transport | None) -> paramiko.Trans
     if through is not None:
         way = through.open_channel("direct-tcpip", (host.hostname, host.port), ("127.0.0.1", 0), timeout=_CONNECT_S)
     elif host.proxy_command is not None:
-        way = paramiko.ProxyCommand(host.proxy_command)
+        way = _command_as_socket(host.proxy_command, commands)
     else:
         way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
-    line = Line(way, 0 if isinstance(way, paramiko.ProxyCommand) else _AHEAD)
+    line = Line(way)
     # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import paramiko
 
 ASK_S = 15.0  # without sending anything, the server is asked for an answer
+AHEAD = 1 << 18  # bytes of the socket at a time
 SILENT_S = 45.0  # after a question without a byte from the server, the connection is closed
 
 
@@ -20,12 +21,10 @@ class Line:
 
     Args:
         way: The socket.
-        ahead: Bytes to ask it for at a time; 0 where it would wait until it has all of them.
     """
 
-    def __init__(self, way: Any, ahead: int = 0) -> None:
+    def __init__(self, way: Any) -> None:
         self._way = way
-        self._most = ahead
         self._ahead = b""
         self._at = 0  # of those bytes that were read already
         self.heard = time.monotonic()
@@ -33,7 +32,7 @@ class Line:
     def recv(self, most: int) -> bytes:
         """As the socket's."""
         if self._at == len(self._ahead):
-            self._ahead, self._at = self._way.recv(max(most, self._most)), 0
+            self._ahead, self._at = self._way.recv(max(most, AHEAD)), 0
             self.heard = time.monotonic()
         data = self._ahead[self._at : self._at + most]
         self._at += len(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -58,23 +59,31 @@ def resolve(host: str, *, config: str | None = None, given: Mapping[str, object]
     if colon and port.isdigit():
         given["port"], rest = int(port), name
     words = _asked(rest, config, given)
+    hostname, port_there = words.get("hostname", [rest])[0], words.get("port", ["22"])[0]
+    login = words.get("user", [getpass.getuser()])[0]
     proxy = words.get("proxycommand", ["none"])[0]
+    tokens = {"h": hostname, "p": port_there, "r": login, "n": rest, "u": getpass.getuser(), "%": "%"}
     jumps = words.get("proxyjump", ["none"])[0]
     identity = given.get("identity")
     own = [os.path.expanduser(str(identity))] if identity else []  # noqa: PTH111
     known = " ".join(words.get("userknownhostsfile", []) + words.get("globalknownhostsfile", [])).split()
     return HostConfig(
         alias=rest,
-        hostname=words.get("hostname", [rest])[0],
-        port=int(words.get("port", ["22"])[0]),
-        user=words.get("user", [getpass.getuser()])[0],
+        hostname=hostname,
+        port=int(port_there),
+        user=login,
         identities=_existing([*own, *words.get("identityfile", ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"])]),
         identities_only=words.get("identitiesonly", ["no"])[0] == "yes",
         known_hosts=_existing(known or ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"]),
         host_key_alias=words.get("hostkeyalias", [None])[0],
         jumps=() if jumps == "none" else tuple(jumps.split(",")),
-        proxy_command=None if proxy == "none" else proxy,
+        proxy_command=None if proxy == "none" else _expanded(proxy, tokens),
     )
+
+
+def _expanded(text: str, tokens: Mapping[str, str]) -> str:
+    """With ssh_config's tokens replaced, which `ssh -G` leaves as they are; a token of another kind stays."""
+    return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), text)
 
 
 def _asked(host: str, config: str | None, given: Mapping[str, object]) -> dict[str, list[str]]:
