@@ -93,6 +93,19 @@ def test_a_unit_that_nsw_does_not_know_is_said(tmp_path):
     assert ("error", "nsw does not know the unit 'ks' of 'Total Time (ks)': figures in it are absent") in said
 
 
+@pytest.mark.parametrize(("place", "column"), [(0, "time_pct"), (3, "avg_ns")])
+def test_one_cell_of_nsys_with_another_decimal_mark_does_not_change_the_others(tmp_path, place, column):
+    sound = kernel(60.0, 600, 6, "a") + kernel(40.0, 400, 4, "b")
+    cells = sound.split(",")
+    cells[place] = '"' + cells[place].replace(".", ",") + '"'
+    before, said = rows(tmp_path, KERNELS + sound, "gpu_summary")
+    assert said == []
+    found, said = rows(tmp_path, KERNELS + ",".join(cells), "gpu_summary")
+    del before[0][column], before[0][f"{column}_pm"]
+    assert found == before
+    assert [s for s, m in said if "another decimal mark" in m] == ["error"]
+
+
 def torch_table(cuda: str = "1.000ms", own: str = "4.000ms", total: str = "4.000ms", calls: str = "2") -> str:
     dashes = "  ".join(["-" * 12] * 8)
     titles = "Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self CUDA", "# of Calls"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options, Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.columns import Marks, decide_marks
+from nsw.readers.text.marks import Votes
 from nsw.tables import rows
 
 NEW = """\
@@ -166,12 +167,23 @@ def test_numbers_of_other_places(decimal, text, value):
     assert (found.scaled().value if found else None) == value
 
 
-def test_the_decimal_mark_is_taken_from_proof_only():
+@pytest.mark.parametrize(
+    ("cells", "before", "mark"),
+    [
+        (["1,234", "2", "4,413", "1,000"], [], None),
+        (["1,234", "2", "4,413", "1,000"], [","], ","),
+        (["1.234,567", "2", "4,413", "1,000"], [], ","),
+        (["0.004", "2", "4.413", "1.000"], [], "."),
+        (["1,5", "2", "4.4", "1.2"], [], "."),
+        (["1,5", "2", "4,413", "1,000"], [".", ".", "."], "."),
+        (["1,5", "2", "4,41", "1,25"], [".", ".", ".", "."], ","),
+    ],
+)
+def test_the_decimal_mark_is_what_most_figures_prove(cells, before, mark):
+    votes = Votes()
+    votes.add(before)
     headers = ["Total (MB)", "Count", "Avg (MB)", "Max (MB)", "Operation"]
-    assert decide_marks(headers, [["1,234", "2", "4,413", "1,000", "x"]], None) is None
-    assert decide_marks(headers, [["1,234", "2", "4,413", "1,000", "x"]], Marks(",")) == Marks(",")
-    assert decide_marks(headers, [["1.234,567", "2", "4,413", "1,000", "x"]], None) == Marks(",")
-    assert decide_marks(headers, [["0.004", "2", "4.413", "1.000", "x"]], None) == Marks(".")
+    assert decide_marks(headers, [[*cells, "x"]], votes) == (mark and Marks(mark))
 
 
 def test_blocks_count_tables_of_one_kind(tmp_path):

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.text.marks import Votes, is_marked, last_marks, proven_mark
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, number
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decid
 ABSENT: Final = frozenset({"", "n/a", "nan", "-nan", "inf", "-inf", "no data", "-"})
 
 _COUNTED: Final = frozenset({"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"})
-_MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u00a0\u202f ]*")
-_OTHER_MARK: Final = re.compile(r"[+-]?\d+[.,]\d+")
 _PLAIN: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?\Z")
 _INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
 
@@ -53,54 +52,20 @@ ABSENCE: Final = Value()
 def decide_marks(values: Iterable[tuple[str, str | None]]) -> Marks:
     """The decimal mark that most of the first values prove; a point, marked as guessed, if none does.
 
-    Proof is a mark that stands once with other than three digits behind it or with nothing but a
-    zero before it, or the later of two different marks. A mark that repeats separates groups, as does one with three
-    digits behind it in a count. One cell is no proof against others: it may be the damaged one.
+    In a count a mark with three digits behind it is no decimal one either.
 
     Args:
         values: Values as printed, each with its unit.
     """
     ambiguous = False
-    votes = {".": 0, ",": 0}
+    votes = Votes()
     for text, unit in islice(values, EVIDENCE_VALUES):
-        found = _decimal_of(text)
-        if found is None and _is_ambiguous(text):
+        found = proven_mark(text)
+        if found is None and is_marked(text):
             ambiguous = True
-            found = _last_marks(text)[1] if unit in _COUNTED else None
-        if found is not None:
-            votes[found] += 1
-    if not any(votes.values()):
-        return Marks(guessed=ambiguous)
-    return Marks("," if votes[","] > votes["."] else ".")
-
-
-def _decimal_of(text: str) -> Mark | None:
-    """The decimal mark that one value proves."""
-    if ("," not in text and "." not in text) or not _MARKED.fullmatch(text):
-        return None
-    mark, other = _last_marks(text)
-    if other in text:
-        # "1,234,567.8": the later mark is the decimal one, unless it repeats
-        return mark if text.count(mark) == 1 else None
-    if text.count(mark) > 1:
-        return other
-    head, _, tail = text.lstrip("+-").partition(mark)
-    proves = len(tail) != 3 or head == "0" or len(head) > 3
-    return mark if proves and tail.isdigit() else None
-
-
-def _is_ambiguous(text: str) -> bool:
-    """Whether the one mark of a value proves nothing: `1,234`."""
-    return ("," in text or "." in text) and _MARKED.fullmatch(text) is not None
-
-
-def _last_marks(text: str) -> tuple[Mark, Mark]:
-    return (",", ".") if text.rfind(",") > text.rfind(".") else (".", ",")
-
-
-def has_other_mark(text: str) -> bool:
-    """Whether a value that is no number would be one with the other decimal mark."""
-    return _OTHER_MARK.fullmatch(text) is not None
+            found = last_marks(text)[1] if unit in _COUNTED else None
+        votes.add((found,))
+    return Marks(guessed=ambiguous) if votes.winner is None else Marks(votes.winner)
 
 
 class Parser:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsw.readers.text.marks import Votes, has_other_mark, proven_mark
 from nsw.readers.text.quantities import TIME_UNITS, Digits, digits, size_factor
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
 _A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?[%\u2026]?|-|None|nan", re.IGNORECASE)
 _NO_DIGIT = re.compile(r"\D")
 _CLIPPED = "\u2026"
+_GROUPS = (3, 4)  # digits of a group; four in Chinese and Japanese
+_FEW_VOTES, _ENOUGH_VOTES = 3, 1000
 
 
 class Column(NamedTuple):
@@ -252,6 +255,7 @@ class Marks:
     """How this place writes numbers: the decimal mark; whatever else stands between digits groups them."""
 
     decimal: str = "."
+    other: list[str] = field(default_factory=list, compare=False)  # numbers met that have another mark: none here
 
     def digits(self, text: str) -> Digits | None:
         """The number; None where there is none, it is cut off, or nobody groups digits so."""
@@ -259,6 +263,8 @@ class Marks:
             return digits(text)
         shape = _shape(self.decimal).fullmatch(text)
         if shape is None:
+            if has_other_mark(text):
+                self.other.append(text)
             return None
         sign, whole, fraction, power = shape.groups()
         return digits(f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or ""))
@@ -272,40 +278,23 @@ def _shape(decimal: str) -> re.Pattern[str]:
     return re.compile(rf"(-?)({whole})(?:{re.escape(decimal)}(\d+))?(e[+-]?\d{{1,3}})?", re.IGNORECASE)
 
 
-def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Marks | None) -> Marks | None:
-    """The decimal mark that the cells prove, that of the tables before where they prove none, or None.
+def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Votes) -> Marks | None:
+    """The decimal mark that most cells of the table prove, or of the file where the table has few; None: nothing does.
 
-    The share of time is printed with one digit after the mark, so it decides. Without it, a cell with two
-    kinds of marks, or with a digit or two after its only mark, tells.
+    Args:
+        headers: The titles of the table.
+        rows: Its cells.
+        before: What the tables before it prove; what this one proves is added.
     """
-    shares = [place for place, header in enumerate(headers) if column(header) == ("time", "%")]
-    others = [place for place, header in enumerate(headers) if column(header).name in _NUMBERS]
-    proof: str | None = None
+    places = [place for place, header in enumerate(headers) if column(header).name in _NUMBERS]
+    votes = Votes()
     for cells in rows:
-        for place in shares:
-            if found := re.fullmatch(r"\d{1,3}([.,])\d{1,2}%?", cells[place]):
-                return Marks(found[1])
-        if proof is None:
-            proof = next(filter(None, (_proof(cells[place]) for place in others)), None)
-        elif not shares:
+        votes.add(proven_mark(cells[place], _GROUPS) for place in places if not cells[place].isdigit())
+        if votes.total >= _ENOUGH_VOTES:
             break
-    return Marks(proof) if proof else before
-
-
-def _proof(text: str) -> str | None:
-    if text.isdigit():
-        return None
-    kinds = [mark for mark in text if mark in ".,"]
-    if not kinds:
-        return None
-    if len(set(kinds)) == 2 and kinds.count(kinds[-1]) == 1:
-        return kinds[-1]
-    if len(set(kinds)) == 1 and len(kinds) > 1:
-        return "," if kinds[0] == "." else "."
-    before, after = text.rsplit(kinds[-1], 1)
-    if before.lstrip("-") == "0":  # nobody groups digits after a zero
-        return kinds[-1]
-    return kinds[-1] if after.isdigit() and len(after) not in (3, 4) else None
+    before.join(votes)
+    mark = (votes if votes.total >= _FEW_VOTES else before).winner
+    return mark and Marks(mark)
 
 
 def is_clipped(text: str) -> bool:

@@ -15,6 +15,7 @@ from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_uni
 from nsw.readers.nsys.stats.grids import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.reports import Kind, announced, name_of_file, names_ranges
+from nsw.readers.text.marks import Votes
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
 from nsw.readers.timeline.from_traces import TRACES, add_phases, wanted
@@ -89,7 +90,8 @@ def read(path: Path, options: Options) -> Report:
     asked = options.tables
     more = asked is not None and bool(wanted(options))
     collected = Collected(report, replace(options, tables=asked | {*TRACES}) if asked is not None and more else options)
-    marks: Marks | None = None
+    votes = Votes()
+    other_marks: list[tuple[str, int]] = []
     strange_units: dict[str, tuple[str, int]] = {}
     of_file = name_of_file(path.stem)
     for rank, lines in by_rank(pasted_lines(path)):
@@ -112,7 +114,7 @@ def read(path: Path, options: Options) -> Report:
             if found.is_damaged:
                 report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
                 continue
-            marks = decide_marks(found.headers, (cells for _, cells in found.rows), marks)
+            marks = decide_marks(found.headers, (cells for _, cells in found.rows), votes) or Marks()
             found.report = announced(found.titles) or of_file
             if found.part == 0:
                 kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
@@ -121,7 +123,8 @@ def read(path: Path, options: Options) -> Report:
             for header in found.headers:
                 if (unit := unknown_unit(header)) is not None:
                     strange_units.setdefault(unit, (header, found.line))
-            _put(collected, kind, found, marks or Marks())
+            _put(collected, kind, found, marks)
+            other_marks += [(text, found.line) for text in marks.other]
     collected.finish()
     add_phases(report, options)
     for name in TRACES if more else ():
@@ -130,6 +133,13 @@ def read(path: Path, options: Options) -> Report:
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
     collected.say_foreign_rows()
+    if other_marks:
+        figures = "a figure is" if len(other_marks) == 1 else f"{len(other_marks)} figures are"
+        report.error(
+            f"{figures} written with another decimal mark than the rest ('{other_marks[0][0]}'): absent here",
+            line=other_marks[0][1],
+            fix=_AGAIN,
+        )
     for unit, (header, line) in strange_units.items():
         report.error(
             f"nsw does not know the unit '{unit}' of '{header}': figures in it are absent", line=line, fix=_AGAIN
