@@ -10,6 +10,8 @@ from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.safe_path import leave_current_folder
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import typer
 
 
@@ -40,21 +42,15 @@ def run(arguments: list[str]) -> int:
         print(f"nsw {__version__}")
         return Exit.GOOD
     import io
-    import sqlite3
 
-    import typer
-
-    from nsw.cli.app import app
+    from nsw.cli.plain_read import plain_read
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     try:
-        _known(arguments, app)
-        return _flushed(app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD)
-    except typer.TyperException as fault:
-        show(_usage(fault))
-        return Exit.BAD_INPUT
-    except typer.Abort:
+        read = plain_read(arguments)
+        return _flushed(_parsed(arguments) if read is None else read())
+    except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as end:
         # the parser of command lines, and what prints its help, end the process with 1 where the pipe is closed
@@ -69,10 +65,33 @@ def run(arguments: list[str]) -> int:
         return fault.exit_code
     except OSError as fault:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
-    except sqlite3.Error as fault:
+    except _ledger_error() as fault:
         from nsw.campaign.ledger_guard import explained
 
         return _show_outside(f"the campaign's state cannot be used: {explained(fault)}")
+
+
+def _parsed(arguments: list[str]) -> int:
+    """Carry out a command line by typer's parser."""
+    import typer
+
+    from nsw.cli.app import app
+
+    try:
+        _known(arguments, app)
+        return app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD
+    except typer.TyperException as fault:
+        show(_usage(fault))
+        return Exit.BAD_INPUT
+    except typer.Abort:
+        return Exit.INTERRUPTED
+
+
+def _ledger_error() -> type[sqlite3.Error]:
+    """The class of SQLite's errors, which is looked up only where something was raised: to load it takes a while."""
+    import sqlite3
+
+    return sqlite3.Error
 
 
 def _known(arguments: list[str], app: typer.Typer) -> None:

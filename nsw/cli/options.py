@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsw.cli.output import output_path, unknown_ending
+from nsw.cli.output import chosen_format as output_format
+from nsw.cli.output import output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -208,25 +209,12 @@ def size(text: str | None, option: str = "--max-unpacked") -> int | None:
 
 def chosen_format(format: Formats | None, json: bool, output: Path | None) -> str:
     """The format that was asked for; where none was, that of the file to write, else a table."""
-    return _chosen(format, json, output, [*Formats])
+    return "json" if json else output_format(format and format.value, output, [*Formats])
 
 
 def chosen_answer_format(format: AnswerFormats | None, json: bool, output: Path | None) -> str:
     """The same for an answer, which can be Markdown, in a file that ends in .md."""
-    return _chosen(format, json, output, [*AnswerFormats])
-
-
-def _chosen(format: Formats | AnswerFormats | None, json: bool, output: Path | None, known: list[str]) -> str:
-    if json:
-        return "json"
-    if format is not None:
-        return format.value
-    ending = output.suffix.lower().removeprefix(".") if output else ""
-    if ending == "md" and "markdown" in known:
-        return "markdown"
-    if output is not None and (fault := unknown_ending(output, known)) is not None:
-        raise fault
-    return ending if ending in known else "table"
+    return "json" if json else output_format(format and format.value, output, [*AnswerFormats])
 
 
 def either(campaign: str | None, named: str | None) -> str | None:

@@ -10,6 +10,7 @@ from nsw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FORMATS: Final = ("table", "json", "csv", "parquet")
 _TEXT: Final = ("", ".txt", ".log", ".md")  # endings of what a terminal would show
 
 
@@ -32,3 +33,19 @@ def unknown_ending(output: Path, formats: Sequence[str]) -> UsageError | None:
         f"--output {output}: there is no format {ending}",
         hint=f"endings that name a format: {there}; .txt is what a terminal shows; --format says it for any name",
     )
+
+
+def chosen_format(format: str | None, output: Path | None, known: Sequence[str] = FORMATS) -> str:
+    """The format that was asked for; where none was, that of the file to write, else a table.
+
+    Raises:
+        UsageError: The file's ending names none of the known formats.
+    """
+    if format is not None:
+        return format
+    ending = output.suffix.lower().removeprefix(".") if output else ""
+    if ending == "md" and "markdown" in known:
+        return "markdown"
+    if output is not None and (fault := unknown_ending(output, known)) is not None:
+        raise fault
+    return ending if ending in known else "table"

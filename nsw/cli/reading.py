@@ -94,11 +94,14 @@ class _Search:
 
     def paths(self, files: Sequence[Path]) -> Iterator[Path]:
         """The files; of a folder that is no report itself, every file below it."""
-        from nsw.readers.folders import below, is_report
-
         named = {str(f) for f in files}
         for path in files:
-            if not path.is_dir() or is_report(path):
+            if not path.is_dir():
+                yield path
+                continue
+            from nsw.readers.folders import below, is_report
+
+            if is_report(path):
                 yield path
                 continue
             self.folders.append(path)
@@ -109,10 +112,8 @@ class _Search:
 
     def known(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports without those of searched files that no profiler wrote; broken ones are among them."""
-        from nsw.readers.folders import is_meant_as_report
-
         for report in reports:
-            if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
+            if report.path in self.searched and report.tool is None and _is_another_file(report):
                 continue
             self.reports += report.path in self.searched
             yield report
@@ -172,6 +173,12 @@ def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
     from rich.progress import track
 
     yield from track(reports, "reading", total=total, console=out, transient=True)
+
+
+def _is_another_file(report: Report) -> bool:
+    from nsw.readers.folders import is_meant_as_report
+
+    return not is_meant_as_report(report)
 
 
 def _is_bad(report: Report) -> bool:

@@ -6,8 +6,6 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nsw.analysis.kernels import of_report
-from nsw.present.kernels_view import show_kernels
 from nsw.present.rows_view import show_rows
 from nsw.present.text_of_others import clean
 from nsw.tables import TABLES, count, rows
@@ -57,6 +55,11 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
 
 def _show_kernels(out: Console, report: Report) -> bool:
     """Print the kernel table; False where the report has no metrics of kernels."""
+    if not count(report.tables.get("metrics", [])):
+        return False
+    from nsw.analysis.kernels import of_report
+    from nsw.present.kernels_view import show_kernels
+
     found = of_report(report.tables)
     if not any(kernel.metrics for kernel in found):
         return False

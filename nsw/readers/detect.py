@@ -10,7 +10,6 @@ from nsw.readers.checks.plausible import leave_out_contradictions
 from nsw.readers.mixed import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
 from nsw.readers.notreports import explain, pointer, special, unopened
-from nsw.readers.portable import add_portable_names
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.said import only_said
 
@@ -35,7 +34,10 @@ def read(path: Path, options: Options | None = None) -> Report:
     leave_out_contradictions(report)
     if report.tool == "ncu":
         check_launches(report)
-    add_portable_names(report)
+    if "metrics" in report.tables:
+        from nsw.readers.portable import add_portable_names
+
+        add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
         report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file holds no result")
@@ -109,7 +111,9 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
 def _surest(sample: Sample) -> tuple[int, Format, Reader] | None:
     best: tuple[int, Format, Reader] | None = None
     for format_ in FORMATS:
-        if format_.folder != sample.is_folder:
+        if format_.folder != sample.is_folder or not format_.may_be(sample.head, sample.suffix):
+            continue
+        if best is not None and format_.most <= best[0]:
             continue
         reader = cast("Reader", importlib.import_module(format_.module))
         try:

@@ -23,8 +23,8 @@ _NVPROF_K: Final = 1024
 
 def add_portable_names(report: Report) -> None:
     """Fill `portable` and what belongs to it in table `metrics`, in place."""
-    data = report.tables.get("metrics")
-    if data is None or not len(data):
+    data = report.tables["metrics"]
+    if not len(data):
         return
     base: Base = _NVPROF_K if report.tool == "nvprof" else 1000
     if isinstance(data, list):

@@ -19,6 +19,9 @@ class Format:
         unread: What such files may hold and nsw leaves: it is said of the file where it is there.
         proofs: Tests and fixtures, below tests/, that show it.
         folder: The report is a folder.
+        most: How sure its reader can be at most. One that cannot be surer than another is need not be loaded.
+        begins: What its files begin with, after blanks; of other files the reader is not loaded. Empty: with anything.
+        suffixes: Names that make a file one of it, whatever it begins with.
     """
 
     id: str
@@ -30,8 +33,17 @@ class Format:
     unread: str
     proofs: tuple[str, ...]
     folder: bool = False
+    most: int = 100
+    begins: tuple[bytes, ...] = ()
+    suffixes: tuple[str, ...] = ()
+
+    def may_be(self, head: bytes, suffix: str) -> bool:
+        """Whether a file that begins and is named so can be of this format."""
+        return not self.begins or suffix in self.suffixes or head.lstrip(_BLANKS).startswith(self.begins)
 
 
+_BLANKS = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n\x0b\x0c"  # byte-order marks are left out too
+_DATABASE = b"SQLite format 3\0"
 _TIMELINE = (
     "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
     "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts",
@@ -55,6 +67,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/tiled.sqlite.gz", "readers/test_nsys_sqlite.py", "readers/test_nsys_oracle.py",
             "readers/test_nsys_generations.py",
         ),
+        begins=(_DATABASE,),
     ),
     Format(
         "nsys-binary",
@@ -65,6 +78,8 @@ FORMATS: tuple[Format, ...] = (
         (*_TIMELINE, *_PHASES),
         "all of it where no nsys is found: the command to export it is told",
         ("readers/test_nsys_binary.py",),
+        begins=(b"NVIDIA Tegra Profiler Report", b"U3w[END]"),
+        suffixes=(".nsys-rep", ".qdrep", ".qdstrm"),
     ),
     Format(
         "kineto",
@@ -76,6 +91,8 @@ FORMATS: tuple[Format, ...] = (
          "communication", "facts", *_PHASES),
         "stacks, arguments, flow arrows; the time line of memory (its peak is a fact)",
         ("fixtures/h200/lenet-trace.json.gz", "readers/test_kineto.py"),
+        most=95,
+        begins=(b"{", b"[", b"\x1f\x8b"),
     ),
     Format(
         "pstats",
@@ -86,6 +103,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "callers",
         ("readers/test_pstats.py", "readers/test_pstats_oracle.py"),
+        begins=(b"{", b"\xfb"),
     ),
     Format(
         "ncu-csv",
@@ -101,6 +119,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/naive-source.csv.gz", "fixtures/h200/ncu-range.csv", "fixtures/h200/ncu-processes.csv.gz",
             "fixtures/h200/ncu-unmeasured.csv", "readers/test_ncu_csv.py",
         ),
+        most=95,
     ),
     Format(
         "nsys-stats",
@@ -115,6 +134,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py",
             "readers/test_nsys_stats_reports.py",
         ),
+        most=90,
     ),
     Format(
         "nsys-parquet",
@@ -139,6 +159,8 @@ FORMATS: tuple[Format, ...] = (
         " allocations (what is there is said); XML sessions of the Visual Profiler (explained)",
         ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_generations.py"),
+        most=95,
+        begins=(_DATABASE, b"<"),
     ),
     Format(
         "nvprof-text",
@@ -155,6 +177,7 @@ FORMATS: tuple[Format, ...] = (
         " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
         ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py"),
+        most=90,
     ),
     Format(
         "ncu-text",
@@ -168,6 +191,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/naive-details.txt", "fixtures/h200/ncu-range.txt", "fixtures/h200/ncu-stdout.txt",
             "readers/test_ncu_text.py",
         ),
+        most=85,
     ),
     Format(
         "ncu-binary",
@@ -178,6 +202,8 @@ FORMATS: tuple[Format, ...] = (
         _COUNTERS,
         "all of it where neither is found: the command to export it is told; by ncu_report: a launch's process",
         ("fixtures/h200/blocked.ncu-rep.gz", "readers/test_ncu_binary.py"),
+        begins=(b"NVR\0",),
+        suffixes=(".ncu-rep", ".nsight-cuprof-report", ".nsight-cuprof"),
     ),
     Format(
         "torch-table",
@@ -188,5 +214,6 @@ FORMATS: tuple[Format, ...] = (
         ("operators", "facts"),
         "the rest of a name that PyTorch cut",
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
+        most=92,
     ),
 )  # fmt: skip

@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import os
 import select
-import subprocess
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterable, Iterator
 
 LONGEST = 8192  # characters of a mangled name that are worth asking for
@@ -127,6 +127,8 @@ class _Child:
             self._failures = _MOST_FAILURES
             raise OSError("no Python interpreter to run the demangler with")
         self._owner = os.getpid()
+        import subprocess  # where no name is mangled it is not needed
+
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _CHILD],
             stdin=subprocess.PIPE,

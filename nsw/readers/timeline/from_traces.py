@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.timeline import one_process
-from nsw.readers.timeline.one_process import KINDS, Recorded
 from nsw.tables import count, rows
 
 if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
+    from nsw.readers.timeline.one_process import Recorded
     from nsw.tables import Row
 
 PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
@@ -32,6 +31,8 @@ def add_phases(report: Report, options: Options) -> None:
     trace = report.tables.get("gpu_trace", [])
     if not asked or count(trace) < _FEWEST:
         return
+    from nsw.readers.timeline.one_process import KINDS, phase_tables
+
     operations = [row for row in rows("gpu_trace", trace) if row["kind"] in KINDS]
     if any(row["start_ns"] is None or row["duration_ns"] is None for row in operations):
         return
@@ -40,7 +41,7 @@ def add_phases(report: Report, options: Options) -> None:
     of = _recorded(operations, list(rows("api_trace", report.tables.get("api_trace", []))))
     first, last = int(of.start.min()), int((of.start + of.duration).max())
     every = "iteration_trace" in asked
-    made = one_process.phase_tables(of, (first, last), named_step=None, warmup=options.warmup, every=every)
+    made = phase_tables(of, (first, last), named_step=None, warmup=options.warmup, every=every)
     if not made.get("phase_summary"):
         return
     origin = {c: operations[0][c] for c in _ORIGIN}
@@ -49,6 +50,8 @@ def add_phases(report: Report, options: Options) -> None:
 
 def _recorded(operations: list[Row], calls: list[Row]) -> Recorded:
     import numpy as np
+
+    from nsw.readers.timeline.one_process import KINDS, Recorded
 
     names: dict[str, int] = {}
     named = {row["name"]: {c: row[c] for c in ("name", "short_name", "mangled_name")} for row in operations}

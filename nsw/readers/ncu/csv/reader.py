@@ -6,14 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Report, Sample
 from nsw.readers.ncu.csv.page import page_of
-from nsw.readers.ncu.csv.scan import Scan
-from nsw.readers.ncu.csv.source import SourceRows
-from nsw.readers.ncu.messages import Messages
-from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rows import LeftOut
-from nsw.readers.ncu.session import tool_version
-from nsw.readers.text.pasted_lines import pasted_lines
-from nsw.readers.text.ranked_lines import by_rank
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +41,15 @@ def read(path: Path, options: Options) -> Report:
 
 def read_exactly(path: Path, options: Options) -> Report:
     """Row by row, whatever stands between the rows."""
+    from nsw.readers.ncu.csv.scan import Scan
+    from nsw.readers.ncu.csv.source import SourceRows
+    from nsw.readers.ncu.messages import Messages
+    from nsw.readers.ncu.results import Results
+    from nsw.readers.ncu.rows import LeftOut
+    from nsw.readers.ncu.session import tool_version
+    from nsw.readers.text.pasted_lines import pasted_lines
+    from nsw.readers.text.ranked_lines import by_rank
+
     report = Report(str(path), tool="ncu", format="ncu-csv")
     results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
     blocks = 0
