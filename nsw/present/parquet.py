@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.table_files import TableFiles
 from nsw.tables import as_arrow
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.tables import TableData
+
+_ROWS: Final = 1 << 17  # a row group; texts that repeat are written out for so many at a time
 
 
 class Files(TableFiles):
@@ -25,13 +27,17 @@ class Files(TableFiles):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = as_arrow(name, data)
-        at = table.schema.get_field_index("report")
-        table = table.set_column(at, table.schema.field(at), pa.array([report], pa.string()).take(_zeros(len(table))))
-        if name not in self._writers:
-            writer = pq.ParquetWriter(self._part(name), table.schema, compression="zstd")
-            self._open[name] = self._writers[name] = writer
-        self._writers[name].write_table(table)
+        for begin in range(0, len(data), _ROWS):
+            some = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
+            table = as_arrow(name, some)
+            at = table.schema.get_field_index("report")
+            table = table.set_column(
+                at, table.schema.field(at), pa.array([report], pa.string()).take(_zeros(len(table)))
+            )
+            if name not in self._writers:
+                writer = pq.ParquetWriter(self._part(name), table.schema, compression="zstd")
+                self._open[name] = self._writers[name] = writer
+            self._writers[name].write_table(table)
 
 
 def _zeros(length: int) -> Any:

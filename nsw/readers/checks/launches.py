@@ -7,6 +7,7 @@ was cut from one launch into the next, and whose figures follow the header is no
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from nsw.readers.checks.plausible import without
 from nsw.readers.text.quantities import TIME_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nsw.readers.model import Report
     from nsw.tables.data import Row, TableData
@@ -89,20 +90,20 @@ def _leave_out_mixed(report: Report) -> None:
     """Take the figures from launches whose sizes are not those of their header."""
     if "launches" not in report.tables or "metrics" not in report.tables:
         return
+    metrics = _some(report.tables["metrics"], "metric", frozenset(_SIZES))
+    *keys, names, values = _columns(metrics, (*_KEY, "metric", "value"))
     sizes = {
-        (_key(row), _SIZES[row["metric"]]): row["value"]
-        for row in _some(report.tables["metrics"], "metric", frozenset(_SIZES))
-        if row.get("value") is not None
+        (_SIZES[name], *key): value for *key, name, value in zip(*keys, names, values, strict=True) if value is not None
     }
     if not sizes:
         return
     mixed: dict[tuple[Any, ...], str] = {}
-    for row in _rows(report.tables["launches"], (*_KEY, "kernel", "grid", "block_size")):
-        for column in ("grid", "block_size"):
-            header, own = _product(row.get(column)), sizes.get((_key(row), column))
+    for column in ("grid", "block_size"):
+        *keys, kernels, printed = _columns(report.tables["launches"], (*_KEY, "kernel", column))
+        for *key, kernel, size in zip(*keys, kernels, printed, strict=True):
+            header, own = _product(size), sizes.get((column, *key))
             if header is not None and own is not None and header != own:
-                what = f"{row.get('kernel')}: {column} {row[column]} in its header, {own:g} in its section"
-                mixed.setdefault(_key(row), what)
+                mixed.setdefault(tuple(key), f"{kernel}: {column} {size} in its header, {own:g} in its section")
     if not mixed:
         return
     for what in list(mixed.values())[:_MOST_SHOWN]:
@@ -145,28 +146,36 @@ def _key(row: Row) -> tuple[Any, ...]:
     return tuple(row.get(c) for c in _KEY)
 
 
+@lru_cache(16384)
 def _product(size: str | None) -> int | None:
     """How many blocks or threads `(512, 1, 1)` are."""
     numbers = re.findall(r"\d+", size or "")
     return prod(map(int, numbers)) if len(numbers) == 3 else None
 
 
-def _rows(data: TableData, columns: tuple[str, ...] | None = None) -> Iterable[Row]:
+def _rows(data: TableData) -> Iterable[Row]:
     if isinstance(data, list):
         return data
-    some: list[Row] = (data.select([c for c in columns if c in data.column_names]) if columns else data).to_pylist()
-    return some
+    made: list[Row] = data.to_pylist()
+    return made
 
 
-def _some(data: TableData, column: str, values: frozenset[str]) -> Iterable[Row]:
+def _columns(data: TableData, names: Sequence[str]) -> list[list[Any]]:
+    """The values of each of these columns, None where there is no such column."""
+    if isinstance(data, list):
+        return [[row.get(name) for row in data] for name in names]
+    there = data.column_names
+    return [data[name].to_pylist() if name in there else [None] * data.num_rows for name in names]
+
+
+def _some(data: TableData, column: str, values: frozenset[str]) -> TableData:
     """The rows with one of these values."""
     if isinstance(data, list):
         return [row for row in data if row.get(column) in values]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    chosen = data.filter(pc.is_in(data[column], pa.array(sorted(values), pa.string())))
-    return _rows(chosen, (*_KEY, column, "value"))
+    return data.filter(pc.is_in(data[column], pa.array(sorted(values), pa.string())))
 
 
 def _below_zero(data: TableData, column: str) -> Iterable[Row]:
