@@ -154,17 +154,16 @@ class Campaign:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row a run: id (the tables' `run`), its parameters, pass, state, times."""
+        """One row a run: id (the tables' `run`), pass, state, times, parameters (`param_state` where one clashes)."""
         import pandas as pd
 
         from nsw.campaign.job_ids import job_ids
-        from nsw.present.status_view import run_data
+        from nsw.present.status_view import flat_run
 
         with Ledger(self._of.ledger, read_only=True) as ledger:
             runs = ledger.runs()
             jobs = job_ids(ledger, runs)
-            rows = [run_data(run, jobs) for run in runs]
-        return pd.DataFrame([{**row.pop("params"), **row} for row in rows])
+            return pd.DataFrame([flat_run(run, jobs) for run in runs])
 
     @property
     def problems(self) -> pd.DataFrame:

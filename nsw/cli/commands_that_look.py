@@ -240,7 +240,7 @@ def metrics(
 
 @_command()
 def schema(document: Annotated[_Document, typer.Argument(help="Which document.")]) -> None:
-    """Print the JSON Schema of recipes or sites files, for editors."""
+    """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
     from nsw.cli import looking
 
     raise typer.Exit(looking.schema(document.value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from contextlib import closing
@@ -52,11 +51,8 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
             ids = {run.id for run in runs}
             problems = [one for one in problems if one[0] in ids]
     if format in writing.OF_ROWS:
-        rows = [{**r.params, **status_view.run_data(r, jobs)} for r in runs]
-        columns = [
-            *status_view.RUN_COLUMNS,
-            *(k for k in (runs[0].params if runs else {}) if k not in status_view.RUN_COLUMNS),
-        ]
+        rows = [status_view.flat_run(r, jobs) for r in runs]
+        columns = list(rows[0]) if rows else status_view.RUN_COLUMNS
         writing.put_rows(format, rows, columns, output, head["note"])
         return Exit.GOOD
     with writing.printed(format, output):
@@ -230,10 +226,12 @@ def _here(created: str | None) -> str | None:
 
 def schema(document: str) -> int:
     """A JSON Schema."""
-    from nsw.recipe.jsonschema import recipe_schema
+    from nsw.present.answer_schema import answers_schema
+    from nsw.recipe.jsonschema import recipe_schema, text_of
     from nsw.site.jsonschema import sites_schema
 
-    print(json.dumps(recipe_schema() if document == "recipe" else sites_schema(), indent=2, ensure_ascii=False))
+    made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
+    print(text_of(made), end="")
     return Exit.GOOD
 
 

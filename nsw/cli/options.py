@@ -57,6 +57,7 @@ class Document(StrEnum):
 
     RECIPE = "recipe"
     SITES = "sites"
+    ANSWERS = "answers"
 
 
 Recipe = Annotated[str, typer.Argument(help="Recipe file, or the name of a shipped one.", show_default=False)]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nsw.service.naming import Which
 
 Rows = list[dict[str, Any]]
+RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
 def summarize(
@@ -68,7 +69,7 @@ def table_names() -> list[str]:
     """What --table takes: the summary's tables, then those of the reports."""
     from nsw.tables import TABLES
 
-    return list(dict.fromkeys((*FLAT, *TABLES)))
+    return list(dict.fromkeys((*FLAT, RUNS, *TABLES)))
 
 
 class _Tables:
@@ -84,7 +85,7 @@ class _Tables:
     @staticmethod
     def is_plain(name: str) -> bool:
         """Whether it is a table of the reports, and not one that the summary makes of them."""
-        return name not in FLAT
+        return name not in FLAT and name != RUNS
 
     def summary(self) -> Summary:
         if self._summary is None:
@@ -95,9 +96,19 @@ class _Tables:
     def rows(self, name: str) -> Rows:
         from nsw.campaign.reading import load_rows
 
+        if name == RUNS:
+            return self._run_rows()
         if not self.is_plain(name):
             return flat_rows(self.summary(), name)
         return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
+
+    def _run_rows(self) -> Rows:
+        from nsw.campaign.job_ids import job_ids
+        from nsw.present.status_view import run_data
+
+        runs = [run for run in self._ledger.runs() if run.id in self._runs]
+        jobs = job_ids(self._ledger, runs)
+        return [run_data(run, jobs) for run in runs]
 
     def held(self) -> list[str]:
         """The names of those that have rows."""
@@ -111,13 +122,14 @@ def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None
 
     held = tables.held()
     if output is None or not writing.is_folder(output):
+        held = [name for name in held if name != RUNS]  # there always is one, and it is asked for by its name
         if len(held) != 1:
             raise writing.several(format, held)
         _put_table(format, held[0], tables.rows(held[0]), output, note)
         return
     folder = writing.made_folder(output)
     for name in held:
-        rows = tables.rows(name)
+        rows = tables.rows(name) if format == "parquet" else emit.flat(tables.rows(name))
         file = folder / f"{name}.{format}"
         writing.put_rows(format, rows, _columns(rows), file, note)
         say(f"{file}: {plural(len(rows), 'row')}")
@@ -128,6 +140,8 @@ def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: st
     from nsw.present.rows_view import show_rows
     from nsw.present.terminal import console
 
+    if format not in {"json", "parquet"}:
+        rows = emit.flat(rows)
     columns = _columns(rows)
     nothing = f"{name}: no rows: nothing that was read of this campaign gave any"
     if name.endswith("_trace"):

@@ -66,9 +66,27 @@ def as_parquet(
         raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
 
 
+def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows whose cells of several fields became a column a field: `params` of gpus=2 is `params.gpus` 2."""
+    return [
+        {
+            name: value
+            for column, cell in row.items()
+            for name, value in (
+                {f"{column}.{field}": of for field, of in cell.items()} if isinstance(cell, dict) else {column: cell}
+            ).items()
+        }
+        for row in rows
+    ]
+
+
 def _alike(values: list[Any]) -> list[Any]:
-    """A column's values of one type: numbers with numbers, of a mixture the texts."""
+    """A column's values of one type: numbers with numbers, of a mixture the texts; in the fields of a struct too."""
     types = {type(v) for v in values if v is not None}
+    if types == {dict}:
+        names = list(dict.fromkeys(name for value in values if value for name in value))
+        fields = {name: _alike([value and value.get(name) for value in values]) for name in names}
+        return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
     if len(types) < 2 or types <= {int, float}:
         return values
     return [None if v is None else str(v) for v in values]

@@ -140,7 +140,7 @@ RUN_COLUMNS = (
 
 
 def run_data(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
-    """A run as data, its job id from `jobs`; its parameters under their own names behind the fixed columns."""
+    """A run as data, its job id from `jobs`; its parameters by themselves, so that none clashes with a column."""
     return {
         "id": run.id, "case": run.case_id, "pass": run.pass_name, "tool": run.tool, "repeat": run.repeat,
         "state": str(run.state), "reason": run.reason, "attempt": run.attempt, "exit_code": run.exit_code,
@@ -148,6 +148,13 @@ def run_data(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dic
         "task": run.task, "job_id": jobs.get(run.id), "gpus": run.gpus, "reading": str(run.reading),
         "params": run.params,
     }  # fmt: skip
+
+
+def flat_run(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """The same without anything nested: parameters under their names at the end, `param_state` where one clashes."""
+    row = run_data(run, jobs)
+    params = row.pop("params")
+    return row | {f"param_{name}" if name in row else name: value for name, value in params.items()}
 
 
 def build_data(build: BuildRow, jobs: Mapping[str, str], needed_by: Sequence[str]) -> dict[str, Any]:

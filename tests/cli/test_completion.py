@@ -101,7 +101,7 @@ def test_bash_offers_what_there_is(bash, campaigns):
         "nsw summarize --table sc": ["scaling"],
         "nsw read -t gpu_s": ["gpu_summary"],
         "nsw status --format ": ["table", "json", "csv", "parquet"],
-        "nsw schema ": ["recipe", "sites"],
+        "nsw schema ": ["recipe", "sites", "answers"],
         "nsw status --f": ["--format"],
         "nsw status -f json --f": [],
         "nsw read ": [],
@@ -150,7 +150,7 @@ def ask(home, shell: str, line: str, **more: str) -> subprocess.CompletedProcess
 
 def test_zsh_is_answered_in_its_own_words(home):
     assert ask(home, "zsh", "nsw schema ").stdout == (
-        "local -a nsw_values nsw_shown; nsw_values=($'recipe' $'sites'); nsw_shown=($'recipe' $'sites');"
+        "local -a nsw_values nsw_shown; nsw_values=($'recipe' $'sites' $'answers'); nsw_shown=($'recipe' $'sites' $'answers');"
         " compadd -d nsw_shown -a nsw_values\n"
     )
     assert r"$'throttle\x20\x20--\x20Change\x20how" in ask(home, "zsh", "nsw thr").stdout

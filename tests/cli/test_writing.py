@@ -107,3 +107,19 @@ def test_help_has_an_example_and_no_type_for_what_is_on_or_off(nsw, command):
     text = nsw(command, "--help").out
     assert f"For example: nsw {command} " in " ".join(text.split())
     assert "bool" not in text
+
+
+def test_parameters_of_runs_are_fields_and_clash_with_nothing(nsw, recipe, home):
+    import pyarrow.parquet as pq
+
+    from nsw.api.campaigns import open_campaign
+
+    recipe("{command: 'echo {{ state }}'}", "matrix: {state: [a, 2]}\n")
+    assert nsw("run", "r.yaml", "-s", "here").code == 0
+    assert nsw("summarize", "--table", "runs", "-o", "runs.parquet").code == 0
+    (one, two) = pq.read_table("runs.parquet").to_pylist()
+    assert (one["state"], one["params"], two["params"]) == ("done", {"state": "a"}, {"state": "2"})
+    assert ",params.state" in nsw("summarize", "--table", "runs", "-f", "csv").out.splitlines()[0]
+    assert ",param_state" in nsw("status", "-f", "csv").out.splitlines()[0]
+    runs = open_campaign().runs
+    assert (*runs["state"], *runs["param_state"]) == ("done", "done", "a", 2)

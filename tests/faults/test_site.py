@@ -32,7 +32,9 @@ ACCEPTED_AND_FAILED = '"$REAL" "$@" >/dev/null; echo "wrapper: cannot write its 
 # a shell that is no sh: tcsh and fish know none of these
 NO_SH = """#!/bin/bash
 case $2 in *[\\$\\(\\)\\{\\}=\\;\\&\\|\\<\\>]*) echo "Illegal variable name." >&2; exit 1 ;; esac
-exec $2
+set -- $2
+[ "$1" = exec ] && shift
+exec "$@"
 """
 
 

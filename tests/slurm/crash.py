@@ -96,9 +96,10 @@ def crash(place: Real, trial: Trial, daemons: _Daemons | None = None) -> Outcome
     """Carry one campaign out, and kill its nsw, its clients and its controller on the way."""
     it = _Crash(place, trial, daemons)
     it.prepare()
-    acts: list[Callable[[], None]] = [it.kill] * (trial.kills - 1)
+    acts: list[Callable[[], None]] = [it.kill] * (trial.kills - 2)
     acts += [lambda sign=sign, away=away: it.end_controller(sign, away) for sign, away in trial.ends]  # type: ignore[misc]
     it.draw.shuffle(acts)
+    it.kill_submitting()
     for act in acts:
         act()
     it.kill_watching()
@@ -172,6 +173,10 @@ class _Crash:
         """SIGKILL for nsw, now and then for its sbatch or squeue as well, as when the machine goes down."""
         moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
         self.kill_at(self.draw.choice(moments))
+
+    def kill_submitting(self) -> None:
+        """SIGKILL for an nsw that has begun to submit, however long that takes on a busy machine."""
+        self.kill_at(lambda process: self.wait(process, lambda: self.asked()[-1:] == [self.place.submits], LIMIT_S))
 
     def kill_watching(self) -> None:
         """SIGKILL for an nsw that has listed its jobs, however long that takes on a busy machine."""

@@ -1,0 +1,90 @@
+"""What `--json` prints fits the JSON Schema that nsw ships, to the last key."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from nsw.present.answer_schema import SHIPPED, answers_schema
+from nsw.present.answer_shapes import SHAPES
+from nsw.recipe.jsonschema import text_of
+
+RECORDED = Path("nsw/demo/recordings")
+
+
+def exact(value):
+    """The schema without room for keys that it does not name."""
+    if isinstance(value, list):
+        return [exact(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: exact(one) for key, one in value.items()}
+    if isinstance(value.get("properties"), dict) and value.get("type") == "object":
+        made.setdefault("additionalProperties", False)
+    return made
+
+
+SCHEMA = exact(answers_schema())
+
+
+def fits(text, name):
+    data = json.loads(text)
+    validator = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
+    faults = [f"{name}: {'/'.join(map(str, e.absolute_path))}: {e.message[:300]}" for e in validator.iter_errors(data)]
+    assert not faults
+    return data
+
+
+def test_the_shipped_schema_is_that_of_the_code():
+    assert SHIPPED.read_text() == text_of(answers_schema()), "nsw schema answers > nsw/present/answers.schema.json"
+
+
+def test_the_schema_is_one_and_lets_keys_be_added(nsw):
+    Draft202012Validator.check_schema(answers_schema())
+    said = json.loads(nsw("ls", "--json").out)
+    open_schema = answers_schema()
+    validator = Draft202012Validator({"$ref": "#/$defs/ls", "$defs": open_schema["$defs"]})
+    assert validator.is_valid(said | {"new": 1})
+    assert not validator.is_valid(said | {"nsw_json": 2})
+    assert not validator.is_valid({"nsw_json": 1})
+
+
+COMMANDS = [
+    ("ls", ["ls"]), ("status", ["status"]), ("problems", ["problems"]), ("sites", ["sites"]),
+    ("plan", ["plan", "r.yaml", "-s", "here"]), ("summarize", ["summarize"]), ("formats", ["read", "--formats"]),
+    ("table", ["summarize", "--table", "figures"]), ("table", ["summarize", "--table", "runs"]),
+    ("metrics_ls", ["metrics", "ls"]), ("metrics_ls", ["metrics", "ls", "--chip", "gh100"]),
+    ("metrics_ls", ["metrics", "ls", "sm__warps"]), ("metrics_show", ["metrics", "show", "achieved_occupancy"]),
+    ("metrics_show", ["metrics", "show", "occupancy", "sm__warps_active.sum"]),
+    ("metrics_check", ["metrics", "check", "achieved_occupancy", "no_such_metric"]),
+    ("metrics_translate", ["metrics", "translate", "achieved_occupancy", "--chip", "gh100"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "words"), COMMANDS, ids=lambda v: v if isinstance(v, str) else "_".join(v))
+def test_a_command_prints_what_the_schema_says(nsw, good, name, words):
+    fits(nsw(*words, "--json").out, name)
+
+
+def test_a_campaign_that_failed_fits_too(nsw, failing):
+    assert fits(nsw("status", "--json").out, "status")["runs"]
+    fits(nsw("summarize", "--json").out, "summarize")
+    (Path("campaigns") / "broken").mkdir()
+    (Path("campaigns") / "broken" / "campaign.db").write_text("none")
+    assert len(fits(nsw("ls", "--json").out, "ls")["campaigns"]) == 2
+
+
+def test_the_recorded_campaign_fits(nsw):
+    assert nsw("run", "alexnet_scaling", "--site", "demo", "--case", "gpus=1,batch=8").code == 0
+    data = fits(nsw("summarize", "--json").out, "summarize")
+    assert {block["kind"] for block in data["blocks"]} >= {"finding", "note", "timeline", "bars", "table"}
+    report = next(Path("campaigns").glob("*/reports/*/*.sqlite"))
+    read = fits(nsw("read", report, "--json").out, "read")
+    assert read["reports"][0]["tables"]["gpu_summary"]
+    fits(nsw("plan", "alexnet_scaling", "--site", "demo", "--json").out, "plan")
+
+
+def test_each_shape_is_tried():
+    tried = {name for name, _ in COMMANDS} | {"read", "plan_of_nothing", "sites_check"}
+    assert tried == SHAPES.keys()
