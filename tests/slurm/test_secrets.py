@@ -33,8 +33,9 @@ def test_secrets_reach_jobs_and_stand_in_no_script_ledger_or_log(
         monkeypatch.setenv(name, value)
     (place.work / "program.py").write_text(PROGRAM)
     (place.work / "recipe.yaml").write_text(RECIPE)
-    site = f"{{scheduler: slurm, env: {SITE_ENV}, scratch: '{place.work}/scratch', limits: {{runs_per_job: 2}}}}"
-    (place.work / "sites.yaml").write_text(f"nsw: 1\nsites: {{s: {site}}}\n")
+    keys = place.site_keys or f"    scratch: {place.work}/scratch\n"
+    site = f"    scheduler: slurm\n    env: {SITE_ENV}\n    limits: {{runs_per_job: 2}}\n{keys}"
+    (place.work / "sites.yaml").write_text(f"nsw: 1\nsites:\n  s:\n{site}")
     for file in place.work.glob("*.*"):
         file.chmod(0o644)
     done = place.nsw("run", "recipe.yaml", "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
@@ -42,8 +43,9 @@ def test_secrets_reach_jobs_and_stand_in_no_script_ledger_or_log(
     here = campaign(place)
     for n in (1, 2, 3):
         assert (here / "reports" / f"n-{n}.baseline.r1" / "stdout").read_text() == expected(n)
-    kept = [here, place.work / "scratch", *(place.work.glob("fake-slurm"))]
+    scratch = place.scratch(here) if place.site_keys else place.work / "scratch" / here.name
+    kept = [here, scratch, *(place.work.glob("fake-slurm"))]
     assert found_in(*kept) == set()
     assert not said(done.stdout, done.stderr)
     assert here.stat().st_mode & 0o077 == 0
-    assert (place.work / "scratch" / here.name).stat().st_mode & 0o077 == 0
+    assert scratch.stat().st_mode & 0o077 == 0
