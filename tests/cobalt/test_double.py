@@ -31,8 +31,8 @@ UNCOVERED = {
     "qselect": "nsw never calls it",
     "cqdel": "nsw never calls it",
     "cqadm --delete": "its usage message is an administrator's",
-    "cqwait": "in an outage: a Python 2 traceback, and nsw never calls it",
-    "time cqwait": "the same",
+    "cqwait 67": "in an outage: a Python 2 traceback, and nsw never calls it",
+    "cqwait 1": "the same",
     'qsub -t 10 -n 1 --env A=1:B=x=y:C=p\\:q:D="a b" --env E=5 env.sh': "env.sh was not there yet; as for nosuch.sh",
     "cat 20.cobaltlog": "the file that could not be opened belongs to root, who may be running this test",
     "qstat 58; ls -la": "lists what other jobs left there",
@@ -51,7 +51,7 @@ def inner(command: str) -> tuple[str, str]:
     """The command and who gave it."""
     match = re.fullmatch(r"su alice -c '(?:cd \S+; )?(?:export )?PATH=\S+; (.*)'( 2>&1)?", command, re.DOTALL)
     if match is None:
-        return command, ""
+        return command.removeprefix("time "), ""
     return re.sub(r"^(time )?timeout \d+ ", "", match[1].removeprefix("time ")), "alice"
 
 

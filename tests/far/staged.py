@@ -132,11 +132,15 @@ class Staged:
         cases: How many cases; each has a first run and one that needs it to be read.
         in_array: Tasks that go in one submission.
         body: What each program does besides, as a line of bash; STAGE in it is `look` or `measure`.
+        lost_after_s: So long nsw waits for a job without a trace, by the loop's clock.
     """
 
-    def __init__(self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":") -> None:
+    def __init__(
+        self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":", lost_after_s: float = 600
+    ) -> None:
         self.site = site
         self.body = body
+        self.lost_after_s = lost_after_s
         self.begins = site.work / "begins"
         self.begins.touch()
         self.begins.chmod(0o666)
@@ -206,7 +210,7 @@ class Staged:
                     transport: Transport = Mortal(way, death) if death else way  # type: ignore[assignment]
                     wait_for_commands(transport, lambda _text: None)
                     scheduler = BatchScheduler(
-                        self.site.adapter, transport, scratch, self.folder.id, Limits(lost_after_s=600), clock=clock,
+                        self.site.adapter, transport, scratch, self.folder.id, Limits(lost_after_s=self.lost_after_s), clock=clock,
                         sleep=clock.sleep,
                     )  # fmt: skip
                     it = Driven(self.folder, ledger, scheduler, transport, scratch)

@@ -1,4 +1,4 @@
-"""A real Slurm behind a real sshd."""
+"""A real Slurm and doubles of PBS and Cobalt behind a real sshd."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.slurm import places
 from tests.slurm.conftest import accounted, unaccounted
 from tests.slurm.crash_table import machine
 
 from . import figures
 from .distant import missing
+from .systems import RealSlurm, double
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,20 +20,32 @@ if TYPE_CHECKING:
 
     from tests.slurm.places import Real
 
+    from .systems import System
+
 __all__ = ["accounted", "unaccounted"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    why = missing()
-    for item in items:
-        if why and "slurm_conf" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.skip(reason=why))
+@pytest.fixture
+def slurm(request: pytest.FixtureRequest) -> System:
+    """A real Slurm that other tests use at the same time."""
+    if why := missing() or places.missing():
+        pytest.skip(why)
+    unaccounted: Real = request.getfixturevalue("unaccounted")
+    return RealSlurm(unaccounted.conf)
 
 
 @pytest.fixture
-def slurm_conf(unaccounted: Real) -> Path:
-    """A Slurm that other tests use at the same time."""
-    return unaccounted.conf
+def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
+    """The batch system that the test names: `slurm`, or a double of its own."""
+    if why := missing():
+        pytest.skip(why)
+    if request.param == "slurm":
+        yield request.getfixturevalue("slurm")
+        return
+    folder = tmp_path / "system"
+    folder.mkdir()
+    with double(request.param, folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="session", autouse=True)

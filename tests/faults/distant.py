@@ -1,4 +1,4 @@
-"""A real Slurm behind a real sshd, for another user, over a network that fails on command."""
+"""A batch system behind a real sshd, over a network that fails on command; or on this machine."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.slurm import Slurm
 from nsw.transport import openssh, shell, ssh, ssh_alive
 from nsw.transport.create import connect
-from tests.far.place import USER, folder_of_both, make_user
+from nsw.transport.local import LocalTransport
+from tests.far.place import folder_of_both, make_user
 from tests.far.staged import Site
 from tests.remote.conftest import Server, free_port
-from tests.slurm.places import Real
+
+from .systems import RealSlurm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nsw.errors import CommandResult
     from nsw.transport.model import Transport
+    from tests.slurm.places import Real
+
+    from .systems import System
 
 PROXY = Path(__file__).parent / "proxy.py"
-COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel")
 AT_MOST_S = 5.0  # for a command here, so that a silent network is waited for as long as a test can
-# in front of a command of Slurm: WORK/plans/NAME holds lines of bash, and each call of it takes the first
+# in front of a command of the batch system: WORK/plans/NAME holds lines of bash, and each call of it takes the first
 STAND_IN = """#!/bin/bash
-REAL=$(PATH=${PATH#*:} command -v NAME)
+here=:WORK/bin:; path=:$PATH:; path=${path//"$here"/:}  # which need not be the first: a login may put more before it
+REAL=$(PATH=$path command -v NAME)
 exec 9>>WORK/plans/NAME.lock; flock 9
 read -r plan 2>/dev/null <WORK/plans/NAME && sed -i 1d WORK/plans/NAME
 exec 9>&-
@@ -106,23 +110,23 @@ class Distant:
 
     Args:
         folder: A folder that both users may write in.
-        kind: The transport.
+        kind: The transport; `local` without one.
+        system: Its batch system.
         server: The sshd.
-        conf: The configuration of its Slurm.
         network: The way to it, where it may fail.
     """
 
     folder: Path
     kind: str
+    system: System
     server: Server
-    conf: Path
     network: Network | None = None
     scratch: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.scratch = self.folder / "there"
         self.scratch.mkdir()
-        shutil.chown(self.scratch, USER)
+        shutil.chown(self.scratch, self.system.user)
 
     @property
     def data(self) -> dict[str, object]:
@@ -131,12 +135,16 @@ class Distant:
     @property
     def slurm(self) -> Real:
         """Its Slurm, as its user sees it."""
-        return Real(self.conf, USER, accounting=False, work=self.folder)
+        assert isinstance(self.system, RealSlurm)
+        return self.system.place(self.folder)
 
     def site(self, *, hasty: bool = False, scratch: Path | None = None) -> Site:
         """Where a staged campaign is carried out; `hasty` where the network may be silent."""
 
         def way(there: str, mark: Path) -> Transport:
+            if self.kind == "local":
+                os.environ.update(self.server.environment)  # of the child that carries it out
+                return LocalTransport(mark)
             if not hasty:
                 return connect(self.data, there, mark)
             # in the child that carries it out, and nowhere else
@@ -147,13 +155,13 @@ class Distant:
             openssh._OPTIONS = (*silent, *openssh._OPTIONS)
             return Hasty(connect(self.data, there, mark))  # type: ignore[return-value]
 
-        return Site("slurm", Slurm(), way, str(scratch or self.scratch), self.folder)
+        return Site(self.system.name, self.system.adapter, way, str(scratch or self.scratch), self.folder)
 
     def plan(self, command: str, *lines: str) -> None:
-        """What the next calls of a command of Slurm do first, a line of bash each."""
+        """What the next calls of a command of the batch system do first, a line of bash each."""
         file = self.folder / "plans" / command
         file.write_text("".join(f"{line}\n" for line in lines))
-        shutil.chown(file, USER)
+        shutil.chown(file, self.system.user)
 
     def planned(self) -> list[str]:
         """Those lines that were carried out."""
@@ -163,13 +171,13 @@ class Distant:
 
 @contextmanager
 def distant(
-    kind: str, slurm_conf: Path, *, network: bool = False, more: str = "", **environment: str
+    kind: str, system: System, *, network: bool = False, more: str = "", **environment: str
 ) -> Iterator[Distant]:
-    """A site of one's own, on a Slurm that others may use too.
+    """A site of one's own, on a batch system that others may use too.
 
     Args:
-        kind: The transport.
-        slurm_conf: The Slurm.
+        kind: The transport; with `local` there is no sshd.
+        system: The batch system.
         network: Whether the way to it may fail.
         more: Lines for the sshd's configuration.
         environment: Variables of its sessions.
@@ -179,17 +187,18 @@ def distant(
         (folder / "bin").mkdir()
         (folder / "plans").mkdir(mode=0o777)
         (folder / "plans").chmod(0o777)
-        for name in COMMANDS:
+        for name in system.commands:
             stand_in = folder / "bin" / name
             stand_in.write_text(STAND_IN.replace("NAME", name).replace("WORK", str(folder)))
             stand_in.chmod(0o755)
-        usual = {"SLURM_CONF": str(slurm_conf), "PATH": f"{folder}/bin:/usr/local/bin:/usr/bin:/bin"}
-        server = Server(folder / "sshd", port=free_port(), more=more, user=USER, environment=usual | environment)
+        usual = system.environment | {"PATH": f"{folder}/bin:{system.environment['PATH']}"}
+        server = Server(folder / "sshd", port=free_port(), more=more, user=system.user, environment=usual | environment)
         way = Network(folder / "network", server.port) if network else None
         server.through = way.port if way else 0
-        server.start()
+        if kind != "local":
+            server.start()
         try:
-            yield Distant(folder, kind, server, slurm_conf, way)
+            yield Distant(folder, kind, system, server, way)
         finally:
             server.stop(sessions=True)
             if way:
@@ -200,10 +209,9 @@ def distant(
 def missing() -> str | None:
     """Why there can be no such site here."""
     from tests.remote.conftest import SSHD
-    from tests.slurm import places
 
     if os.geteuid() != 0:
         return "not root, who alone may start an sshd for another user"
     if SSHD is None or shutil.which("ssh") is None:
         return "no sshd or no ssh"
-    return places.missing()
+    return None

@@ -23,7 +23,7 @@ class Row:
     runs: int = 0
     once: int = 0
     twice: int = 0
-    submitted: int = 0  # tasks that Slurm lists
+    submitted: int = 0  # tasks, as the batch system counts them
     reasons: Counter[str] = field(default_factory=Counter)  # of runs that failed
     wrong: list[str] = field(default_factory=list)
 
@@ -37,7 +37,7 @@ class Row:
             started: How many nsw it took.
             may_fail: Whether runs may have failed, with a reason.
         """
-        self.submitted += sum(it.slurm.listed(campaign.folder.id).values())
+        self.submitted += it.system.tasks(campaign.folder.id)
         self.campaigns += 1
         self.faults += faults
         self.started += started

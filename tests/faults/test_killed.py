@@ -1,4 +1,4 @@
-"""nsw is killed again and again while it drives a campaign of two stages on a real Slurm behind a real sshd."""
+"""nsw is killed again and again while it drives a campaign of two stages on a batch system behind a real sshd."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.far.staged import Death, Staged, ended
 
 from . import figures
 from .distant import distant
+from .systems import ACCEPTED_AND_FAILED, ways
 
-pytestmark = pytest.mark.slurm
 SEED = int(os.environ.get("NSW_SOAK_SEED", "1"))
 KILLS = int(os.environ.get("NSW_SOAK_KILLS", "200"))
 A_CAMPAIGN = 20
@@ -31,11 +31,11 @@ def kill(campaign: Staged, draw: random.Random) -> bool:
     return ended(process) == KILLED
 
 
-def killed(kind, slurm_conf, root, seed: int, kills: int, row: figures.Row) -> None:
+def killed(kind, system, root, seed: int, kills: int, row: figures.Row) -> None:
     """A campaign whose programs wait in each stage until half of the kills are done."""
     draw = random.Random(seed)
-    with distant(kind, slurm_conf) as it:
-        it.plan("sbatch", "sleep 1", '"$REAL" "$@" >/dev/null; exit 1')
+    with distant(kind, system) as it:
+        it.plan(system.submits, "sleep 1", ACCEPTED_AND_FAILED)
         body = f"until [ -e {it.folder}/go.STAGE ]; do sleep 0.1; done"
         campaign = Staged(root / f"{kind}-{seed}", it.site(), cases=3, in_array=2, body=body)
         for stage, number in (("look", kills // 2), ("measure", kills - kills // 2)):
@@ -47,16 +47,16 @@ def killed(kind, slurm_conf, root, seed: int, kills: int, row: figures.Row) -> N
     assert row.submitted == row.runs
 
 
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
-def test_ten_kills_lose_nothing_and_do_nothing_twice(slurm_conf, tmp_path, kind):
-    row = figures.row(f"{kind}, nsw killed")
-    killed(kind, slurm_conf, tmp_path, SEED, 10, row)
+@ways("slurm-openssh", "slurm-ssh", "pbs-ssh", "cobalt-openssh")
+def test_ten_kills_lose_nothing_and_do_nothing_twice(system, tmp_path, kind):
+    row = figures.row(f"{system.name}, {kind}, nsw killed")
+    killed(kind, system, tmp_path, SEED, 10, row)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
-def test_hundreds_of_kills_lose_nothing_and_do_nothing_twice(slurm_conf, tmp_path, kind):
-    row = figures.row(f"{kind}, nsw killed")
+@ways()
+def test_hundreds_of_kills_lose_nothing_and_do_nothing_twice(system, tmp_path, kind):
+    row = figures.row(f"{system.name}, {kind}, nsw killed")
     for at in range(0, KILLS, A_CAMPAIGN):
-        killed(kind, slurm_conf, tmp_path, SEED * 1000 + at, min(A_CAMPAIGN, KILLS - at), row)
+        killed(kind, system, tmp_path, SEED * 1000 + at, min(A_CAMPAIGN, KILLS - at), row)
     assert row.faults == KILLS

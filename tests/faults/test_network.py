@@ -1,4 +1,4 @@
-"""A network that is cut, stalls, or loses half of what it carries, between nsw and a real sshd with a real Slurm."""
+"""A network that is cut, stalls, or loses half of what it carries, between nsw and a batch system behind a real sshd."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.remote.conftest import SSHD, Server, free_port
 
 from . import figures
 from .distant import Network, distant
+from .systems import ways
 
 EVERY = int(os.environ.get("NSW_SOAK_EVERY", "1"))  # of how many turns one is broken in the long form
 MOST_NSW = 25  # that a campaign may take
@@ -25,39 +26,36 @@ WAYS = (
 )
 
 
-@pytest.mark.slurm
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
-def test_a_network_that_breaks_again_and_again_loses_nothing(slurm_conf, tmp_path, kind):
-    with distant(kind, slurm_conf, network=True) as it:
+@ways("slurm-openssh", "slurm-ssh", "pbs-openssh", "cobalt-ssh")
+def test_a_network_that_breaks_again_and_again_loses_nothing(system, tmp_path, kind):
+    with distant(kind, system, network=True) as it:
         turns = range(7, 1000, 13)
         it.network.order(*({**WAYS[number % len(WAYS)], "at": turn} for number, turn in enumerate(turns)))
         campaign = Staged(tmp_path / "campaigns", it.site())
         took = campaign.finish(MOST_NSW)
-        row = figures.row(f"{kind}, network broken again and again")
+        row = figures.row(f"{system.name}, {kind}, network broken again and again")
         row.add(campaign, it, len(it.network.faults()), took)
         assert not row.wrong, (row.wrong, it.network.faults())
         assert row.submitted == row.runs
         assert row.faults >= 4, it.network.turns()
 
 
-@pytest.mark.slurm
-@pytest.mark.parametrize("kind", [pytest.param("openssh", marks=pytest.mark.soak), "ssh"])
-def test_a_network_that_falls_silent_is_given_up_and_another_connection_made(slurm_conf, tmp_path, kind):
-    with distant(kind, slurm_conf, network=True) as it:
+@ways("slurm-ssh")
+def test_a_network_that_falls_silent_is_given_up_and_another_connection_made(system, tmp_path, kind):
+    with distant(kind, system, network=True) as it:
         it.network.order({"what": "stall", "at": 18, "before": True}, {"what": "stall", "at": 40})
         campaign = Staged(tmp_path / "campaigns", it.site(hasty=True))
         took = campaign.finish(MOST_NSW)
-        row = figures.row(f"{kind}, network silent")
+        row = figures.row(f"{system.name}, {kind}, network silent")
         row.add(campaign, it, len(it.network.faults()), took)
         assert not row.wrong, (row.wrong, it.network.faults())
         assert row.faults == 2, it.network.turns()
 
 
 @pytest.mark.soak
-@pytest.mark.slurm
 @pytest.mark.parametrize("way", ["cut before", "cut after", "truncated", "silent before", "silent after"])
-@pytest.mark.parametrize("kind", ["openssh", "ssh"])
-def test_the_network_breaks_at_each_turn_of_a_campaign(slurm_conf, tmp_path, kind, way):
+@ways()
+def test_the_network_breaks_at_each_turn_of_a_campaign(system, tmp_path, kind, way):
     """A campaign for every turn in which the client speaks, until one ends before its turn comes.
 
     Most of the turns of a connection are its login, so a silent network, which costs seconds, is tried at every fourth.
@@ -65,8 +63,8 @@ def test_the_network_breaks_at_each_turn_of_a_campaign(slurm_conf, tmp_path, kin
     what, _, when = way.partition(" ")
     order = {"what": {"cut": "cut", "truncated": "truncate", "silent": "stall"}[what], "before": when == "before"}
     order |= {"bytes": 40}
-    row, silent = figures.row(f"{kind}, {way} at each turn"), what == "silent"
-    with distant(kind, slurm_conf, network=True) as it:
+    row, silent = figures.row(f"{system.name}, {kind}, {way} at each turn"), what == "silent"
+    with distant(kind, system, network=True) as it:
         for at in range(1, 1000, EVERY * (4 if silent else 1)):
             it.network.order({**order, "at": it.network.turns() + at})
             before = len(it.network.faults())

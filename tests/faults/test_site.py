@@ -1,4 +1,4 @@
-"""What a site does to an nsw behind a real sshd with a real Slurm: schedulers, servers, shells and disks that go wrong."""
+"""What a site does to an nsw behind a real sshd: schedulers, servers, shells and disks that go wrong."""
 
 from __future__ import annotations
 
@@ -13,22 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.far.place import USER
 from tests.far.staged import UNREACHABLE, Staged, ended
 from tests.slurm.places import own_cluster
 from tests.slurm.test_campaign import as_root
 
 from . import figures
 from .distant import distant
+from .systems import ACCEPTED_AND_FAILED, REMOTE, RealSlurm, ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slurm
-
-DOWN = 'echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2; exit 1'
-NOT_SUBMITTED = 'echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1'
-ACCEPTED_AND_FAILED = '"$REAL" "$@" >/dev/null; echo "wrapper: cannot write its log" >&2; exit 1'
 # a shell that is no sh: tcsh and fish know none of these
 NO_SH = """#!/bin/bash
 case $2 in *[\\$\\(\\)\\{\\}=\\;\\&\\|\\<\\>]*) echo "Illegal variable name." >&2; exit 1 ;; esac
@@ -38,20 +33,24 @@ exec "$@"
 """
 
 
-def test_a_scheduler_that_is_down_late_and_lying(slurm_conf, tmp_path):
-    with distant("openssh", slurm_conf) as it:
-        it.plan("sbatch", NOT_SUBMITTED, ACCEPTED_AND_FAILED, "sleep 1")
-        it.plan("squeue", DOWN, "exit 0", "sleep 2", ":", DOWN, 'echo "garbage|of|a|site"; exit 0', "exit 0", ":")
-        it.plan("scontrol", DOWN)
+@ways("slurm-openssh", "pbs-local", "pbs-ssh", "cobalt-local", "cobalt-openssh", kinds=("local", *REMOTE))
+def test_a_scheduler_that_is_down_late_and_lying(system, tmp_path, kind):
+    with distant(kind, system) as it:
+        it.plan(system.submits, system.not_submitted, ACCEPTED_AND_FAILED, "sleep 1")
+        garbage, nothing = 'echo "garbage|of|a|site"; exit 0', system.gone
+        it.plan(system.lists, system.down, nothing, "sleep 2", ":", system.down, garbage, nothing, ":")
+        for command in system.others:
+            it.plan(command, system.down)
         campaign = Staged(tmp_path / "campaigns", it.site())
         campaign.finish()
         assert campaign.fault() is None, (campaign.fault(), it.planned())
         assert len(it.planned()) >= 7, it.planned()
+        assert system.tasks(campaign.folder.id) == len(campaign.runs)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("openssh", marks=pytest.mark.soak), "ssh"])
-def test_an_sshd_that_is_restarted_in_the_middle(slurm_conf, tmp_path, kind):
-    with distant(kind, slurm_conf) as it:
+@ways("slurm-ssh")
+def test_an_sshd_that_is_restarted_in_the_middle(system, tmp_path, kind):
+    with distant(kind, system) as it:
         campaign = Staged(tmp_path / "campaigns", it.site(), body=f"until [ -e {it.folder}/go ]; do sleep 0.1; done")
         process = campaign.start()
         until(campaign.begun)
@@ -77,11 +76,10 @@ def shell_of(folder: Path, name: str) -> str:
     return str(stand_in)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("openssh", "tcsh"), ("ssh", "fish")])
-def test_a_login_shell_that_is_no_sh_a_banner_and_text_before_every_answer_and_no_user(
-    slurm_conf, tmp_path, kind, name
-):
-    with distant(kind, slurm_conf) as it:
+@ways("slurm-openssh", "slurm-ssh")
+def test_a_login_shell_that_is_no_sh_a_banner_and_text_before_every_answer_and_no_user(system, tmp_path, kind):
+    name = {"openssh": "tcsh", "ssh": "fish"}[kind]
+    with distant(kind, system) as it:
         shell = shell_of(it.folder, name)
         login = it.folder / "login.sh"
         login.write_text(f'{NOISE} unset USER LOGNAME; exec {shell} -c "$SSH_ORIGINAL_COMMAND"\n')
@@ -94,9 +92,10 @@ def test_a_login_shell_that_is_no_sh_a_banner_and_text_before_every_answer_and_n
         assert campaign.fault() is None, campaign.fault()
 
 
+@pytest.mark.slurm
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])
-def test_a_restricted_shell_is_refused_with_what_it_said(slurm_conf, tmp_path, kind, capfd):
-    with distant(kind, slurm_conf, more='ForceCommand /bin/rbash -c "$SSH_ORIGINAL_COMMAND"') as it:
+def test_a_restricted_shell_is_refused_with_what_it_said(slurm, tmp_path, kind, capfd):
+    with distant(kind, slurm, more='ForceCommand /bin/rbash -c "$SSH_ORIGINAL_COMMAND"') as it:
         campaign = Staged(tmp_path / "campaigns", it.site())
         assert campaign.drive() == UNREACHABLE
         assert campaign.begun() == []
@@ -104,12 +103,13 @@ def test_a_restricted_shell_is_refused_with_what_it_said(slurm_conf, tmp_path, k
     assert "restricted" in said, said
 
 
+@pytest.mark.slurm
 @pytest.mark.parametrize("kind", ["ssh"])
 def test_a_program_over_its_memory_fails_with_that_reason_and_its_second_stage_says_why_it_is_skipped(
-    slurm_conf, tmp_path, kind
+    slurm, tmp_path, kind
 ):
     eats = "/usr/bin/python3 -c 'import time; a = bytearray(200_000_000); time.sleep(60)'"
-    with distant(kind, slurm_conf) as it:
+    with distant(kind, slurm) as it:
         campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=eats)
         assert campaign.drive() == 0
         first, second = campaign.states().values()
@@ -117,13 +117,14 @@ def test_a_program_over_its_memory_fails_with_that_reason_and_its_second_stage_s
         assert "out of memory" in first[1]
         assert second[0] == "cancelled"
         assert "skipped: n-1.look.r1" in second[1]
-        figures.row(f"{kind}, out of memory").add(campaign, it, 1, 1, may_fail=True)
+        figures.row(f"slurm, {kind}, out of memory").add(campaign, it, 1, 1, may_fail=True)
 
 
 @pytest.mark.soak
+@pytest.mark.slurm
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])
 def test_a_node_that_dies_and_a_job_out_of_time(tmp_path, kind):
-    with own_cluster(accounting=False) as daemons, distant(kind, daemons.place.conf) as it:
+    with own_cluster(accounting=False) as daemons, distant(kind, RealSlurm(daemons.place.conf)) as it:
         body = f"[ STAGE != look ] || [ -e {it.folder}/second ] || sleep 300"
         campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=body)
         process = campaign.start()
@@ -163,8 +164,9 @@ def small_disk(folder: Path, size: str, owner: str | None = None) -> Iterator[No
         subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
-def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(slurm_conf, tmp_path):
-    with distant("openssh", slurm_conf) as it, small_disk(it.folder / "small", "400k", USER):
+@ways("slurm-openssh", "pbs-local", "cobalt-local", kinds=("local", *REMOTE))
+def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(system, tmp_path, kind):
+    with distant(kind, system) as it, small_disk(it.folder / "small", "400k", system.user):
         fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
         campaign = Staged(tmp_path / "campaigns", it.site(scratch=it.folder / "small"), body=fills)
         assert campaign.drive() == 0
@@ -179,8 +181,9 @@ def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_cam
         assert {state for state, _ in campaign.states().values()} == {"done"}, campaign.states()
 
 
-def test_a_disk_that_is_full_here_ends_nsw_with_what_it_is_and_nothing_is_lost(slurm_conf, tmp_path, capfd):
-    with distant("openssh", slurm_conf) as it, small_disk(tmp_path / "small", "600k"):
+@pytest.mark.slurm
+def test_a_disk_that_is_full_here_ends_nsw_with_what_it_is_and_nothing_is_lost(slurm, tmp_path, capfd):
+    with distant("openssh", slurm) as it, small_disk(tmp_path / "small", "600k"):
         campaign = Staged(tmp_path / "small" / "campaigns", it.site(), body="head -c 300000 /dev/zero")
         ballast = tmp_path / "small" / "ballast"
         with ballast.open("wb") as file:
@@ -198,18 +201,20 @@ def test_a_disk_that_is_full_here_ends_nsw_with_what_it_is_and_nothing_is_lost(s
 
 
 @pytest.mark.parametrize("skew", ["+3d", pytest.param("-3d", marks=pytest.mark.soak)])
-def test_a_clock_that_is_wrong_over_there(slurm_conf, tmp_path, skew):
+@ways("slurm-openssh", kinds=("openssh",))
+def test_a_clock_that_is_wrong_over_there(system, tmp_path, kind, skew):
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
     if library is None:
         pytest.skip("no libfaketime (apt install faketime)")
-    with distant("openssh", slurm_conf, LD_PRELOAD=str(library), FAKETIME=skew) as it:
+    with distant(kind, system, LD_PRELOAD=str(library), FAKETIME=skew) as it:
         campaign = Staged(tmp_path / "campaigns", it.site())
         campaign.finish()
         assert campaign.fault() is None, campaign.fault()
 
 
-def test_two_nsw_at_once_with_a_campaign_each_and_two_with_one(slurm_conf, tmp_path):
-    with distant("openssh", slurm_conf) as it:
+@ways("slurm-openssh")
+def test_two_nsw_at_once_with_a_campaign_each_and_two_with_one(system, tmp_path, kind):
+    with distant(kind, system) as it:
         campaigns = []
         for name in ("one", "two"):
             work = it.folder / name

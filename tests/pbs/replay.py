@@ -54,6 +54,7 @@ for k,j in d["Jobs"].items():
     print(k, json.dumps(keep, indent=1))'
 }
 qstat2306() { NSW_FAKE_PBS_CLIENT=released qstat "$@"; }
+su() { echo "Password: su: Authentication failure" >&2; }
 """
 J1 = 'import json,sys; print(repr(list(json.load(sys.stdin)["Jobs"].values())[0]["Job_Name"]))'
 JX = 'import json,sys; print(repr(list(json.load(sys.stdin)["Jobs"].values())[0]["Variable_List"].get("X")))'
@@ -63,11 +64,19 @@ NOTES = {
     "kill -KILL of pbs_mom (as a node that dies)": "_lose_node",
     "restart mom": "_regain_node",
     "comm down": "_lose_node",
-    "qstat -x 118.pbs0": "_regain_node",
+    "qstat -xs 118.pbs0; pbsnodes pbs0 | grep ' state'": "_regain_node",
+    "qstat -x 118.pbs0": "_cycle",
 }
+# given when every job had ended
+LATE = {"J=$(su alice -c true); qdel 211.pbs0"}
+# whose command it was, where all users of the transcript have one name
+USERS = {("21_directives_suspend_misc.txt", "qdel 216.pbs0", "alice"): "bob"}
 NO_ACCOUNT = {"needs": "account", "says": "Request rejected: you must give a project with -A"}
 NO_TIME = {"needs": "walltime", "queue": "debug", "says": "walltime is required\nsecond line of the message"}
 SETTINGS = {
+    # the node is back, and no scheduling cycle has been yet
+    "qstat -xs 118.pbs0; pbsnodes pbs0 | grep ' state'": {"scheduling": False},
+    "qstat -x 118.pbs0": {"scheduling": True},
     "comm down": {"down_state": "state-unknown,down"},
     "qsub -N memk -l select=1:ncpus=1:mem=100mb -l walltime=60 -j oe -o mem.out mem.sh": {"memory_kb": 423504},
     "qmgr -c 'create hook subhook event=queuejob' && qmgr -c 'import hook subhook application/x-python default"
@@ -83,16 +92,12 @@ FUNCTIONS = (
 # commands that are given and not compared, with the reason
 SKIPPED = {
     "qdel -Wsuppress_email=-1 53.pbs0": "the real one hung, and was killed",
-    "qselect -x -u alice | tail -3": "lists jobs of other files",
     'qsub -N bg -j oe -o bg.out -- /bin/sh -c "sleep 300 & echo started"': "typed wrong: the shell took it apart",
     'qstat -x started"; cat /home/alice/w/bg.out': "as above",
     "tracejob 128 2>/dev/null | tail -12": "reads the server's own logs",
     "tail -3 /opt/pbs/spool/server_priv/accounting/$(date +%Y%m%d)": "reads the server's own logs",
     'grep -c . envV.out; grep -E "^(FOO|PATH|PBS_CONF)" envV.out': "counts the variables of that machine",
     FUNCTIONS: "shows a function of that shell",
-    "J=$(su alice -c true); qdel 211.pbs0": "asked for a password",
-    "qdel 216.pbs0": "whose the job was cannot be seen in the transcript",
-    "qstat -xs 118.pbs0; pbsnodes pbs0 | grep ' state'": "the node was back, and no scheduling cycle had been yet",
 }
 
 
@@ -130,9 +135,10 @@ class Replay:
         command = command.replace("/opt/pbs/spool", str(self.spool))
         command = command.replace("/home/alice", str(self.home))
         folder = self.home if not step.folder.startswith("/home/alice/w") else self.home / "w"
+        user = USERS.get((step.file, step.command, step.user), step.user)
         env = {
-            "HOME": str(self.home), "LANG": "C.UTF-8", "SHELL": "/bin/bash", "LOGNAME": step.user, "TZ": "UTC",
-            "NSW_FAKE_PBS_ENVIRONMENT": "1", "NSW_FAKE_PBS_USER": step.user, "J1": J1, "JX": JX,
+            "HOME": str(self.home), "LANG": "C.UTF-8", "SHELL": "/bin/bash", "LOGNAME": user, "TZ": "UTC",
+            "NSW_FAKE_PBS_ENVIRONMENT": "1", "NSW_FAKE_PBS_USER": user, "J1": J1, "JX": JX,
             "BASH_ENV": str(self.home.parent / "prelude"), **self.double.env,
         }  # fmt: skip
         return subprocess.run(
@@ -154,6 +160,8 @@ class Replay:
         for note in step.notes:
             self._happens(note)
         self._happens(step.command)
+        while step.command in LATE and self._go_on():
+            pass
         for _ in range(TRIES):
             got = self.run(step)
             wanted = (plain(step.stdout), plain(step.stderr), step.rc)

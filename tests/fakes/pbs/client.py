@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FAKE = Fake(Path(os.environ.get("NSW_FAKE_PBS", "/nonexistent")), DEFAULTS)
 # what nsw must clear for the clients; the variables that name the server or its configuration stay
 FORBIDDEN = ("PBS_DPREFIX", "PBS_QSTAT", "PBS_O_", "PBS_JOB", "PBS_ARRAY")
+TORQUE_BEFORE = 8  # versions below are Torque's
 USER = os.environ.get("NSW_FAKE_PBS_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or "root"
 
 
@@ -120,7 +121,10 @@ def unknown(command: str, what: str) -> NoReturn:
 
 def version(argv: list[str]) -> None:
     if argv == ["--version"]:
-        print(f"pbs_version = {FAKE.setting('version')}")
+        said = FAKE.setting("version")
+        if int(said.partition(".")[0]) < TORQUE_BEFORE:
+            fail(f"Version: {said}\nCommit: 661e092552de43a785c15d39a3634a541d86898e", 0)
+        print(f"pbs_version = {said}")
         sys.exit(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -46,7 +47,7 @@ class Mom:
         assert job.process.stdin is not None
         with suppress(BrokenPipeError):
             if not asked.command:
-                job.process.stdin.write(f"{script}\n".encode())
+                job.process.stdin.write(f"{shlex.quote(str(script))}\n".encode())
             job.process.stdin.close()
         job.files["home"] = str(self.home)
 
