@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite
 
+_MOST_REASONS = 3  # in one line, where nothing of a recipe can be done
+
 
 def build_plan(
     loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
@@ -55,7 +57,10 @@ def build_plan(
     built = part.built if part else ()
     faults += [*builder.faults, *builder.gpu_faults()]
     if not faults and not runs:
-        why = "; ".join(f"{what}: {reason}" for (what, reason) in builder.absent)
+        some = [f"{what}: {reason}" for (what, reason) in builder.absent]
+        why = "; ".join(
+            [*some[:_MOST_REASONS], *([f"and {len(some) - _MOST_REASONS} more"] if some[_MOST_REASONS:] else [])]
+        )
         faults.append(
             loaded.document.diagnostic(
                 ("passes",), f"nothing of this recipe can be done on site {place.site.name}: {why}"
@@ -289,7 +294,11 @@ class _Builder:
         has = self._facts.gpus_per_node
         if has is None or needs.gpus <= has * needs.nodes:
             return None
-        return f"{needs.gpus} GPUs asked, but site {self._place.site.name} has {has or 'none'}"
+        return self._gpus_asked(needs.gpus)
+
+    def _gpus_asked(self, gpus: int) -> str:
+        has = self._facts.gpus_per_node or "none"
+        return f"{gpus} GPU{'s' if gpus != 1 else ''} asked, but site {self._place.site.name} has {has}"
 
     def _check_gpus(self, needs: Resources) -> None:
         """Remember the run that asks for most beyond what the site has; one error tells of all."""
@@ -303,7 +312,7 @@ class _Builder:
         if not most:
             return []
         has, site = self._facts.gpus_per_node, self._place.site.name
-        what = f"{most} GPU{'s' if most != 1 else ''} asked, but site {site} has {has or 'none'}"
+        what = self._gpus_asked(most)
         where = "" if nodes == 1 else f" on each of the {nodes} nodes"
         hint = (
             "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
