@@ -46,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything that `nsw summarize` shows."""
+    """Everything that `nsw summarize` shows, and the `tables` that it was made of, for analyses of other packages."""
 
     campaign: str
     site: str
@@ -62,6 +62,7 @@ class Summary:
     missing: tuple[str, ...]
     model: tuple[Effective, ...] = ()
     outliers: tuple[Outlier, ...] = ()
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -118,5 +119,5 @@ def summarize(
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
         asked.figure, tuple(findings(cases, curve)), tuple(missing), effective_rates(cases, asked.models, runs, tables),
-        tuple(outliers(runs, tables.get("figures", ()))),
+        tuple(outliers(runs, tables.get("figures", ()))), tables,
     )  # fmt: skip

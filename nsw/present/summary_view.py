@@ -33,7 +33,7 @@ def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool =
 
 def show_findings(out: Console, summary: Summary) -> None:
     """What the numbers say, a sentence each."""
-    show_blocks(out, summary.findings, "always")
+    show_blocks(out, (b for b in blocks_of(summary) if isinstance(b, Finding)), "brief")
 
 
 def summary_markdown(summary: Summary) -> str:

@@ -129,4 +129,5 @@ def test_a_new_analysis_is_a_line_in_the_registry(summary, monkeypatch):
     show_summary(console(stream), summary, brief=True)
     assert "luck" in stream.getvalue()
     assert "**luck**" in summary_markdown(summary)
-    assert summary_data(summary)["blocks"][-1]["rows"] == [["gpus-1"], ["gpus-2"]]
+    (luck,) = [block for block in summary_data(summary)["blocks"] if block["name"] == "luck"]
+    assert luck["rows"] == [["gpus-1"], ["gpus-2"]]

@@ -8,11 +8,11 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs" / "extending"
 
 
-def block(page: str, language: str) -> str:
-    """The first block of a language."""
+def block(page: str, language: str, number: int = 0) -> str:
+    """One of the blocks of a language, counted from 0."""
     text = (DOCS / page).read_text(encoding="utf-8")
     found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return found[0]
+    return found[number]
 
 
 def install(page: str, site: Path, module: str) -> None:

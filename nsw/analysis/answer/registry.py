@@ -1,7 +1,11 @@
-"""Every analysis that has something to say in an answer, in the order in which it is read: the verdict comes last."""
+"""Every analysis that has something to say in an answer, in the order in which it is read: the verdict comes last.
+
+Those of other packages, entry points of the group `nsw.analyses`, stand before the findings.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.answer import (
@@ -18,6 +22,9 @@ from nsw.analysis.answer import (
     roofline,
     scaling,
 )  # fmt: skip
+from nsw.analysis.blocks import Finding
+from nsw.entry_points import registered
+from nsw.errors import NswError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
 
+GROUP: Final = "nsw.analyses"
 ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
     "note": notes.of_campaign,
     "scaling": scaling.blocks,
@@ -44,5 +52,27 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
 
 
 def blocks_of(summary: Summary) -> tuple[Block, ...]:
-    """The whole answer."""
-    return tuple(block for analysis in ANALYSES.values() for block in analysis(summary))
+    """The whole answer.
+
+    Raises:
+        NswError: An analysis of another package failed.
+    """
+    own = [block for analysis in ANALYSES.values() for block in analysis(summary)]
+    others = [block for name in registered(GROUP) for block in _of_others(name, summary)]
+    told = [block for block in own if not isinstance(block, Finding)]
+    findings = [block for block in [*own, *others] if isinstance(block, Finding)]
+    return (*told, *(block for block in others if not isinstance(block, Finding)), *findings)
+
+
+def _of_others(name: str, summary: Summary) -> list[Block]:
+    """The blocks of another package's analysis."""
+    where = registered(GROUP)[name]
+    module, _, function = where.partition(":")
+    try:
+        found: list[Block] = getattr(import_module(module), function)(summary)
+    except Exception as fault:
+        raise NswError(
+            f"the analysis {name} ({where}) of another package failed: {type(fault).__name__}: {fault}",
+            hint="mend it, or remove its package",
+        ) from fault
+    return found
