@@ -25,6 +25,7 @@ class LedgerTasks(LedgerNeeds):
     """The table `tasks` of an open ledger."""
 
     _chosen = ""  # a condition on the runs that are pending
+    _kinds: tuple[Kind, ...] | None = None  # of tasks that there are; only the nsw that drives the campaign adds some
 
     # --- what there is ------------------------------------------------------------------------------------
 
@@ -65,6 +66,7 @@ class LedgerTasks(LedgerNeeds):
         """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
         from nsw.plan.builds import command_of  # here: who only looks at a ledger loads nothing of recipes
 
+        self._kinds = None
         self._db.executemany(
             "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
             " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -194,7 +196,10 @@ class LedgerTasks(LedgerNeeds):
             leave_builds: The scheduler can be trusted to start a task only after its build.
         """
         free_ones = free(leave_builds=leave_builds) if self.any_waits() else ""
-        return [one for kind in Kind for one in self._pending(kind, limit, free_ones)]
+        if self._kinds is None:
+            there = {kind for (kind,) in self._db.execute("SELECT DISTINCT kind FROM tasks")}
+            self._kinds = tuple(kind for kind in Kind if kind in there)
+        return [one for kind in self._kinds for one in self._pending(kind, limit, free_ones)]
 
     def _pending(self, kind: Kind, limit: int, free_ones: str) -> list[Pending]:
         which = self._chosen

@@ -34,7 +34,8 @@ class Needs:
 
     def pending(self, limit: int) -> list[Pending]:
         """The next tasks to submit; at most so many runs are looked at."""
-        self._ledger.meet_done()
+        if self._ledger.any_waits():
+            self._ledger.meet_done()
         return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies)
 
     def doomed(self) -> dict[str, Verdict]:

@@ -54,6 +54,7 @@ class Stages:
         self._choose = choose
         self._clock = clock
         self._waiting = bool(it.ledger.waiting_for_stages())
+        self._any = self._waiting or bool(it.ledger.choices())
         self._gathering_since: float | None = None
         self._read_at = float("-inf")
 
@@ -88,7 +89,7 @@ class Stages:
             UnreachableError: The site could not be reached.
             CommandError: A file could not be written.
         """
-        chosen = self._it.ledger.choices()
+        chosen = self._it.ledger.choices() if self._any else {}
         if not chosen:
             return submission
         if submission.attempt > 1:  # the shorter limit may be what ended the first: now it is the plan's
