@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 _CLAIM = "claim"
-_AGAIN = "again"  # a line for each other job that found the run claimed
-KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", _AGAIN)
+AGAIN = "again"  # a line for each other job that found the run claimed
+KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN)
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:
@@ -54,7 +54,7 @@ def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | Non
 
 def started_again(folder: CampaignFolder, run: str) -> str | None:
     """Which other jobs started a run that was claimed already, as a sentence; None for none."""
-    lines = (read_tail(folder.reports / run / _AGAIN) or b"").decode(errors="replace").split()
+    lines = (read_tail(folder.reports / run / AGAIN) or b"").decode(errors="replace").split()
     jobs = list(dict.fromkeys(lines))
     return f"job {', '.join(jobs)} started it a second time and left it alone" if jobs else None
 

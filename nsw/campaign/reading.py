@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
-from nsw.campaign.collect import KEPT_FILES
+from nsw.campaign.collect import AGAIN, KEPT_FILES, started_again
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.meta import NOTE
 from nsw.campaign.ownership import open_file
@@ -176,6 +176,9 @@ def _read_run(
                 "see its output: `nsw logs " + run.id + "`",
             )
         )
+    if run.state is State.DONE and run.repeat and (twice := started_again(folder, run.id)) is not None:
+        fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
+        result.add("facts", iter([fact]), run, f"reports/{run.id}/{AGAIN}")
     if run.state is State.DONE:
         more, extra = checked(run, result.tables)
         result.problems += [(None, p.severity, p.message, p.fix) for p in more]

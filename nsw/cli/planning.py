@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.cli import notices, writing
 from nsw.errors import Exit, InputError
 from nsw.present.text_of_others import harmless, say
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,14 +94,15 @@ def render(
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made, script = planned.plan, planned.renderer()
+    jobs = (*made.builds, *made.jobs)
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
-        for job in made.jobs:
+        for job in jobs:
             (into / f"{job.name}.sh").write_text(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), encoding="utf-8")
-        say(f"{len(made.jobs)} script{'s' if len(made.jobs) != 1 else ''} in {into}", file=sys.stderr)
+        say(f"{plural(len(jobs), 'script')} in {into}", file=sys.stderr)
         return Exit.GOOD
-    for number, job in enumerate(made.jobs):
-        if len(made.jobs) > 1:
+    for number, job in enumerate(jobs):
+        if len(jobs) > 1:
             say(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
         text = script(job, "CAMPAIGN", "CAMPAIGN/scratch")
         sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is

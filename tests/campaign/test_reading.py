@@ -151,3 +151,13 @@ def test_what_a_failed_run_did_until_then_is_in_no_table(tmp_path):
     assert {"r02", "r04"} <= {r["run"] for r in rows}
     assert (states["r01"], states[DAMAGED]) == (Reading.READ, Reading.UNREADABLE)
     assert (DAMAGED, "error") in {(run, severity) for run, _, severity, _, _ in problems}
+
+
+def test_a_run_that_another_job_started_too_says_so_in_the_tables(tmp_path):
+    folder = campaign(tmp_path / "twice")
+    (folder.reports / RUNS[0] / "again").write_text("12_0\n")
+    done(folder, partial(read_many, workers=1))
+    said = [
+        (row["run"], row["report"], row["text"]) for row in load_rows(folder, "facts") if row["key"] == "started_again"
+    ]
+    assert said == [(RUNS[0], f"reports/{RUNS[0]}/again", "job 12_0 started it a second time and left it alone")]

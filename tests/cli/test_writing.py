@@ -123,3 +123,13 @@ def test_parameters_of_runs_are_fields_and_clash_with_nothing(nsw, recipe, home)
     assert ",param_state" in nsw("status", "-f", "csv").out.splitlines()[0]
     runs = open_campaign().runs
     assert (*runs["state"], *runs["param_state"]) == ("done", "done", "a", 2)
+
+
+@pytest.mark.parametrize("where", ["login", "job"])
+def test_render_shows_the_scripts_of_builds_too(nsw, recipe, home, where):
+    app = f"{{command: './program', build: {{command: 'make program', where: {where}}}}}"
+    said = nsw("render", recipe(app), "-s", "batch")
+    assert said.code == 0, said.err
+    assert "make program" in said.out
+    assert nsw("render", "r.yaml", "-s", "batch", "--into", "scripts").err.startswith("2 scripts in")
+    assert len(list((home / "scripts").iterdir())) == 2

@@ -86,6 +86,14 @@ def test_every_registered_adapter_has_its_template_its_docs_and_its_sample_here(
         assert f"`{name}` |" in (ROOT / "docs" / "schedulers.md").read_text()
 
 
+def test_an_adapter_must_fill_in_twelve_members_at_most():
+    """The attributes without a value, and the methods that are abstract; each says what it must promise."""
+    unset = {name for name in Adapter.__annotations__ if not hasattr(Adapter, name)}
+    methods = Adapter.__abstractmethods__
+    assert len(unset) + len(methods) <= 12
+    assert all(getattr(Adapter, name).__doc__ for name in methods)
+
+
 def test_the_words_of_an_adapter_are_set(adapter):
     for word in ("name", "marker", "submit", "queue"):
         assert getattr(adapter, word)
