@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.scaling import Point, Scaling
+    from nsw.analysis.steady import Iterations
 
 _POOR_PCT = 70.0  # efficiency below which a point is worth a sentence
 _MUCH_COMMUNICATION_PCT = 20.0
@@ -86,10 +87,10 @@ def _of_copies(cases: Sequence[CaseSummary]) -> list[Finding]:
 def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
     """A GPU that waits for the host in every iteration; not where the profiler itself slowed the host down."""
     idle = [
-        (case.iterations.gpu_busy_pct, case, case.iterations)
+        (busy, case, case.iterations)
         for case in cases
-        if case.iterations and case.iterations.gpu_busy_pct is not None
-        and case.iterations.gpu_busy_pct < _IDLE_PCT and _slowed_pct(case) < _SLOWED_PCT
+        if case.iterations and (busy := _busy_pct(case.iterations)) is not None
+        and busy < _IDLE_PCT and _slowed_pct(case) < _SLOWED_PCT
     ]  # fmt: skip
     if not idle:
         return []
@@ -101,6 +102,12 @@ def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
         + ("." if any(not f.profiled for f in case.figures) else " (while profiled, which slows the host).")
     )
     return [_finding("idle GPU", text, "iterations", (c.id for _, c, _ in idle))]
+
+
+def _busy_pct(iterations: Iterations) -> float | None:
+    """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
+    known = [share for share in (iterations.gpu_busy_pct, iterations.med_gpu_busy_pct) if share is not None]
+    return max(known, default=None)
 
 
 def _slowed_pct(case: CaseSummary) -> float:

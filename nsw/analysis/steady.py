@@ -42,7 +42,8 @@ class Phase:
 class Iterations:
     """The iterations of a case's steady state.
 
-    The medians are the median of its processes; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
+    `med_gpu_busy_pct` is the share of an iteration, where the reports tell it; `gpu_busy_pct` that of all time. The
+    medians are the median of its processes; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
     the number of the longest, counted from 0, with its share of time in which a GPU was at work. `gpu_ns` is the sum
     of the durations of one iteration's operations, of all processes of a run.
     """
@@ -59,6 +60,7 @@ class Iterations:
     slowest_busy_pct: float | None
     gpu_ns: float
     gpu_busy_pct: float | None
+    med_gpu_busy_pct: float | None
     memory_pct: float | None
     communication_pct: float | None
 
@@ -131,7 +133,7 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
-        *(_median(rows, c) for c in ("gpu_busy_pct", "med_memory_pct", "med_communication_pct")),
+        *(_median(rows, c) for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct")),
     )  # fmt: skip
 
 

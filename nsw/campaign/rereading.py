@@ -10,6 +10,7 @@ from nsw.campaign.rows import Reading, State
 from nsw.tables import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -46,8 +47,10 @@ def not_taken(before: Recipe, now: Recipe) -> list[str]:
     return [key for key in keys if _at(old, key.split(".")) != _at(new, key.split("."))]
 
 
-def release(folder: CampaignFolder, ledger: Ledger) -> tuple[list[str], list[str]]:
-    """Let the reports of every run be read again that are still here.
+def release(
+    folder: CampaignFolder, ledger: Ledger, chosen: Collection[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Let the reports of every run, or of those chosen, be read again that are still here.
 
     A table's file that cannot be read is put aside as NAME.parquet.damaged.
 
@@ -55,7 +58,7 @@ def release(folder: CampaignFolder, ledger: Ledger) -> tuple[list[str], list[str
         The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.
     """
     ended = ledger.runs(states=(State.DONE, State.FAILED))
-    runs = [run for run in ended if run.reading is not Reading.NONE]
+    runs = [run for run in ended if run.reading is not Reading.NONE and (chosen is None or run.id in chosen)]
     here = [run.id for run in runs if _has_files(folder.reports / run.id)]
     for path in tables(folder):
         if row_count(path) is None:

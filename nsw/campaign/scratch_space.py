@@ -7,7 +7,7 @@ Nothing outside the folder is touched: it is entered without following links, an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.collect import KEPT_FILES, attempt_of
@@ -60,11 +60,27 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is in the folder: `spare` is nsw's own or was brought, `kept` was never brought."""
+    """What is in the folder: `spare` is nsw's own or was brought, `kept` was never brought.
+
+    `owned`: it names the nsw that may change it. `whole`: nothing of the folder was left out.
+    """
 
     folder: str
     spare: tuple[Found, ...]
     kept: tuple[Found, ...]
+    owned: bool = False
+    whole: bool = True
+
+    def of_runs(self, runs: Collection[str]) -> Space:
+        """Only what these runs left."""
+
+        def left_by(one: Found) -> bool:
+            match = _OF_RUN.fullmatch(one.name)
+            return match is not None and match[1] in runs
+
+        return replace(
+            self, spare=tuple(filter(left_by, self.spare)), kept=tuple(filter(left_by, self.kept)), whole=False
+        )
 
 
 def space_of(folder: CampaignFolder, transport: Transport, scratch: str, builds: Iterable[tuple[str, str]]) -> Space:
@@ -96,7 +112,7 @@ def space_of(folder: CampaignFolder, transport: Transport, scratch: str, builds:
     for found in _parse(done.stdout):
         own = _is_own(found, folder, built, attempts)
         (spare if own else kept).append(found)
-    return Space(scratch, tuple(spare), tuple(kept))
+    return Space(scratch, tuple(spare), tuple(kept), owned=any(one.name == "owner" for one in spare))
 
 
 def remove(transport: Transport, space: Space, *, everything: bool, fence: Fence | None = None) -> None:
@@ -113,9 +129,10 @@ def remove(transport: Transport, space: Space, *, everything: bool, fence: Fence
         CommandError: Something could not be removed.
         UnreachableError: The site gave no answer; doing it again removes the rest.
     """
-    some = bool(space.kept) and not everything
+    some = not space.whole or (bool(space.kept) and not everything)
+    files = (*space.spare, *space.kept) if everything else space.spare
     argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", space.folder]
-    names = "".join(f"./{one.name}\0" for one in space.spare).encode() if some else b""
+    names = "".join(f"./{one.name}\0" for one in files).encode() if some else b""
     if fence is None:
         done = transport.run(argv, timeout=_SECONDS, stdin=names)
     else:

@@ -13,25 +13,29 @@ from nsw.present.text_of_others import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsw.campaign.selecting import Selection
     from nsw.service.cleaning import Leftovers
 
 _SHOWN = 8
 
 
-def clean(campaign: str | None, root: Path | None, *, everything: bool, dry_run: bool, yes: bool) -> int:
+def clean(
+    campaign: str | None, root: Path | None, selection: Selection, *, everything: bool, dry_run: bool, yes: bool
+) -> int:
     """Show what would be removed and its size, ask, remove.
 
     Raises:
         CampaignError: The campaign is not over, or its reports are not read yet.
-        UsageError: Nobody said yes.
+        UsageError: Nobody said yes, or no run is meant.
         UnreachableError: The site cannot be reached.
     """
     from nsw.service.cleaning import on_site
 
     folder = folders.find(folders.root(root), campaign)
-    with on_site(folder) as found:
+    with on_site(folder, selection) as found:
         if found.is_gone:
-            say(f"{found.where} is gone already", file=sys.stderr)
+            what = "holds nothing of these runs" if selection else "is gone already"
+            say(f"{found.where} {what}", file=sys.stderr)
             return Exit.GOOD
         _show(found, everything=everything)
         if not found.space.spare and not everything:

@@ -210,7 +210,8 @@ def retry(
         list[str] | None,
         typer.Argument(
             help="Runs to do again: their ids or a part that only one has, cases, parameters (gpus=2), patterns, job"
-            " ids; if none is named, all that failed, were lost or cancelled, or lack a required figure.",
+            " ids; a campaign may stand first. If none is named, all that failed, were lost or cancelled, or lack a"
+            " required figure.",
             show_default=False,
         ),
     ] = None,
@@ -264,11 +265,13 @@ def reread(
             show_default=False,
         ),
     ] = None,
+    case: Only = None,
+    exclude: Without = None,
 ) -> None:
     """Read a campaign's reports again: for lost tables, a new figure or a corrected regex."""
     from nsw.cli import rereading
 
-    raise typer.Exit(rereading.reread(_either(campaign, named), root, recipe))
+    raise typer.Exit(rereading.reread(_either(campaign, named), root, recipe, _selection(case, exclude)))
 
 
 @_command()
@@ -348,13 +351,15 @@ def clean(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go, and stop.", show_default=False)
     ] = False,
+    case: Only = None,
+    exclude: Without = None,
     yes: Yes = False,
 ) -> None:
     """Remove what a finished campaign left on its site; reports and tables here stay."""
     from nsw.cli import cleaning
 
-    which = _either(campaign, named)
-    raise typer.Exit(cleaning.clean(which, root, everything=everything, dry_run=dry_run, yes=yes))
+    which, selection = _either(campaign, named), _selection(case, exclude)
+    raise typer.Exit(cleaning.clean(which, root, selection, everything=everything, dry_run=dry_run, yes=yes))
 
 
 @_command()

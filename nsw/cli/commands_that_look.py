@@ -71,7 +71,7 @@ def logs(
         str | None,
         typer.Argument(
             help="Run or build: its id or a part that only one has, its case, parameters, a pattern, a job id; the one"
-            " that failed if not given.",
+            " that failed if not given, also of a campaign that is named.",
             show_default=False,
         ),
     ] = None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.campaign import folder as folders
 from nsw.errors import Exit, UsageError
 from nsw.present.download_bar import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.text_of_others import say
 from nsw.service.fetching import on_site
+from nsw.service.naming import campaign_of_words
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def fetch(
         UsageError: No run has such a name, or nobody said yes.
         UnreachableError: The site cannot be reached.
     """
-    folder = folders.find(folders.root(root), campaign)
+    folder, runs = campaign_of_words(runs, campaign, root)
     with on_site(folder, runs, patterns, selection) as found:
         for file in found.files[:_SHOWN]:
             say(f"{size(file.size):>12}  {file.name}", file=sys.stderr)

@@ -16,7 +16,7 @@ from nsw.campaign.meta import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.campaign.selecting import Selection, named, selected
 from nsw.errors import Exit, NswError, UnreachableError
-from nsw.service.naming import as_named, one_of, the_one
+from nsw.service.naming import as_named, campaign_of_words, one_of, the_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,8 +41,8 @@ def logs(
         UsageError: No run is meant, or several are.
         UnreachableError: The site does not answer and nothing was brought.
     """
-    folder = folders.find(folders.root(root), campaign)
-    row = _row(folder, run, selection)
+    folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
+    row = _row(folder, words[0] if words else None, selection)
     if follow:
         return _follow(folder, row, lines)
     _show(folder, row, lines)

@@ -14,11 +14,13 @@ from nsw.service import rereading
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsw.campaign.selecting import Selection
 
-def reread(campaign: str | None, root: Path | None, recipe: Path | None) -> int:
+
+def reread(campaign: str | None, root: Path | None, recipe: Path | None, selection: Selection) -> int:
     """Read the collected reports again, print what changed, and answer."""
     folder = folders.find(folders.root(root), campaign)
-    found = rereading.reread(folder, recipe, notices.show, ReadingBar())
+    found = rereading.reread(folder, recipe, notices.show, ReadingBar(), selection)
     if found.taken:
         say(f"from {found.source}:")
     for line in found.taken:

@@ -12,7 +12,7 @@ from nsw.campaign.selecting import Selection
 from nsw.cli import answering, notices
 from nsw.errors import Exit, UsageError
 from nsw.present.text_of_others import say
-from nsw.service.naming import as_named
+from nsw.service.naming import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def retry(
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.service import continuing
 
-    folder = folders.find(folders.root(root), campaign)
+    folder, runs = campaign_of_words(runs, campaign, root)
     time, update_app, sites = change
     running = continuing.retry(
         folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
 from nsw.campaign.scratch_space import freed, remove, space_of
+from nsw.campaign.selecting import Selection, selected
 from nsw.errors import CampaignError
 from nsw.service.naming import as_named
 from nsw.wording import plural
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from nsw.campaign.scratch_space import Space
     from nsw.transport.model import Transport
+
+_ALL: Final = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +61,21 @@ class Leftovers:
 
         scratch = self._ledger.meta(SCRATCH)
         token = self._ledger.meta(OWNED_BY) if self._transport.remote else None
-        there = any(one.name == "owner" for one in self.space.spare)  # an earlier clean may have taken it
+        there = self.space.owned  # an earlier clean may have taken the file
         fence = Fence(scratch, token, self._folder.id) if token and there else None
-        self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
+        if self.space.whole:
+            self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
         remove(self._transport, self.space, everything=everything, fence=fence)
-        self._ledger.set_meta(CLEANED, time.time())
+        if self.space.whole:
+            self._ledger.set_meta(CLEANED, time.time())
 
 
 @contextmanager
-def on_site(folder: folders.CampaignFolder) -> Iterator[Leftovers]:
-    """Look at what a campaign left on its site.
+def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iterator[Leftovers]:
+    """Look at what a campaign left on its site, or some of its runs.
 
     Raises:
+        UsageError: No run is meant.
         CampaignError: The campaign is not over, or its reports are not read yet.
         CampaignLockedError: Another process drives it.
         UnreachableError: The site cannot be reached.
@@ -81,6 +87,8 @@ def on_site(folder: folders.CampaignFolder) -> Iterator[Leftovers]:
         scratch = ledger.meta(SCRATCH)
         with closing(connect(ledger.site())) as transport:
             space = space_of(folder, transport, scratch, [(build.id, build.app) for build in ledger.builds()])
+            if selection:
+                space = space.of_runs({run.id for run in selected(ledger, ledger.runs(), selection)})
             yield Leftovers(space, f"{ledger.meta(SITE)}:{scratch}", folder, ledger, transport)
 
 

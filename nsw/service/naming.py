@@ -98,6 +98,32 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
     raise none
 
 
+def campaign_of_words(words: Sequence[str], option: str | None, root: Path | None) -> tuple[CampaignFolder, list[str]]:
+    """The campaign, and the words that name runs of it: a first word that fits no run of the newest may be a campaign.
+
+    Raises:
+        CampaignError: There is no such campaign.
+    """
+    from nsw.campaign import folder as folders
+    from nsw.campaign.job_ids import job_ids
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.selecting import named
+    from nsw.errors import CampaignError
+
+    parent = folders.root(root)
+    folder = folders.find(parent, option)
+    if option is not None or not words:
+        return folder, list(words)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
+        if any(words[0] in row.id for row in known) or named(words[0], known, job_ids(ledger, known)):
+            return folder, list(words)
+    try:
+        return folders.find(parent, words[0]), list(words[1:])
+    except CampaignError:
+        return folder, list(words)
+
+
 def as_named(folder: CampaignFolder) -> str:
     """How a hint names a campaign: by its id where the next command looks for it there, else by its path."""
     import shlex

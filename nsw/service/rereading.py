@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign import rereading
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import RECIPE, SITE
+from nsw.campaign.selecting import Selection, selected
 from nsw.errors import CampaignError
 from nsw.service.collected import read_reports, recipe_of
 from nsw.service.events import Message
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsw.recipe.model import Recipe
+
+_ALL: Final = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +43,30 @@ def reread(
     recipe: Path | None,
     notify: Callable[[Message], object],
     progress: Callable[[int, int], object],
+    selection: Selection = _ALL,
 ) -> Reread:
-    """Read the collected reports of a campaign again.
+    """Read the collected reports of a campaign again, or those of some runs.
 
     Args:
         folder: The campaign.
         recipe: The recipe to take figures and the report section from; None: the campaign's, where it came from.
         notify: Called with what a person should know.
         progress: Called with how many runs are read, of how many.
+        selection: The runs; nothing: all. The others keep what was read of them, also the figures of before.
 
     Raises:
         CampaignLockedError: An nsw drives the campaign.
         CampaignError: No report of it is here.
         InputError: The recipe has faults.
+        UsageError: No run is meant.
     """
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
         source, now = _recipe(ledger, recipe, notify)
         locked = recipe_of(folder)
         before = rereading.state_of(folder, ledger)
         taken = _take_over(folder, source, locked, now, notify) if now is not None else []
-        runs, gone = rereading.release(folder, ledger)
+        runs, gone = rereading.release(folder, ledger, chosen)
         if gone:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             notify(Message(f"not read again: {gone[0]}{more}: nothing is left in {folder.reports / gone[0]}"))

@@ -56,6 +56,7 @@ PHASE_TABLES = (
             _i("slowest", None, "number of the longest iteration; the first of all is 0"),
             _f("slowest_gpu_busy_pct", "%", "share of that iteration in which a GPU was at work"),
             _f("gpu_busy_pct", "%", "share of the time in which a GPU was at work; of several GPUs the mean"),
+            _f("med_gpu_busy_pct", "%", "median over iterations of that share, which one slow iteration does not move"),
             _f("med_gpu_ops", None, "median number of GPU operations in an iteration"),
             _f("med_gpu_ns", "ns", "median of the sum of their durations"),
             _f("med_memory_pct", "%", "median share of copies and sets in that sum"),

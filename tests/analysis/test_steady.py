@@ -26,11 +26,11 @@ def phase_row(phase, duration, *, gpu=0.0, busy=0.0, api=0.0, iterations=None, p
 
 
 def iterations_row(
-    median=1 * MS, *, slowest=None, number=3, busy=90.0, memory=5.0, nccl=0.0, pid=1, run="r", report="a"
+    median=1 * MS, *, slowest=None, number=3, busy=90.0, med_busy=None, memory=5.0, nccl=0.0, pid=1, run="r", report="a"
 ):
     return {"run": run, "report": report, "pid": pid, "found_by": "nvtx", "name": "step", "iterations": 20, "warmup": 2,
             "steady": 18, "med_ns": median, "min_ns": 0.9 * median, "max_ns": slowest or 1.1 * median, "slowest": number,
-            "slowest_gpu_busy_pct": 3.0, "gpu_busy_pct": busy, "med_gpu_ns": 0.9 * median, "med_memory_pct": memory,
+            "slowest_gpu_busy_pct": 3.0, "gpu_busy_pct": busy, "med_gpu_busy_pct": med_busy, "med_gpu_ns": 0.9 * median, "med_memory_pct": memory,
             "med_communication_pct": nccl}  # fmt: skip
 
 
@@ -211,6 +211,23 @@ def test_one_slow_iteration_is_told_and_its_neighbours_are_not():
     assert told(UPLOAD, [iterations_row(slowest=2.9 * MS)])[1] == []
     (text,) = told(UPLOAD, [iterations_row(slowest=84 * MS, number=7)])[1]
     assert text.startswith("Iteration 7 of c takes 84 ms, 84 times the median of 1 ms")
+
+
+def test_one_slow_iteration_does_not_make_the_others_wait_for_the_host():
+    """Of 18 iterations one takes 84 ms with an idle GPU: over all time a GPU is busy 18 %, in an iteration 90 %."""
+    (text,) = told(UPLOAD, [iterations_row(slowest=84 * MS, number=7, busy=17.6, med_busy=90.0)])[1]
+    assert text.startswith("Iteration 7 of c takes 84 ms")
+
+
+def test_scaling_is_that_of_the_bare_program_and_one_spoiled_repeat_does_not_move_it():
+    """The mean of the repeats says 135 %, the runs under the profiler 60 %."""
+    runs, figures = [], []
+    for n, bare, held in ((1, (100, 100, 11), 50), (2, (190, 190, 190), 60)):
+        for at, value in enumerate((*bare, held)):
+            kind = "timeline" if value == held else "baseline"
+            runs.append(make_run(f"n{n}-{at}", f"n-{n}", params={"n": n}, pass_name=kind, pass_kind=kind))
+            figures.append(figure_row(float(value), run=f"n{n}-{at}"))
+    assert told([], [], runs=runs, figures=figures, axis="n")[1] == ["At n=2 weak-scaling efficiency is 95.0 %."]
 
 
 def test_a_report_without_phases_counts_whole_beside_one_with_them():

@@ -95,3 +95,11 @@ def test_a_recipe_with_a_fault_changes_nothing(nsw, good, home):
     assert "bad.yaml:5" in said.err
     assert (good / "recipe.lock.yaml").read_text() == before
     assert figures(nsw) == {"f": (2, 2)}
+
+
+def test_figures_of_the_named_runs_alone_are_read_again(nsw, carried_out):
+    _, write = carried_out
+    write(LOSS)
+    said = nsw("reread", "--case", "case.baseline.r2")
+    assert "figure loss: 1 value changed, such as case.baseline.r2: none -> 4" in said.out
+    assert figures(nsw) == {"loss": (4, 1)}

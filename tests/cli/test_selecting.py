@@ -103,3 +103,42 @@ def test_a_job_id_names_its_run_and_that_of_an_array_all_of_its_tasks(four, word
     ids = [row.id for row in rows]
     jobs = dict(zip(ids, ["12_3", "12[4].host", "123.host", "1234"], strict=True))
     assert [row.id for row in named(word, rows, jobs)] == found
+
+
+@pytest.fixture
+def newer(nsw, recipe, four):
+    """A campaign that was made after that of `four`, which is named."""
+    text = Path("r.yaml").read_text()
+    assert nsw("run", recipe("{command: 'true'}", "matrix: {c: [1]}\n"), "-s", "here").code == 0
+    Path("r.yaml").write_text(text)
+    return four
+
+
+def test_a_campaign_may_stand_before_the_runs_in_every_command_that_takes_runs(nsw, newer):
+    assert "c-1" in nsw("status", "--runs").out
+    assert "out-1-2" in nsw("logs", newer.name, "--case", "a=1").out
+    assert nsw("fetch", newer.name, "a-1_b-1", "--file", "stdout", "--yes").code == 0
+    assert (newer / "fetched/a-1_b-1.baseline.r1/stdout").exists()
+    assert nsw("retry", newer.name, "a=1").code == 1
+    with Ledger(newer / "campaign.db", read_only=True) as ledger:
+        assert {run.id: run.attempt for run in ledger.runs()} == {
+            "a-1_b-1.baseline.r1": 1, "a-1_b-2.baseline.r1": 2, "a-2_b-1.baseline.r1": 1, "a-2_b-2.baseline.r1": 1,
+        }  # fmt: skip
+    refused(nsw("retry", "nothing"), "there is no run nothing")
+
+
+def test_reread_and_clean_keep_to_the_named_runs(nsw, four):
+    assert nsw("reread", "--case", "a=1").code == 1, "one of them had failed"
+    refused(nsw("reread", "--case", "a=3"), "--case a=3: no run fits")
+    scratch = four / "scratch" / "runs"
+    before = {path.name for path in scratch.iterdir()}
+    said = nsw("clean", "--case", "a=1", "--dry-run")
+    assert said.code == 0
+    assert {path.name for path in scratch.iterdir()} == before
+    said = nsw("clean", "--case", "a=1", "--exclude", "b=2", "--everything", "--yes")
+    assert said.code == 0, said.err
+    assert {path.name for path in scratch.iterdir()} == before - {"a-1_b-1.baseline.r1"}
+    assert "holds nothing of these runs" in nsw("clean", "--case", "a-1_b-1", "--yes").err
+    assert nsw("retry").code == 1, "scripts and files of the campaign are still there"
+    assert nsw("clean", "--everything", "--yes").code == 0
+    assert not scratch.exists()

@@ -3,6 +3,7 @@
 import itertools
 import lzma
 import sqlite3
+import statistics
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,8 @@ def test_iterations_are_timed_by_their_first_work_on_the_gpu_as_plain_sql_finds(
         assert row["max_ns"] == max(r["duration_ns"] for r in steady)
         busy = 100 * sum(r["gpu_busy_ns"] for r in steady) / sum(r["duration_ns"] for r in steady)
         assert row["gpu_busy_pct"] == pytest.approx(busy)
+        each = statistics.median(100 * r["gpu_busy_ns"] / r["duration_ns"] for r in steady)
+        assert row["med_gpu_busy_pct"] == pytest.approx(each)
 
 
 def test_the_phases_add_up_to_the_whole(recorded):
