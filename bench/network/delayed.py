@@ -1,4 +1,4 @@
-"""A network with a delay, for benchmarks: `delayed_network.py PORT TARGET MILLISECONDS [MIB_PER_SECOND]`.
+"""A network with a delay, for benchmarks: `delayed.py PORT TARGET MILLISECONDS [MIB_PER_SECOND]`.
 
 Passes what comes to PORT of this machine on to TARGET and back, each byte half a round trip later. It takes bytes at
 once, so that only the windows of what runs over it hold a transfer up. Prints a line when it listens.
