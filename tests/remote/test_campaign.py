@@ -52,14 +52,15 @@ class Cluster:
         (self.work / "sites.yaml").write_text(text)
         self.ran_file = folder / "ran"
 
-    def start(self, *words: str) -> subprocess.Popen:
+    def start(self, *words: str, home: Path | None = None) -> subprocess.Popen:
+        """On this machine, or on the one with that home folder, where the work is too."""
         return subprocess.Popen(
-            [sys.executable, "-m", "nsw", *words], cwd=self.work, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [sys.executable, "-m", "nsw", *words], cwd=home or self.work, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | ({"HOME": str(home)} if home else {}),
         )  # fmt: skip
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess:
-        process = self.start(*words)
+    def nsw(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess:
+        process = self.start(*words, home=home)
         out, err = process.communicate(timeout=240)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
