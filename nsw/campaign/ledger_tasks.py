@@ -181,8 +181,15 @@ class LedgerTasks(LedgerNeeds):
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
+        return self._done_and("incomplete")
+
+    def unreadable(self) -> int:
+        """How many runs are done and left reports that cannot be read."""
+        return self._done_and("unreadable")
+
+    def _done_and(self, reading: str) -> int:
         found: int = self._db.execute(
-            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?", (reading,)
         ).fetchone()[0]
         return found
 

@@ -23,7 +23,6 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     from nsw.present.status_view import calls_line
     from nsw.present.summary_view import show_findings, show_summary
     from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
 
     out = console()
     summary = summary_of(folder, ledger)
@@ -31,11 +30,11 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     show_short(out, ledger.problems(), f"nsw problems {as_named(folder)}")
     show_findings(out, summary)
     err = console(sys.stderr)
-    err.print(headline(ledger.counts(), ledger.incomplete()))
+    err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
     for line in _next_steps(folder, ledger):
-        err.print(wrapped(err, line), soft_wrap=True)
+        err.print(line)
     return exit_code(ledger, only)
 
 

@@ -41,9 +41,9 @@ def _print(one: Check) -> None:
 
     out = console()
     mark, style = _MARKS[one.verdict]
-    out.print(f"{mark:8} {one.what:15} {clean(one.found)}", style=style, soft_wrap=True, markup=False)
+    out.print(f"{mark:8} {one.what:15} {clean(one.found)}", style=style)
     if one.fix:
-        out.print(f"{'':24} {one.fix}", soft_wrap=True, markup=False)
+        out.print(f"{'':24} {one.fix}")
 
 
 def _say(event: Event) -> None:

@@ -154,7 +154,8 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
-            "incomplete": incomplete, "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
+            "incomplete": incomplete, "unreadable": ledger.unreadable(),
+            "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
             "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
 
 

@@ -259,9 +259,9 @@ def _check(
             else:
                 out = console()
                 for fault in faults:
-                    out.print(fault.message, style="red", soft_wrap=True)
+                    out.print(fault.message, style="red")
                     if fault.hint:
-                        out.print(f"  hint: {fault.hint}", soft_wrap=True)
+                        out.print(f"  hint: {fault.hint}")
                 where = f" on {chip.name}" if chip else ""
                 out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{where}")
     return Exit.BAD_INPUT if faults else Exit.GOOD

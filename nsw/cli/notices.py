@@ -22,8 +22,6 @@ def show(message: Message) -> None:
 def warn(text: str, level: str = "warning") -> None:
     """Print a warning on stderr."""
     from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
 
     out = console(sys.stderr)
-    shown = wrapped(out, f"{level}: {text}")
-    out.print(shown, style="yellow" if level == "warning" else "red", soft_wrap=True)
+    out.print(f"{level}: {text}", style="yellow" if level == "warning" else "red")

@@ -61,7 +61,6 @@ def _row(folder: CampaignFolder, run: str | None, selection: Selection) -> RunRo
 
 def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
     from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
 
     out = console()
     out.print(_headline(row), style="bold")
@@ -73,7 +72,7 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
     if row.submission:
         _show_end(out, source.job_log(), "job script", lines)
     for note in source.notes:
-        out.print(wrapped(out, note), style="dim", soft_wrap=True)
+        out.print(note, style="dim")
 
 
 def _headline(row: RunRow | BuildRow) -> str:

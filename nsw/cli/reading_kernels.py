@@ -88,4 +88,4 @@ def _show(name: str, found: list[dict[str, Any]], columns: Sequence[str], kernel
     if name == "kernels":
         show_kernels(console(), kernels)
     else:
-        show_rows(console(), name, found, columns, keep=("short_name",))
+        show_rows(console(), name, found, columns, of=name, parameters=())

@@ -17,10 +17,9 @@ _RECIPE = Path("recipe.yaml")
 def _say(text: str) -> None:
     """A sentence on stdout, with commands as the user types them."""
     from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
 
     out = console()
-    out.print(wrapped(out, text), soft_wrap=True)
+    out.print(text)
 
 
 def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:

@@ -14,10 +14,11 @@ from nsw.present import emit
 from nsw.present.flat_rows import FLAT, flat_rows
 from nsw.present.text_of_others import say
 from nsw.service.answers import summary_of
-from nsw.service.naming import campaign_and_runs
+from nsw.service.naming import as_named, campaign_and_runs
+from nsw.wording import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from nsw.analysis.summary import Summary
@@ -48,14 +49,17 @@ def summarize(
         note, bad = ledger.meta(NOTE), answering.exit_code(ledger)
         tables = _Tables(folder, ledger, cases)
         if table is not None:
-            _put_table(format, table, tables.rows(table), output, note)
+            _put_table(format, table, tables.rows(table), output, note, parameters=tables.parameters(table))
             return Exit.GOOD if tables.is_plain(table) else bad
         if format in writing.OF_ROWS:
             _put_all(format, tables, output, note)
             return bad
         summary = tables.summary()
+        stands = headline(ledger.counts(), ledger.incomplete(), ledger.unreadable())
     with writing.printed(format, output):
         _show(folder, summary, format)
+        if bad and format == "text":
+            _print(f"{stands}; `nsw status {as_named(folder)}` says more")
     return bad
 
 
@@ -110,6 +114,14 @@ class _Tables:
         jobs = job_ids(self._ledger, runs)
         return [run_data(run, jobs) for run in runs]
 
+    def parameters(self, name: str) -> frozenset[str] | None:
+        """The columns of the recipe's parameters in a table of the summary; None: it is a table of the reports."""
+        if self.is_plain(name):
+            return None
+        columns = {column for row in self.rows(name) for column in row}
+        names = {key for run in self._ledger.runs() for key in run.params}
+        return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
+
     def held(self) -> list[str]:
         """The names of those that have rows."""
         there = {path.stem for path in self._folder.tables.glob("*.parquet")}
@@ -135,7 +147,10 @@ def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None
         say(f"{file}: {plural(len(rows), 'row')}")
 
 
-def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: str | None) -> None:
+def _put_table(
+    format: str, name: str, rows: Rows, output: Path | None, note: str | None,
+    parameters: Collection[str] | None = None,
+) -> None:  # fmt: skip
     from nsw.present.blocks_as_markdown import rows_markdown
     from nsw.present.rows_view import show_rows
     from nsw.present.terminal import console
@@ -163,9 +178,15 @@ def _put_table(format: str, name: str, rows: Rows, output: Path | None, note: st
         if note:
             out.print(note, style="yellow")
         if rows:
-            show_rows(out, name, rows, columns, keep=("run",))
+            show_rows(out, name, rows, columns, of=name, parameters=parameters, keep=("run",))
         else:
             out.print(nothing)
+
+
+def _print(text: str) -> None:
+    from nsw.present.terminal import console
+
+    console().print(text)
 
 
 def _columns(rows: Rows) -> list[str]:

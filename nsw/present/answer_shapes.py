@@ -127,6 +127,7 @@ class Status(TypedDict):
     next: list[str]
     scheduler_calls: Counts
     incomplete: int
+    unreadable: int
     stopped: str | None
     held: bool
     builds: list[Build]

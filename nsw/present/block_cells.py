@@ -49,7 +49,7 @@ def _occupancy(pair: Any) -> str:
 _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "count": _count,
     "number": number,
-    "plain": lambda value: f"{value:g}",
+    "plain": str,
     "times": lambda value: f"{value:.2f}",
     "ns": duration,
     "byte": size,

@@ -20,12 +20,12 @@ def show_changes(out: Console, campaign: str, found: Changes) -> None:
     """Which runs are added and which are done again, and why."""
     out.print(f"into {campaign}", style="bold")
     if found.added:
-        out.print(f"adds {plural(len(found.added), 'run')}: {_some(found.added)}", soft_wrap=True)
+        out.print(f"adds {plural(len(found.added), 'run')}: {_some(found.added)}")
     reasons: dict[str, list[str]] = {}
     for run, why in found.again.items():
         reasons.setdefault(why, []).append(run)
     for why, runs in reasons.items():
-        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {_some(runs)}", soft_wrap=True)
+        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {_some(runs)}")
     if found.same:
         out.print(f"leaves {plural(found.same, 'run')} as they are" if found.same > 1 else "leaves 1 run as it is")
     if found.absent:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.present.middle import elided
+from nsw.present.wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ _GAP: Final = 3
 _EDGES: Final = 2
 _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
+_WIDEST: Final = 300  # columns of the widest terminal that anybody has
 _LEAST: Final = 12  # that they keep at all
 
 
@@ -30,21 +32,27 @@ class Fitted:
         columns: The headings.
         rows: The cells, one text a column, of one line each.
         wide: The heading of the column of names, which may lose their middles.
+        names: Headings of other columns of names, which may lose them too.
         least: Headings of columns that may go, the least important first.
         sentences: Whether the wide column holds sentences: those wrap.
         wrapping: Headings of columns of sentences: they wrap before a column goes.
+        elsewhere: What else shows the columns that went, such as "--format csv".
     """
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
-        least: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
+        names: Sequence[str] = (), least: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
+        elsewhere: str | None = None,
     ) -> None:  # fmt: skip
+        self._elsewhere = elsewhere
         self._title = title
         self._heads = [c.removesuffix(">") for c in columns]
         self._numbers = [c.endswith(">") for c in columns]
         self._cells = [[row[i] for row in rows] for i in range(len(columns))]
         self._wide = None if wide is None or sentences else self._heads.index(wide)
-        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i != self._wide]
+        self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
+        self._elided += [] if self._wide is None else [self._wide]
+        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
         # a parameter of the recipe may be called like one of them: it stands before them
         self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
 
@@ -64,13 +72,21 @@ class Fitted:
         for cells in zip(*columns, strict=True):
             made.add_row(*(Text(cell, overflow="fold") for cell in cells))
         yield made
-        if gone := [self._heads[i] for i in range(len(self._heads)) if i not in shown]:
+        if gone := self.hidden(options.max_width):
             need = _total([self._natural(i) for i in range(len(self._heads))])
-            what = "1 column more" if len(gone) == 1 else f"{len(gone)} columns more"
-            yield Text(f"({what} at {need} columns: {', '.join(gone)})", style="dim")
+            what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
+            where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
+            where += [f"with {self._elsewhere}"] if self._elsewhere else []
+            told = f"({what} hidden, shown {' or '.join(where)}: {', '.join(gone)})"
+            yield Text(wrapped(console, told), style="dim")
+
+    def hidden(self, width: int) -> list[str]:
+        """The headings of the columns that do not fit this width."""
+        shown, _ = self._fit(width)
+        return [self._heads[i] for i in range(len(self._heads)) if i not in shown]
 
     def _texts(self, column: int, width: int) -> list[str]:
-        return distinct(self._cells[column], width) if column == self._wide else self._cells[column]
+        return distinct(self._cells[column], width) if column in self._elided else self._cells[column]
 
     def _natural(self, column: int) -> int:
         return max([_len(self._heads[column]), *(_len(c) for c in self._cells[column])])
@@ -99,24 +115,25 @@ class Fitted:
         cells = {i: max([1, *(_len(c) for c in self._cells[i])]) for i in shown}
         words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
         narrow(shown, {i: max(cells[i], words[i]) for i in shown})
-        if self._wide is not None:
-            narrow([self._wide], {self._wide: max(words[self._wide], min(_NAME, cells[self._wide]))})
-        longest_of = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in self._wrapping}
+        narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
+        longest_of = {
+            i: max([words[i], *(min(_len(w), _SENTENCE) for c in self._cells[i] for w in c.split())])
+            for i in self._wrapping
+        }
         narrow(self._wrapping, {i: max(longest_of[i], min(_SENTENCE, cells[i])) for i in self._wrapping})
         for i in self._least:
             if fits():
                 break
             shown.remove(i)
-        texts = [i for i in shown if not self._numbers[i] and i != self._wide]
+        texts = [i for i in shown if not self._numbers[i] and i not in self._elided]
         longest = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in texts}
         narrow(texts, longest)
-        if self._wide is not None:
-            narrow([self._wide], {self._wide: min(_LEAST, cells[self._wide])})
+        narrow(self._elided, {i: min(_LEAST, cells[i]) for i in self._elided})
         while not fits() and len(shown) > 2:
             shown.remove(max(i for i in shown if i != self._wide))
         narrow(texts, dict.fromkeys(texts, _LEAST))
         # what the columns that went have left is for names and sentences
-        for i in ([self._wide] if self._wide is not None else []) + self._wrapping:
+        for i in [*reversed(self._elided), *self._wrapping]:
             if i in shown:
                 widths[i] += max(0, min(self._natural(i) - widths[i], room - _total([widths[s] for s in shown])))
         return shown, widths

@@ -37,7 +37,7 @@ def show_metric(told: Mapping[str, Any]) -> None:
     out = console()
     if "group" in told:
         out.print(f"{told['group']} (group): {told['meaning']}", style="bold")
-        out.print("  " + " ".join(told["metrics"]), soft_wrap=True)
+        out.print("  " + " ".join(told["metrics"]))
         return
     out.print(f"{told['metric']}: {told['meaning']}", style="bold")
     if "portable" in told:
@@ -55,7 +55,7 @@ def show_metric(told: Mapping[str, Any]) -> None:
         ]  # fmt: skip
     for head, text in lines:
         if text:
-            out.print(f"  {head + ':':<10} {text}", soft_wrap=True)
+            out.print(f"  {head + ':':<10} {text}")
 
 
 def _elsewhere(there: Mapping[str, Any]) -> str:
@@ -73,9 +73,9 @@ def show_translation(
     out.print(table(f"on {chip}" if chip else None, columns, cells, wide=tools[-1]))
     for row in rows:
         if row["why"]:
-            out.print(f"{row['metric'] or row['asked']}: {row['why']}", soft_wrap=True)
+            out.print(f"{row['metric'] or row['asked']}: {row['why']}")
         if row["conversion"] and "nvprof" in tools:
-            out.print(f"{row['metric']}: nvprof's {row['conversion']}", soft_wrap=True)
+            out.print(f"{row['metric']}: nvprof's {row['conversion']}")
     for tool, line in lines.items():
         if line:
             out.print(f"{tool} --metrics {line}", soft_wrap=True)

@@ -28,16 +28,15 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     if plan.note:
         out.print(plan.note, style="yellow")
     rows = [_row(job) for job in (*plan.builds, *plan.jobs)[:_MOST_JOBS]]
-    out.print(
-        table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit a task>", "passes"), rows, wide="passes")
-    )
+    out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
-    out.print(f"(limit a task: the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
+    out.print(f"(limit: of a task, the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
+    gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
     out.print(
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
         f" {plural(len(plan.jobs), 'job')}"
-        + ("" if plan.replay else f"; at most {plan.gpu_hours:.2f} GPU-hours, {plan.node_hours:.2f} node-hours")
+        + ("" if plan.replay else f"; at most {gpus}{plan.node_hours:.2f} node-hours")
     )
     if later := sum(bool(run.needs) for run in plan.runs):
         out.print(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.text_of_others import clean
-from nsw.present.wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,12 +92,12 @@ def show_short(out: Console, problems: Sequence[tuple[str, str | None, str, str,
     warnings = [text for severity, text in lines if severity == "warning"]
     for severity, text in lines:
         if severity != "warning":
-            out.print(wrapped(out, text), style=STYLES.get(severity), soft_wrap=True)
+            out.print(text, style=STYLES.get(severity))
     for text in warnings[:_FEW]:
-        out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"], soft_wrap=True)
+        out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])
     if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
         count = "1 warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
-        out.print(wrapped(out, f"({count}: `{whole}` has them whole)"), style="dim", soft_wrap=True)
+        out.print(f"({count}: `{whole}` has them whole)", style="dim")
 
 
 def shortened(text: str) -> str:
@@ -112,6 +111,6 @@ def show_merged(out: Console, merged: Merged, **which: Any) -> None:
     """Print them, errors in red; `which` as `Merged.lines` takes it."""
     for severity, text in merged.lines(**which):
         line, _, hint = text.partition("\n")
-        out.print(wrapped(out, line), style=STYLES.get(severity, "yellow"), soft_wrap=True)
+        out.print(line, style=STYLES.get(severity, "yellow"))
         if hint:
-            out.print(wrapped(out, hint), soft_wrap=True)
+            out.print(hint)

@@ -39,10 +39,9 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
         out.print(
             f"{problem.severity}: {where}{clean(problem.message)}",
             style="red" if problem.severity == "error" else "yellow",
-            soft_wrap=True,
         )
         if problem.fix:
-            out.print(f"  hint: {clean(problem.fix)}", soft_wrap=True)
+            out.print(f"  hint: {clean(problem.fix)}")
     summed_up = kernels and _show_kernels(out, report)
     for name, data in report.tables.items():
         total = count(data)
@@ -50,7 +49,7 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
             continue
         top = list(islice(rows(name, data), most))
         more = f" (first {most} of {total:,})" if total > most else ""
-        show_rows(out, name + more, top, TABLES[name].names)
+        show_rows(out, name + more, top, TABLES[name].names, of=name)
 
 
 def _show_kernels(out: Console, report: Report) -> bool:
@@ -65,11 +64,9 @@ def _show_kernels(out: Console, report: Report) -> bool:
         return False
     show_kernels(out, found)
     for line in _of_launches(report):
-        out.print(line, soft_wrap=True)
+        out.print(line)
     held = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
-    out.print(
-        f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim", soft_wrap=True
-    )
+    out.print(f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim")
     return True
 
 

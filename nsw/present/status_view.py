@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.present.problems import show_problems
 from nsw.present.terminal import plural, seconds, table
-from nsw.present.wrapping import wrapped
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def so_far(elapsed: float | None, left: float | None) -> str:
     """`3 min 20 s so far, about 12 min left`."""
     told = [] if elapsed is None else [f"{seconds(elapsed)} so far"]
     if left is not None:
-        told.append(f"about {seconds(round(left) if left >= 1 else 1.0)} left")
+        told.append(f"about {seconds(left) if left >= 10 else f'{max(1, round(left))} s'} left")
     return ", ".join(told)
 
 
@@ -58,7 +57,7 @@ def show_status(
         out.print(head["note"], style="yellow")
     flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))
     stale = " (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""
-    out.print(headline(counts, head.get("incomplete", 0)) + stale)
+    out.print(headline(counts, head.get("incomplete", 0), head.get("unreadable", 0)) + stale)
     if head.get("stopped"):
         out.print(f"stopped: {head['stopped']}; `nsw resume` goes on with what waits", style="yellow")
     if head.get("held"):
@@ -80,7 +79,7 @@ def show_status(
         out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
     show_problems(out, problems)
     for line in head["next"]:
-        out.print(wrapped(out, line), soft_wrap=True)
+        out.print(line)
 
 
 def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from nsw.present.fitting import Fitted
 from nsw.present.text_of_others import clean, harmless
 from nsw.present.typed import as_typed
+from nsw.present.wrapping import wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
 from nsw.tables.names import numbered
 from nsw.wording import plural
@@ -50,7 +51,13 @@ def _plain_console() -> type[Console]:
             raise BrokenPipeError
 
         def print(self, *objects: Any, **how: Any) -> None:
-            """As rich prints; line breaks and tabs of texts are kept."""
+            """As rich prints; line breaks and tabs of texts are kept.
+
+            A single text breaks between words, and not within a command in backticks; with `soft_wrap` nothing of it
+            breaks.
+            """
+            if len(objects) == 1 and isinstance(objects[0], str) and not how.get("soft_wrap"):
+                objects, how = (wrapped(self, objects[0]),), {**how, "soft_wrap": True}
             texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
             if self.is_terminal or self._buffer_index:
                 super().print(*texts, **how)
@@ -64,13 +71,13 @@ def _plain_console() -> type[Console]:
 
 
 _SENTENCES = frozenset({
-    "why", "message", "text", "description", "passes", "runs", "reason", "meaning", "chips", "what"
+    "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what"
 })  # fmt: skip  # columns that wrap
 
 
 def table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
-    least: Sequence[str] = (),
+    names: Sequence[str] = (), least: Sequence[str] = (), elsewhere: str | None = None,
 ) -> Fitted:  # fmt: skip
     """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
 
@@ -81,7 +88,9 @@ def table(
         columns: The headings.
         rows: The cells.
         wide: The column that gives way for space first: names give up their middles, sentences wrap.
+        names: Other columns of names.
         least: Columns that may go where there is no room, the least important first.
+        elsewhere: What else shows the columns that went.
     """
     made = [list(row) for row in rows]
     in_units = [in_one_unit(head, [row[n] for row in made]) for n, head in enumerate(columns)]
@@ -94,6 +103,6 @@ def table(
     least = [named.get(name, name) for name in least]
     return Fitted(
         None if title is None else clean(title), heads, texts,
-        wide=None if wide is None else clean(wide), least=least, sentences=wide in _SENTENCES,
-        wrapping=[head for head in heads if head in _SENTENCES],
+        wide=None if wide is None else clean(wide), names=names, least=least, sentences=wide in _SENTENCES,
+        wrapping=[head for head in heads if head in _SENTENCES], elsewhere=elsewhere,
     )  # fmt: skip

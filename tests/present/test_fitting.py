@@ -38,23 +38,23 @@ def test_no_number_id_or_reason_is_cut(width):
 def test_with_room_all_is_there_and_nothing_is_said():
     text = printed(300)
     assert all(cell in text for row in ROWS for cell in row)
-    assert "columns more" not in text
+    assert "hidden" not in text
     assert "…" not in text
 
 
 def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_true():
     text = printed(72)
-    assert "share of" not in text.replace("(1 column more", "").split("more at")[0]
-    line = next(line for line in text.splitlines() if "more at" in line)
-    need = int(line.split(" at ")[1].split()[0])
-    assert "more at" not in printed(need)
+    assert "share of" not in text.split("(")[0]
+    line = next(line for line in text.splitlines() if "hidden" in line)
+    need = int(line.split(" terminal ")[1].split()[0])
+    assert "hidden" not in printed(need)
     assert all(cell in printed(need) for row in ROWS for cell in row)
 
 
 def test_headings_wrap_before_anything_is_lost():
     rows = [("a", "b", "1", "2", "3", "4")]
     text = printed(44, rows)
-    assert "more at" not in text
+    assert "hidden" not in text
     assert {"share", "of", "the", "whole"} <= set(text.split())
 
 

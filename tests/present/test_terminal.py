@@ -301,7 +301,7 @@ def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_
     stream = Screen()
     rows = [{"host": "127.0.0.1", "pid": 4711, "launch_id": 0, "kernel": "k" * 40, "section": f"Section {n}" * 3,
              "metric": f"Metric {n}", "unit": "%", "value": 1.5} for n in range(3)]  # fmt: skip
-    show_rows(console(stream), "metrics", rows, list(rows[0]))
+    show_rows(console(stream), "metrics", rows, list(rows[0]), of="metrics")
     text = stream.getvalue()
     assert re.search(r"Metric 1\s+%\s+1.50", text)
     assert "(in each of these rows: host 127.0.0.1, pid 4711, launch_id 0, kernel kkk" in " ".join(text.split())

@@ -63,7 +63,7 @@ def of_case(case: CaseSummary, cover: float) -> list[Block]:
         found.append(
             Table("copies", f"copies and sets{where}", _COPIES, rows, case=case.id, shown="full", evidence=evidence)
         )
-    if case.import_ns is not None:
+    if case.import_ns:
         found.append(
             Note("imports", f"imports of modules {duration(case.import_ns)}: not in what follows", case=case.id,
                  shown="full", evidence=(Evidence("functions", (case.id,)),))

@@ -27,7 +27,7 @@ def blocks(summary: Summary) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
     for case, shares in chosen:
         rows += [(case.id, h.short_name, h.share_pct, h.total_ns, h.calls) for h in shares[:_TOP]]
-        if not with_gpu and case.import_ns is not None:
+        if not with_gpu and case.import_ns:
             rows.append((case.id, "(imports of modules, beside these)", "", case.import_ns, ""))
     if not rows:
         return []

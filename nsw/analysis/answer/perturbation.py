@@ -19,7 +19,7 @@ _WARNED: Final = 5
 _COLUMNS: Final = (
     Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
     Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
-    Column("change_pct", "change", "change %"), Column("scatter", ""),
+    Column("change_pct", "change", "change %"), Column("scatter", "note"),
 )  # fmt: skip
 
 
@@ -39,7 +39,8 @@ def of_cases(cases: Sequence[CaseSummary]) -> list[Block]:
         for case, p in found
     )  # fmt: skip
     evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
-    table = Table("perturbation", "what profilers changed (medians)", _COLUMNS, rows, wide="figure", evidence=evidence)
+    table = Table("perturbation", "what profilers changed (medians)", _COLUMNS, rows, wide="figure",
+                  least=("unit", "baseline", "profiled"), evidence=evidence)  # fmt: skip
     # one a pass: its first figure counts before its run time, which comes last
     first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
     much = sorted(first.values(), key=lambda item: -abs(item[1].change_pct))
