@@ -120,10 +120,13 @@ class _Process:
             self._in.close()
 
     def receive(self, most: int, timeout: float) -> bytes:
-        ready, _, _ = select.select([self._out], [], [], max(0.0, timeout))
-        if not ready:
-            raise ConnectionLostError("no answer in time")
-        return os.read(self._out.fileno(), most)
+        try:
+            ready, _, _ = select.select([self._out], [], [], max(0.0, timeout))
+            if ready:
+                return os.read(self._out.fileno(), most)
+        except (OSError, ValueError) as fault:
+            raise ConnectionLostError(str(fault)) from None
+        raise ConnectionLostError("no answer in time")
 
     def finish(self, timeout: float) -> tuple[int, bytes]:
         deadline = time.monotonic() + timeout
