@@ -72,6 +72,7 @@ def run(
     note: str | None = None,
     into: str | Path | Campaign | None = None,
     yes: bool = False,
+    now: bool = False,
 ) -> Running:
     """Plan a recipe on a site and make its campaign; iterate what comes back, or call its `wait`, to carry it out.
 
@@ -89,6 +90,7 @@ def run(
         into: Add to this campaign the runs that it lacks, and do those again whose program or parameters changed; it
             stays on its site and keeps its note.
         yes: Start it although it costs more than the site's `confirm_above`.
+        now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 
     Raises:
         InputError: The recipe or a sites file has faults, or the site would refuse a job.
@@ -103,7 +105,7 @@ def run(
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note do not go together with into: a campaign keeps its own")
-        return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes)
+        return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root_to_write(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     if note:
@@ -113,11 +115,11 @@ def run(
     said += [Message(text, "warning") for text in differences]
     ready = starting.check(planned)
     _refuse_dear(planned, yes=yes)
-    return _told(Running(starting.start(home, ready, lock)), said)
+    return _told(Running(starting.start(home, ready, lock), now=now), said)
 
 
 def _run_into(
-    folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool
+    folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
     from nsw.service.extending import extend, extension
 
@@ -126,7 +128,7 @@ def _run_into(
     if found.planned is None:
         return _told(Running(folder, only=()), said)
     _refuse_dear(found.planned, yes=yes)
-    return _told(Running(folder, only=extend(found).only), said)
+    return _told(Running(folder, only=extend(found).only, now=now), said)
 
 
 def _refuse_dear(planned: Planned, *, yes: bool) -> None:
@@ -136,12 +138,15 @@ def _refuse_dear(planned: Planned, *, yes: bool) -> None:
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
 
 
-def resume(campaign: str | Path | Campaign | None = None, root: str | Path | None = None) -> Running:
+def resume(
+    campaign: str | Path | Campaign | None = None, root: str | Path | None = None, *, now: bool = False
+) -> Running:
     """Go on with a campaign that was left; nothing that finished is done again.
 
     Args:
         campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
         root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+        now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 
     Raises:
         CampaignError: There is no such campaign, or another process drives it.
@@ -149,7 +154,7 @@ def resume(campaign: str | Path | Campaign | None = None, root: str | Path | Non
     said: list[Message] = []
     folder = _folder(campaign, root)
     continuing.resume(folder, said.append)
-    return _told(Running(folder), said)
+    return _told(Running(folder, now=now), said)
 
 
 def attach(
@@ -191,6 +196,7 @@ def retry(
     time: str | None = None,
     update_app: bool = False,
     sites: Files | None = None,
+    now: bool = False,
 ) -> Running | None:
     """Do runs again that did not succeed; None where there are none.
 
@@ -204,6 +210,7 @@ def retry(
         time: A new time limit for what is retried, such as `"30m"`.
         update_app: Copy the program again from where it came.
         sites: Sites files to search first for the campaign's site, with `time` or `update_app`.
+        now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 
     Raises:
         UsageError: A run that is named is not there, or did not fail; or `time` is no time.
@@ -224,7 +231,7 @@ def retry(
     )
     if found is None:
         return None
-    return _told(Running(folder, only=found.only), said)
+    return _told(Running(folder, only=found.only, now=now), said)
 
 
 def reread(

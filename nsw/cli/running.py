@@ -213,8 +213,18 @@ def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
         if left
         else ""
     )
-    say(
-        f"\nended, with {plural(going, 'run')} in flight that nsw leaves alone:"
-        f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them.{waiting}",
-        file=sys.stderr,
+    _say_wrapped(
+        f"ended, with {plural(going, 'run')} in flight that nsw leaves alone:"
+        f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them.{waiting}"
     )
+
+
+def _say_wrapped(text: str) -> None:
+    """Lines on stderr that are broken between words and in no command."""
+    from nsw.present.terminal import console
+    from nsw.present.wrapping import wrapped
+
+    out = console(sys.stderr)
+    out.print()
+    for line in text.splitlines():
+        out.print(wrapped(out, line), soft_wrap=True)

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from nsw.campaign.ledger import ENDED, State
 from nsw.present.download_bar import DownloadLines, download_row
+from nsw.present.key_echo import KeyEcho
 from nsw.present.middle import elided
 from nsw.present.reading_bar import ReadingBar
 from nsw.present.status_view import STYLES, so_far
@@ -66,6 +67,7 @@ class Watch:
         self._source = source
         self._out = console(sys.stderr)
         self._live: Live | None = None
+        self._keys = KeyEcho()
         self._bar = ReadingBar()
         self._drawn = 0.0
         self._counts: dict[str, int] = {}
@@ -90,6 +92,7 @@ class Watch:
         if self._live is not None:
             self._live.stop()
             self._live = None
+            self._keys.on()
         self._bar.stop()
 
     def show(self, event: Event) -> None:
@@ -128,6 +131,7 @@ class Watch:
         if self._out.is_terminal:
             from rich.live import Live
 
+            self._keys.off()
             self._live = Live(self._picture(), console=self._out, refresh_per_second=2, transient=True,
                               get_renderable=self._picture)  # fmt: skip
             self._live.start()

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import get_args
 
@@ -196,6 +197,33 @@ def test_a_retry_may_change_the_time_limit(recipe):
     assert list(again.runs["attempt"]) == [2]
     with pytest.raises(UsageError, match="time: "):
         nsw.retry(campaign, time="soon")
+
+
+@pytest.fixture
+def other(recipe, home):
+    """A campaign of another process that runs on this machine until the file `go` is there."""
+    recipe(f"{{command: 'touch {home}/begun; until [ -e {home}/go ]; do sleep 0.05; done'}}", name="other.yaml")
+    process = subprocess.Popen([sys.executable, "-m", "nsw", "run", "other.yaml", "-s", "here"], cwd=home,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    while not (home / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    yield process
+    (home / "go").touch()
+    assert process.wait(timeout=60) == 0
+
+
+def test_a_campaign_waits_for_that_of_another_process_or_starts_beside_it(recipe, other):
+    name = recipe("{command: '[ -e cure ]'}")
+    waiting = nsw.run(name, "here")
+    first = next(event for event in waiting if isinstance(event, Message))
+    assert "waits for its turn" in first.text
+    waiting.close()
+    assert waiting.campaign.counts == {"planned": 1}
+    assert nsw.resume(waiting.campaign, now=True).wait().counts == {"failed": 1}
+    assert nsw.retry(waiting.campaign, now=True).wait().counts == {"failed": 1}
+    assert nsw.run(name, "here", now=True).wait().counts == {"failed": 1}
+    assert other.poll() is None
 
 
 def test_a_dry_run_makes_nothing(recipe, home):
