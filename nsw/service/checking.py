@@ -34,15 +34,20 @@ def check(
     from nsw.service.dry_run import way_to
     from nsw.service.kept_checks import keep
     from nsw.service.node_check import check_node
+    from nsw.service.queue_check import check_queue
     from nsw.site.load import load_site
 
     place = load_site(name, list(sites) if sites else None)
     site = place.site.model_dump(mode="json", by_alias=True)
     found: list[Check] = []
+    adapter = adapter_of(place.site.scheduler)
     with closing(way_to(place)) as transport:
-        for one in check_site(site, transport, adapter_of(place.site.scheduler)):
+        for one in check_site(site, transport, adapter):
             found.append(one)
             yield one
+    if adapter is not None and not any(one.verdict is Verdict.BAD for one in found):
+        found.append(check_queue(name, sites))
+        yield found[-1]
     if node and not any(one.verdict is Verdict.BAD for one in found):
         listen(Message("a job of one minute looks from a compute node; Ctrl-C cancels it"))
         for one in check_node(name, sites, listen, skew_of(found)):

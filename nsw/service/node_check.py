@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.service.events import Event
+    from nsw.service.planning import Planned
 
 _NAME = "node-check"
 _TIME = "1m"
@@ -43,21 +44,27 @@ def check_node(
     Raises:
         KeyboardInterrupt: The job was cancelled then.
     """
-    from nsw.service.planning import make_plan
     from nsw.service.starting import check, lock_of, start
 
     with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
         home = Path(folder)
         try:
-            first = make_plan(_recipe(home, {}), site, sites)
-            data = first.place.site.model_dump(mode="json", by_alias=True)
-            planned = make_plan(_recipe(home, data), site, sites)
+            planned = planned_job(home, site, sites)
+            data = planned.place.site.model_dump(mode="json", by_alias=True)
             campaign = start(home, check(planned), lock_of(planned)[0])
         except NswError as fault:
             yield Check("node", Verdict.BAD, fault.message.splitlines()[0], fault.hint or "see `nsw plan`")
             return
         earliest = time.time()
         yield from _carried_out(campaign, data, listen, earliest, skew)
+
+
+def planned_job(home: Path, site: str, sites: Sequence[Path] | None) -> Planned:
+    """The plan of one job of a minute that asks for what the site has by default, its recipe in `home`."""
+    from nsw.service.planning import make_plan
+
+    first = make_plan(_recipe(home, {}), site, sites)
+    return make_plan(_recipe(home, first.place.site.model_dump(mode="json", by_alias=True)), site, sites)
 
 
 def _recipe(home: Path, site: dict[str, Any]) -> str:

@@ -20,7 +20,21 @@ def test_a_site_that_works_is_told_line_by_line(cluster):  # noqa: F811
     assert found["scheduler"]["found"].startswith("Slurm")
     assert found["scratch"]["verdict"] == "good"
     assert str(cluster.scratch) in found["scratch"]["found"]
+    assert found["queue"]["verdict"] == "good"
+    assert found["queue"]["found"] == "the default queue: takes a job of one minute"
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("cluster", ["ssh"], indirect=True)
+def test_a_queue_that_takes_no_job_is_told_with_what_the_scheduler_said(cluster):  # noqa: F811
+    sites = cluster.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("scratch:", "partition: no-such\n    scratch:"))
+    done = cluster.nsw("sites", "check", "cluster", "--sites", "sites.yaml")
+    assert done.returncode == 3
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("bad"))
+    assert line.split()[1] == "queue"
+    assert "invalid partition specified: no-such" in line
+    assert "`sinfo -s` lists the partitions" in done.stdout
 
 
 def test_a_site_that_cannot_be_reached_is_one_line_with_what_to_do(cluster):  # noqa: F811
