@@ -35,8 +35,10 @@ def read(path: Path, options: Options | None = None) -> Report:
     if report.tool == "ncu":
         check_launches(report)
     if "metrics" in report.tables:
+        from nsw.readers.checks.units import check_units
         from nsw.readers.portable import add_portable_names
 
+        check_units(report)
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None

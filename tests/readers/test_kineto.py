@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsw.readers import read
 from nsw.readers.model import Options, Sample
 from nsw.readers.pytorch import kineto, kineto_gpu, kineto_stream
 from nsw.readers.pytorch.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
@@ -606,3 +607,41 @@ def test_published_traces_hold():
             assert sum(r["total_ns"] for r in table(report, name)) == pytest.approx(1000 * sum(durations))
         assert {r["name"]: r["calls"] for r in table(report, "operators")} == calls_as_pytorch_counts(events)
         assert sum(fact(report, f"step_{c}_ns") for c in CATEGORIES) == pytest.approx(fact(report, "step_time_ns"))
+
+
+def test_operators_have_the_times_of_pytorchs_own_table():
+    """The same run: also what of an operator's time was the profiler's own is taken off."""
+    root = Path(__file__).parents[1] / "fixtures" / "h200"
+    traced = {r["name"]: r for r in read(root / "lenet-trace.json.gz").tables["operators"]}
+    printed = [r for r in read(root / "lenet-table.txt").tables["operators"] if r["name"] in traced]
+    assert {"aten::empty_strided", "aten::cudnn_convolution"} <= {r["name"] for r in printed}
+    for row in printed:
+        assert traced[row["name"]]["calls"] == row["calls"]
+        half = (row["self_cpu_ns_pm"] or 0) + 0.5 * row["calls"]  # the trace has whole ns
+        assert traced[row["name"]]["self_cpu_ns"] == pytest.approx(row["self_cpu_ns"], abs=half), row["name"]
+
+
+def test_a_pause_of_the_profiler_is_taken_off_the_operator_around_it(tmp_path):
+    def event(name, category, thread, start, duration):
+        return {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            "pid": thread and 7,
+            "tid": thread,
+            "ts": start,
+            "dur": duration,
+        }
+
+    def own(*events):
+        path = tmp_path / "t.json"
+        path.write_text(json.dumps({"traceEvents": list(events)}))
+        return {r["name"]: r["self_cpu_ns"] for r in read(path).tables["operators"]}
+
+    one, other = event("aten::a", "cpu_op", 1, 0, 100), event("aten::b", "cpu_op", 2, 10, 50)
+    assert own(one, event("Pause", "overhead", 0, 70, 20)) == {"aten::a": 80_000}
+    call = event("cudaLaunchKernel", "cuda_runtime", 1, 65, 30)  # it is in a call, which is taken off already
+    assert own(one, call, event("Pause", "overhead", 0, 70, 20)) == {"aten::a": 70_000}
+    assert own(one, other, event("Pause", "overhead", 0, 70, 20)) == {"aten::a": 80_000, "aten::b": 50_000}
+    both = own(one, other, event("Pause", "overhead", 0, 20, 20))  # in which of them is not known
+    assert both == {"aten::a": 100_000, "aten::b": 50_000}

@@ -20,6 +20,8 @@ HOST = {
     "runtime": CALL, "xpu_runtime": CALL, "privateuse1_runtime": CALL, "privateuse1_driver": CALL,
 }  # fmt: skip
 _TIMED = GPU.keys() | HOST.keys()
+_OVERHEAD = "overhead"
+_OTHERS = frozenset({"gpu_user_annotation", _OVERHEAD})
 _BEGUN = frozenset({"B", "b", "S"})
 NONE = -1
 _LARGEST_US = 9e15  # of a time: in ns still an int64
@@ -73,6 +75,9 @@ class Trace:
         self.host = Host()
         self.gpu = Device()
         self.steps: list[tuple[int, int]] = []
+        self.overhead: list[
+            tuple[int, int]
+        ] = []  # begin and end of the profiler's own pauses; of no thread that is named
         self.projected: dict[str, list[int]] = {}  # ranges projected on a GPU: durations in ns
         self.peaks: dict[tuple[int, int], list[int]] = {}  # (device type, id): bytes allocated, reserved
         self.collectives: dict[int, dict[str, Any]] = {}  # by index of the kernel in `gpu`
@@ -105,7 +110,7 @@ class Trace:
 
     def _span(self, event: dict[str, Any], category: str) -> None:
         gpu, host = GPU.get(category), HOST.get(category)
-        if gpu is None and host is None and category != "gpu_user_annotation":
+        if gpu is None and host is None and category not in _OTHERS:
             return
         start, duration, name = _ns(event.get("ts")), _ns(event.get("dur")), event.get("name")
         if start is None or duration is None or duration < 0 or not isinstance(name, str):
@@ -119,6 +124,8 @@ class Trace:
             self._gpu(event, args, gpu, start, duration)
         elif host is not None:
             self._host(event, args, host, start, duration)
+        elif category == _OVERHEAD:
+            self.overhead.append((start, start + duration))
         else:
             label = f"{_STEP[:-1]}*" if name.startswith(_STEP) else name
             self.projected.setdefault(label, []).append(duration)

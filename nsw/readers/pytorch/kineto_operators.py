@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw.readers.pytorch.kineto_collect import CALL, NONE, OP
 
@@ -39,8 +40,8 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     share is in per cent of the kernels' time whose operator is known, and counts the kernels that the lowest such
     operator launched itself; None without any.
 
-    The profiler's own pauses (category `overhead`) stay in the operator they fell into: PyTorch's table takes them
-    off, but a trace does not say on which thread they were.
+    The profiler's own pauses (category `overhead`) are taken off the operator they fell into, as in PyTorch's table.
+    A trace does not name their thread: it is the one with an operator around them; where several have one they stay.
     """
     walk = _Walk(trace)
     sums = walk.sums
@@ -97,6 +98,31 @@ class _Open:
             self.same = None
 
 
+def _pauses(trace: Trace) -> Any:
+    """Start, duration and thread of the profiler's pauses within operators of one thread, and within no call."""
+    import numpy as np
+
+    begin, end = np.array(trace.overhead, np.int64).reshape(-1, 2).T
+    host = trace.host
+    kind, start, thread = (np.asarray(column, np.int64) for column in (host.kind, host.start, host.thread))
+    ends = start + np.asarray(host.duration, np.int64)
+    found, threads = np.full(len(begin), NONE, np.int64), np.zeros(len(begin), np.int64)
+    in_call = np.zeros(len(begin), bool)
+    for number in range(len(trace.threads) if len(begin) else 0):
+        for of in (OP, CALL):
+            mine = np.flatnonzero((thread == number) & (kind == of))
+            mine = mine[np.argsort(start[mine], kind="stable")]
+            latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(ends[mine])])
+            within = latest[np.searchsorted(start[mine], begin, "right")] >= end
+            if of == CALL:
+                in_call |= within
+            else:
+                threads += within
+                found[within] = number
+    kept = (threads == 1) & ~in_call
+    return begin[kept], (end - begin)[kept], found[kept]
+
+
 class _Walk:
     """Goes through the events of each thread, children within parents, and adds each operator up when it ends."""
 
@@ -112,18 +138,23 @@ class _Walk:
         import numpy as np
 
         host = trace.host
-        duration, thread = np.asarray(host.duration), np.asarray(host.thread)
-        order = np.lexsort((-duration, np.asarray(host.start), thread))
-        current = NONE
+        pauses = _pauses(trace)
+        columns = [
+            np.concatenate([np.asarray(own, np.int64), pauses[at]])
+            for at, own in enumerate((host.start, host.duration, host.thread))
+        ]
+        order = np.lexsort((-columns[1], columns[0], columns[2]))
+        start, duration, thread = (array("q", column.tobytes()) for column in columns)
+        current, events = NONE, len(host.kind)
         for i in order.tolist():
-            if host.thread[i] != current:
-                current = host.thread[i]
+            if thread[i] != current:
+                current = thread[i]
                 self._close(None)
-            self._close(host.start[i])
-            if host.kind[i] == CALL:
+            self._close(start[i])
+            if i >= events or host.kind[i] == CALL:
                 if self._stack:
                     self._stack[-1].children += 1
-                    self._stack[-1].children_time += host.duration[i]
+                    self._stack[-1].children_time += duration[i]
             else:
                 self._open(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
         self._close(None)
