@@ -49,10 +49,7 @@ def facts(trace: Trace) -> list[Row]:
     total = _length(left)
     count = len(trace.steps)
     of = max(count, 1)
-    rows: list[Row] = [
-        {"key": "steps", "value": count},
-        {"key": "step_time_ns", "value": total / of, "unit": "ns"},
-    ]
+    rows: list[Row] = [{"key": "steps", "value": count}, {"key": "step_time_ns", "value": total / of, "unit": "ns"}]
     for category, spans in zip(CATEGORIES, _roles(trace), strict=False):
         taken = intersected(left, spans)
         left = subtracted(left, taken)

@@ -36,12 +36,7 @@ class Groups:
 
     @classmethod
     def of(
-        cls,
-        keys: IntArray,
-        durations: IntArray,
-        parts: IntArray | None,
-        count: int,
-        sizes: IntArray | None = None,
+        cls, keys: IntArray, durations: IntArray, parts: IntArray | None, count: int, sizes: IntArray | None = None
     ) -> Groups:
         """Group durations (ns) by key and part; parts are 0 to `count` - 1, all 0 where there are None.
 

@@ -78,18 +78,11 @@ def export_command(report: Path) -> str:
         made = report.with_suffix(".nsys-rep")
         first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(made)])
         return f"{first} && {export_command(made)}"
-    words = [
-        "nsys",
-        "export",
-        "--type",
-        "sqlite",
-        "--force-overwrite",
-        "true",
-        "-o",
-        str(target),
-        str(report),
-    ]
-    return shlex.join(words)
+    return shlex.join(_words("nsys", target, report))
+
+
+def _words(tool: str, target: Path, report: Path) -> list[str]:
+    return [tool, "export", "--type", "sqlite", "--force-overwrite", "true", "-o", str(target), str(report)]
 
 
 def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
@@ -104,8 +97,7 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
         if failure is not None:
             return failure
         link = made
-    command = [tool, "export", "--type", "sqlite", "--force-overwrite", "true", "-o", str(target), str(link)]
-    output, timed_out = _run(command)
+    output, timed_out = _run(_words(tool, target, link))
     if timed_out:
         return f"no export after {_TIMEOUT:.0f} s"
     if target.exists() and target.stat().st_size:
@@ -137,11 +129,7 @@ def _run(command: list[str]) -> tuple[str, bool]:
     """The output of a command, and whether it was ended; with it goes every process it started."""
     try:
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
     except OSError as fault:
         return f"cannot be run: {fault.strerror}", False

@@ -36,10 +36,7 @@ def diagnostics(source: Source) -> list[Problem]:
     problems = [_problem(who, texts) for (who, _), texts in seen.items()]
     if len(problems) > _MOST:
         left = len(problems) - _MOST
-        problems = [
-            *problems[:_MOST],
-            Problem("warning", f"{left} more kinds of nsys diagnostics are not shown"),
-        ]
+        problems = [*problems[:_MOST], Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
     return problems
 
 

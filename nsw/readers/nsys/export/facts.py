@@ -53,10 +53,7 @@ def facts(source: Source) -> list[Row]:
         if isinstance(utc, str):
             rows.append(_text("capture_time_utc", utc))
     meta = metadata(source)
-    for name, key in (
-        ("EXPORT_PRODUCT_VERSION", "nsys_version"),
-        ("EXPORT_SCHEMA_VERSION", "nsys_schema_version"),
-    ):
+    for name, key in (("EXPORT_PRODUCT_VERSION", "nsys_version"), ("EXPORT_SCHEMA_VERSION", "nsys_schema_version")):
         if name in meta:
             rows.append(_text(key, meta[name]))
     return rows

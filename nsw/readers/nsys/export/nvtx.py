@@ -173,13 +173,7 @@ def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -
     """The different labels and the number of each event's."""
     import numpy as np
 
-    columns = [
-        events["eventType"],
-        events["globalTid"] & _PID,
-        events["domainId"],
-        events["textId"],
-        events[TEXT],
-    ]
+    columns = [events["eventType"], events["globalTid"] & _PID, events["domainId"], events["textId"], events[TEXT]]
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)

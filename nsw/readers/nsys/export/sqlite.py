@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 _MAGIC = b"SQLite format 3\0"
 _NSYS_TABLES = frozenset(
-    (
-        b"StringIds",
-        b"META_DATA_EXPORT",
-        b"EXPORT_META_DATA",
-        b"ENUM_NSYS_EVENT_TYPE",
-        b"TARGET_INFO_SESSION_START_TIME",
-    )
+    (b"StringIds", b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"ENUM_NSYS_EVENT_TYPE", b"TARGET_INFO_SESSION_START_TIME")
 )
 _SUFFIXES = (".sqlite", ".sqlite3", ".db")
 _AGAIN = "export the report again, or copy the file again"

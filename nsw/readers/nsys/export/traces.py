@@ -54,11 +54,7 @@ def api_trace(source: Source, phases: Phases) -> pa.Table:
 
     def more(batch: Batch) -> dict[str, Any]:
         tid = batch["globalTid"]
-        return {
-            "pid": _part(tid, 24),
-            "tid": _part(tid, 0),
-            "name": _names(source, batch["nameId"], api_name),
-        }
+        return {"pid": _part(tid, 24), "tid": _part(tid, 0), "name": _names(source, batch["nameId"], api_name)}
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
     return _by_start("api_trace", _parts(source, RUNTIME, columns, ["globalTid", "nameId"], more, phases))

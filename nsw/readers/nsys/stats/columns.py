@@ -16,112 +16,45 @@ if TYPE_CHECKING:
 _UNIT = re.compile(r"(.*?)\s*\(([^()]*)\)")
 _OTHER_NAMES = {"average": "avg", "minimum": "min", "maximum": "max", "median": "med", "time(%)": "time"}
 
-_STATISTICS = frozenset({"total time", "avg", "med", "min", "max", "stddev", "total"})
-_COUNTS = frozenset({"num calls", "calls", "instances", "count", "operations"})
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split(", "))
+
+
+_STATISTICS = _words("avg, max, med, min, stddev, total, total time")
+_COUNTS = _words("calls, count, instances, num calls, operations")
 _EXECUTION = frozenset(f"{what}{how}" for what in "taqk" for how in ("avg", "med", "min", "max", "stddev"))
-_PROJECTION = frozenset(
-    {
-        "total proj time",
-        "total range time",
-        "range instances",
-        "total gpu ops",
-        "avg gpu ops",
-        "avg range lvl",
-        "avg num child",
-    }
-    | {f"proj {how}" for how in ("avg", "med", "min", "max", "stddev")}
+_PROJECTION = _words(
+    "avg gpu ops, avg num child, avg range lvl, proj avg, proj max, proj med, proj min, proj stddev, range instances, "
+    "total gpu ops, total proj time, total range time"
 )
-_TRACE = frozenset(
-    {
-        "start",
-        "duration",
-        "corrid",
-        "grdx",
-        "grdy",
-        "grdz",
-        "blkx",
-        "blky",
-        "blkz",
-        "reg/trd",
-        "stcsmem",
-        "dymsmem",
-    }
-    | {"bytes", "throughput", "ctx", "greenctx", "strm", "result", "pid", "tid", "devid", "hwid", "vmid"}
-    | {
-        "api start",
-        "api dur",
-        "queue start",
-        "queue dur",
-        "kernel start",
-        "kernel dur",
-        "total dur",
-        "qcount",
-    }
+_TRACE = _words(
+    "api dur, api start, blkx, blky, blkz, bytes, corrid, ctx, devid, duration, dymsmem, grdx, grdy, grdz, greenctx, "
+    "hwid, kernel dur, kernel start, pid, qcount, queue dur, queue start, reg/trd, result, start, stcsmem, strm, "
+    "throughput, tid, total dur, vmid"
 )
-_UNIFIED = frozenset(
-    {
-        "total htod migration size",
-        "total dtoh migration size",
-        "total cpu page faults",
-        "total gpu pagefaults",
-    }
-)
+_UNIFIED = _words("total cpu page faults, total dtoh migration size, total gpu pagefaults, total htod migration size")
 # of reports whose events nsw adds up
-_EVENTS = frozenset(
-    {"end", "durchild", "durnonchild", "projected start", "projected duration", "orig start", "orig duration"}
-    | {"numgpuops", "peerrank", "rootrank", "rank", "tag", "size", "collsendsize", "collrecvsize", "lvl", "numchild"}
-    | {"rangeid", "parentid", "total message volume", "cpu page faults", "utilization"}
+_EVENTS = _words(
+    "collrecvsize, collsendsize, cpu page faults, durchild, durnonchild, end, lvl, numchild, numgpuops, orig "
+    "duration, orig start, parentid, peerrank, projected duration, projected start, rangeid, rank, rootrank, size, "
+    "tag, total message volume, utilization"
 )
 _NUMBERS = _STATISTICS | _COUNTS | _EXECUTION | _PROJECTION | _TRACE | _UNIFIED | _EVENTS | {"time"}
 _ALWAYS = (
     frozenset({"time", "total time", "total", "start", "api start", "kernel start", "total proj time", "tavg"})
     | _COUNTS
 )
-_TEXTS = frozenset(
-    {
-        "name",
-        "operation",
-        "range",
-        "style",
-        "category",
-        "gridxyz",
-        "blockxyz",
-        "source",
-        "device",
-        "srcmemkd",
-        "dstmemkd",
-    }
-    | {"thread name", "api name", "kernel name", "api function", "event type", "nvtx range", "t-pri"}
+_TEXTS = _words(
+    "api function, api name, blockxyz, category, device, dstmemkd, event type, gridxyz, kernel name, name, nvtx "
+    "range, operation, range, source, srcmemkd, style, t-pri, thread name"
 )
 # Of reports that nsw has no table for, and what else it does not read: known, so that they can be named.
-_UNREAD = frozenset(
-    {
-        "event",
-        "rangestack",
-        "nametree",
-        "nvtx inst",
-        "kern inst",
-        "virtual address",
-        "minimum virtual address",
-        "maximum virtual address",
-        "htod migration size",
-        "dtoh migration size",
-        "gpu page faults",
-        "migration throughput",
-        "cpu instruction address",
-        "source file",
-        "source line",
-        "send wait rate",
-        "guid",
-        "device name",
-        "event class",
-        "context",
-        "q type",
-        "q name",
-        "gpu id",
-        "engine",
-        "node ord",
-    }
+_UNREAD = _words(
+    "context, cpu instruction address, device name, dtoh migration size, engine, event, event class, gpu id, gpu page "
+    "faults, guid, htod migration size, kern inst, maximum virtual address, migration throughput, minimum virtual "
+    "address, nametree, node ord, nvtx inst, q name, q type, rangestack, send wait rate, source file, source line, "
+    "virtual address"
 )
 _MEASURED = (
     _ALWAYS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -93,14 +93,6 @@ def filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
         grid.rows.append(row)
         if len(grid.rows) == _PART:
             yield grid
-            grid = Grid(
-                grid.line,
-                grid.headers,
-                grid.titles,
-                grid.style,
-                part=grid.part + 1,
-                stray=grid.stray,
-                report=grid.report,
-            )
+            grid = replace(grid, rows=[], part=grid.part + 1)
     if grid.rows or grid.part == 0 or grid.stray:
         yield grid

@@ -14,7 +14,7 @@ from nsw.readers.nsys.stats.collect import Collected
 from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped, unknown_unit
 from nsw.readers.nsys.stats.grids import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
-from nsw.readers.nsys.stats.reports import Kind, announced, name_of_file, names_ranges
+from nsw.readers.nsys.stats.reports import TABLES, Kind, announced, name_of_file, names_ranges
 from nsw.readers.text.marks import Votes
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
@@ -36,8 +36,7 @@ _HEADER = re.compile(
     re.MULTILINE,
 )
 _UNITLESS = re.compile(
-    r"^[^\S\n]*+Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b",
-    re.MULTILINE,
+    r"^[^\S\n]*+Time(?:[,\t;]| +)Total Time(?:[,\t;]| +)(?:Instances|Num Calls|Count)\b", re.MULTILINE
 )
 _WORDS = ("Total Time (", "CUDA API Statistics", "CUDA Kernel Statistics", "' stats report", "StdDev (ns)")
 # titles that no other tool gives a column
@@ -62,6 +61,10 @@ _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\
 _ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _AGAIN = "copy or print the report again"
+_SIMPLE = {
+    "api": make.api_calls, "osrt": make.calls, "openacc": make.openacc, "openmp": make.calls, "nvtx": make.nvtx,
+    "nvtx_gpu": make.nvtx_gpu, "mpi": make.mpi, "um": make.unified_memory,
+}  # fmt: skip
 _COMPLAINT = re.compile(
     r"(?:SKIPPED|ERROR|Error|FATAL ERROR|WARNING|Importer error status): *\S|.*Exportation error: |usage: nsys "
     r"|Report was successfully run, but no data"
@@ -200,22 +203,8 @@ def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
             gpu, api = make.combined(grid, marks)
             collected.kernels(gpu, grid)
             collected.simple("api_summary", api, grid)
-        case "api":
-            collected.simple("api_summary", make.api_calls(grid, marks), grid)
-        case "osrt":
-            collected.simple("osrt_summary", make.calls(grid, marks), grid)
-        case "openacc":
-            collected.simple("openacc_summary", make.openacc(grid, marks), grid)
-        case "openmp":
-            collected.simple("openmp_summary", make.calls(grid, marks), grid)
-        case "nvtx":
-            collected.simple("nvtx_summary", make.nvtx(grid, marks), grid)
-        case "nvtx_gpu":
-            collected.simple("nvtx_gpu_summary", make.nvtx_gpu(grid, marks), grid)
-        case "mpi":
-            collected.simple("communication", make.mpi(grid, marks), grid)
-        case "um":
-            collected.simple("um_summary", make.unified_memory(grid, marks), grid)
+        case "api" | "osrt" | "openacc" | "openmp" | "nvtx" | "nvtx_gpu" | "mpi" | "um":
+            collected.simple(TABLES[kind], _SIMPLE[kind](grid, marks), grid)
         case "gpu_trace":
             collected.trace("gpu_trace", traces.gpu_trace, grid, marks)
         case "api_trace":

@@ -260,10 +260,7 @@ def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
         ("total dtoh migration size", "Device To Host"),
     ):
         rows.extend(_each(grid, marks, lambda c, n=number, t=name: _moved(c, n, t)))  # type: ignore[misc]
-    for number, name in (
-        ("total cpu page faults", "CPU page faults"),
-        ("total gpu pagefaults", "GPU page faults"),
-    ):
+    for number, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
         rows.extend(_each(grid, marks, lambda c, n=number, t=name: {"name": t, "calls": c.count(n)}))  # type: ignore[misc]
     return [row for row in rows if row.get("calls") is not None or row.get("total_bytes") is not None]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.readers.nvprof.database.activity import whole
 from nsw.readers.nvprof.openacc import openacc_kind
+from nsw.readers.timeline.statistics import with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ def openacc_summary(database: Database) -> list[dict[str, Any]]:
     rows = [
         {"name": (name := _name(database, *key)), "kind": openacc_kind(name), **_figures(t)} for key, t in sums.items()
     ]
-    return _with_shares(rows)
+    return with_shares(rows)
 
 
 def openmp_summary(database: Database) -> list[dict[str, Any]]:
@@ -66,7 +67,7 @@ def openmp_summary(database: Database) -> list[dict[str, Any]]:
     sql = f"SELECT {whole('eventKind')}, start, end FROM {table}{_TIMES}"  # noqa: S608
     for kind, start, end in database.rows(sql):
         _count(sums, f"omp_{_OPENMP.get(kind, 'unknown')}", end - start)
-    return _with_shares([{"name": name, **_figures(times)} for name, times in sums.items()])
+    return with_shares([{"name": name, **_figures(times)} for name, times in sums.items()])
 
 
 def _own_times(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -101,12 +102,4 @@ def _count(sums: dict[_Key, list[int]], key: _Key, time: int) -> None:
 
 def _figures(counted: list[int]) -> dict[str, Any]:
     calls, total, least, most = counted
-    return {"calls": calls, "total_ns": total, "avg_ns": total / calls, "min_ns": least, "max_ns": most}
-
-
-def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    whole = sum(row["total_ns"] for row in rows)
-    for row in rows:
-        row["block"] = 0
-        row["time_pct"] = 100.0 * row["total_ns"] / whole if whole else None
-    return sorted(rows, key=lambda row: (-row["total_ns"], row["name"]))
+    return {"calls": calls, "total_ns": total, "avg_ns": total / calls, "min_ns": least, "max_ns": most, "block": 0}

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.readers.nvprof.database.activity import API, KERNELS, MEMCPYS, TIMED
+from nsw.readers.timeline.statistics import with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,10 +56,7 @@ def nvtx_summary(database: Database) -> list[dict[str, Any]]:
     for name, where, calls, total, low, high in database.rows(_RANGES_SQL.format(domain=domain)):
         row = {"block": 0, "name": database.text(name), "domain": _domain_name(database, where), "calls": calls}
         rows.append(row | {"total_ns": total, "avg_ns": total / calls, "min_ns": low, "max_ns": high})
-    whole = sum(row["total_ns"] for row in rows)
-    for row in rows:
-        row["time_pct"] = 100.0 * row["total_ns"] / whole if whole else None
-    rows.sort(key=lambda row: -row["total_ns"])
+    rows = with_shares(rows)
     for name, where, count in database.rows(_MARKS_SQL.format(domain=domain)):
         mark = {"block": 0, "style": "mark", "name": database.text(name), "domain": _domain_name(database, where)}
         rows.append(mark | {"calls": count})

@@ -84,12 +84,7 @@ def _table(sink: Sink) -> Columns:
 
 
 def add_memory_row(
-    sink: Sink,
-    stream: Stream,
-    count: int | None,
-    moved: list[Quantity | None],
-    time: Quantity | None,
-    name: str,
+    sink: Sink, stream: Stream, count: int | None, moved: list[Quantity | None], time: Quantity | None, name: str
 ) -> None:
     """One row; `moved` are average, least, greatest, total."""
     took = time and Quantity(time.value, exact_to_a_ns(time.pm))

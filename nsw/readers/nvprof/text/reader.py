@@ -104,13 +104,7 @@ def _is_header(text: str) -> bool:
     return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
 
 
-_HEADERS = (
-    summary.HEADER,
-    trace.HEADER,
-    metrics.HEADER,
-    memory.HEADER,
-    cpu.HEADER,
-)
+_HEADERS = (summary.HEADER, trace.HEADER, metrics.HEADER, memory.HEADER, cpu.HEADER)
 
 
 def read(path: Path, options: Options) -> Report:
