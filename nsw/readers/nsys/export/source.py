@@ -143,8 +143,3 @@ def total(table: str, values: IntArray) -> int:
 def process_of(global_id: int) -> int:
     """The process id in a serialized global id (hardware 8 bits, VM 8, process 24, thread 24)."""
     return (global_id >> 24) & 0xFFFFFF
-
-
-def thread_of(global_id: int) -> int:
-    """The thread id in a serialized global id."""
-    return global_id & 0xFFFFFF
