@@ -77,7 +77,12 @@ NAMES = (
 )
 
 STATISTICS = (
-    real("time_pct", "%", "share of the total time of the rows of this block", rounded=True),
+    real(
+        "time_pct",
+        "%",
+        "share of its table as printed (nsys stats: kernels and copies apart), else of all",
+        rounded=True,
+    ),
     real("total_ns", "ns", "sum of the durations", rounded=True),
     integer("calls", None, "how many"),
     real("avg_ns", "ns", "mean duration", rounded=True),
