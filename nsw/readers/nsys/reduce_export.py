@@ -1,0 +1,230 @@
+"""Reduce an nsys SQLite export to what nsw's readers read: the same tables, fewer columns and rows, packed.
+
+nsw copies this one file to a site and runs it there: `python3 reduce_export.py EXPORT.sqlite OUT.sqlite.gz`. It needs
+the standard library of Python 3.6 or later and nothing of nsw. The readers make the same rows of its output as of the
+export, for every table, the traces and phases included; tests/readers/test_reduce_export.py holds them equal.
+
+Left out: samples of the CPU and call chains, scheduling, the capture's own settings, the environment but for four
+entries, names that no kept row uses, and the columns that no table of nsw has.
+"""
+
+# Python 3.6 must run it; what SQL is made of is quoted
+# ruff: noqa: PTH, S608, UP006, UP035
+
+import gzip
+import os
+import shutil
+import sqlite3
+import sys
+from typing import Dict, Iterable, List, Sequence, Tuple
+from urllib.parse import quote
+
+_TIMED = ("start", "end")
+_ON_GPU = (*_TIMED, "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+# table -> the columns that are read; a name that ends with * stands for all tables that begin so
+KEPT = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": (
+        *_ON_GPU, "demangledName", "shortName", "mangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+        "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId", "graphNodeId",
+    ),
+    "CUPTI_ACTIVITY_KIND_MEMCPY": (*_ON_GPU, "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId"),
+    "CUPTI_ACTIVITY_KIND_MEMSET": (*_ON_GPU, "bytes", "memKind", "graphNodeId"),
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": (*_ON_GPU, "graphId", "graphExecId"),
+    "CUPTI_ACTIVITY_KIND_RUNTIME": (*_TIMED, "globalTid", "correlationId", "nameId", "returnValue"),
+    "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": ("start",),
+    "CUPTI_ACTIVITY_KIND_OPENACC_*": (*_TIMED, "nameId", "srcFile", "lineNo"),
+    "NVTX_EVENTS": (*_TIMED, "eventType", "text", "textId", "domainId", "globalTid", "endGlobalTid"),
+    "OSRT_API": (*_TIMED, "nameId", "globalTid"),
+    "OPENMP_EVENT_KIND_*": (*_TIMED, "nameId"),
+    "MPI_P2P_EVENTS": (*_TIMED, "textId", "size"),
+    "MPI_COLLECTIVES_EVENTS": (*_TIMED, "textId", "size"),
+    "MPI_START_WAIT_EVENTS": (*_TIMED, "textId", "size"),
+    "MPI_OTHER_EVENTS": (*_TIMED, "textId", "size"),
+    "MPI_RANKS": ("rank",),
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
+    "ENUM_CUDA_MEMCPY_OPER": ("id", "label"),
+    "ANALYSIS_DETAILS": ("duration",),
+    "DIAGNOSTIC_EVENT": ("severity", "text"),
+    "META_DATA_EXPORT": ("name", "value"),
+    "EXPORT_META_DATA": ("name", "value"),
+    "TARGET_INFO_SESSION_START_TIME": ("utcTime",),
+    "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
+    "TARGET_INFO_GPU": (
+        "name", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory", "memoryBandwidth",
+        "l2CacheSize",
+    ),
+}  # fmt: skip
+# the columns with ids of StringIds
+_NAMES = frozenset(("demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"))
+# the environment's other entries are the user's own affair, and may hold secrets
+_ENVIRONMENT = ("NvDriverVersion", "Hostname", "OsDescription", "CpuDescription", "CudaDriverVersion")
+_STRINGS = "StringIds"
+
+
+def reduce_export(export: str, out: str) -> Tuple[int, int]:
+    """Write the packed reduction of an export; OUT appears whole or not at all.
+
+    Args:
+        export: The SQLite export, which is only read.
+        out: What is made: a gzip file that holds a smaller database of the same schema.
+
+    Returns:
+        The bytes of the export and of what was made.
+
+    Raises:
+        sqlite3.Error: The export is damaged, or none of nsys.
+        OSError: A file cannot be read or written.
+    """
+    small, packed = out + ".unpacked", out + ".part"
+    try:
+        _copy(export, small)
+        with open(small, "rb") as plain, gzip.GzipFile(packed, "wb", 6, mtime=0) as file:
+            shutil.copyfileobj(plain, file, 1 << 20)
+        os.replace(packed, out)
+    finally:
+        for left in (small, packed):
+            if os.path.exists(left):
+                os.remove(left)
+    return os.path.getsize(export), os.path.getsize(out)
+
+
+def _copy(export: str, small: str) -> None:
+    if os.path.exists(small):
+        os.remove(small)
+    # texts are copied by SQLite itself: Python never decodes them, so bytes that are no UTF-8 stay as they are
+    source = sqlite3.connect("file:" + quote(os.path.abspath(export)) + "?mode=ro&immutable=1", uri=True)
+    try:
+        encoding = source.execute("PRAGMA encoding").fetchone()[0]
+        made = sqlite3.connect(small)
+        try:
+            made.execute('PRAGMA encoding = "' + encoding + '"')
+            made.execute("CREATE TABLE x (x)")  # the encoding is fixed by the first table
+            made.execute("DROP TABLE x")
+            made.commit()
+        finally:
+            made.close()
+        tables = _tables(source)
+    finally:
+        source.close()
+    if not tables:
+        raise sqlite3.DatabaseError("it holds no table of an nsys export")
+    # a database that is written: the export is attached to it, read-only
+    db = sqlite3.connect("file:" + quote(os.path.abspath(small)), uri=True, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = OFF")
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("ATTACH ? AS full", ("file:" + quote(os.path.abspath(export)) + "?mode=ro&immutable=1",))
+        db.execute("BEGIN")
+        for table, columns in tables:
+            _copy_table(db, table, columns)
+        _copy_strings(db, tables)
+        db.execute("COMMIT")
+    finally:
+        db.close()
+
+
+Columns = List[Tuple[str, str, bool]]  # name, type, whether it is the row's number
+
+
+def _tables(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
+    """The tables that are kept, each with the columns that are."""
+    found = []
+    query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
+    for table, sql in source.execute(query).fetchall():
+        if not str(sql)[:14].upper().startswith("CREATE TABLE"):
+            continue  # a virtual table would run code of the file
+        wanted = _wanted(table)
+        if not wanted and table != _STRINGS:
+            continue
+        info = source.execute("PRAGMA table_info(" + _quoted(table) + ")").fetchall()
+        there = {str(row[1]) for row in info}
+        keys = sum(bool(row[5]) for row in info)
+        columns = [
+            (str(name), str(kind), bool(key) and keys == 1 and str(kind).upper() == "INTEGER")
+            for _, name, kind, _, _, key in info
+            if (name in wanted or table == _STRINGS) and not (name == "shortName" and "demangledName" in there)
+        ]
+        found.append((table, columns or _first(info)))
+    return found
+
+
+def _wanted(table: str) -> Sequence[str]:
+    if table in KEPT:
+        return KEPT[table]
+    return next((columns for name, columns in KEPT.items() if name[-1] == "*" and table.startswith(name[:-1])), ())
+
+
+def _first(info: Iterable[Sequence[object]]) -> Columns:
+    """Of a table that lacks all that is read of it one column: that it has rows is reported."""
+    return [(str(row[1]), str(row[2]), False) for row in info][:1]
+
+
+def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
+    _create(db, table, columns)
+    if table == _STRINGS:
+        return  # once it is known which of them are used
+    names = ", ".join(_quoted(name) for name, _, _ in columns)
+    # the order of rows counts, and an index would give another
+    copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(_quoted(table), names)
+    if table == "TARGET_INFO_SYSTEM_ENV" and "name" in [name for name, _, _ in columns]:
+        db.execute(copy + " WHERE name IN (" + ", ".join("?" * len(_ENVIRONMENT)) + ")", _ENVIRONMENT)
+    else:
+        db.execute(copy)
+
+
+def _create(db: sqlite3.Connection, table: str, columns: Columns) -> None:
+    declared = [_quoted(name) + " " + _kind(kind) + " PRIMARY KEY" * key for name, kind, key in columns]
+    db.execute("CREATE TABLE main." + _quoted(table) + " (" + ", ".join(declared) + ")")
+
+
+def _kind(kind: str) -> str:
+    """A declared type, which decides how SQLite keeps values; nothing else of a hostile file's declaration."""
+    return kind if all(part.isidentifier() for part in kind.split()) else ""
+
+
+def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]]) -> None:
+    """The texts that a kept row names."""
+    strings: Dict[str, Columns] = dict(tables)
+    there = [name for name, _, _ in strings.get(_STRINGS, [])]
+    if not {"id", "value"} <= set(there):
+        return
+    uses = [
+        "SELECT DISTINCT {0} FROM main.{1} WHERE typeof({0}) = 'integer'".format(_quoted(name), _quoted(table))
+        for table, columns in tables
+        for name, _, _ in columns
+        if name in _NAMES
+    ]
+    db.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY)")
+    for use in uses:
+        db.execute("INSERT OR IGNORE INTO used " + use)
+    names = ", ".join(map(_quoted, there))
+    db.execute(
+        f"INSERT INTO main.{_STRINGS} SELECT {names} FROM full.{_STRINGS} NOT INDEXED WHERE id IN (SELECT id FROM used)"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def main(words: Sequence[str]) -> int:
+    """Reduce a file as the command line says; the exit status."""
+    if len(words) != 2:
+        sys.stderr.write("usage: reduce_export.py EXPORT.sqlite OUT.sqlite.gz\n")
+        return 2
+    try:
+        before, after = reduce_export(words[0], words[1])
+    except (sqlite3.Error, OSError) as fault:
+        sys.stderr.write(f"nsw: {words[0]} cannot be reduced: {fault}\n")
+        return 1
+    sys.stdout.write(f"{words[1]}: {after} bytes, {_percent(after, before)} of the export's {before}\n")
+    return 0
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100.0 * part / whole:.1f} %" if whole else "all"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
