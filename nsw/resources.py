@@ -26,6 +26,11 @@ def recipes_folder() -> Path:
     return _folder("recipes")
 
 
+def reducer() -> Path:
+    """The file that makes a small database of an nsys export, with nothing but Python's standard library."""
+    return Path(str(files("nsw.readers.nsys").joinpath("reduce_export.py")))
+
+
 def recording(collection: str) -> Traversable:
     """The folder of one collection of recordings, such as `alexnet-4xH200`.
 

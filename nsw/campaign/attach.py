@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign.access import make_private
-from nsw.campaign.collect import collect
+from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.handover import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.meta import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
@@ -179,6 +179,8 @@ def _bring_reports(transport: Transport, there: str, here: folders.CampaignFolde
     for at in range(0, len(over), _SOME):
         some = over[at : at + _SOME]
         collect(here, transport, there, some, everything=everything)
+        reduced = ledger.reductions((State.DONE,), of={run.id for run in some})
+        collect_reduced(here, transport, there, {row.id: row.attempt for row in reduced})
         ledger.update_tasks([run.id for run in some], reading=Reading.COLLECTED)
 
 

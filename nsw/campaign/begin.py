@@ -83,9 +83,9 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
 
 
 def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
-    """Write the script of each job and build of a plan."""
+    """Write the script of each job, build and reduction of a plan."""
     scripts = []
-    for job in (*plan.builds, *plan.jobs):
+    for job in (*plan.builds, *plan.jobs, *plan.reductions):
         script = folder.script(job.name)
         script.write_text(render(job), encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable

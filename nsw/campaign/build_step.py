@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.meta import PREPARED
+from nsw.campaign.parts import reducer_to
 from nsw.campaign.rows import BuildRow, State
 from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
@@ -51,6 +52,8 @@ class Builds:
                 staged += [(self._it.folder.app, f"{self._it.scratch}/{app}") for app in apps]
             if self._it.transport.remote:
                 staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
+            if self._it.ledger.has_reductions():
+                staged.append(reducer_to(self._it.scratch))
             if staged:
                 self._it.transport.stage(staged)
             self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.rows import ENDED, Met, State
+from nsw.campaign.rows import ENDED, IN_FLIGHT, Met, State
 from nsw.errors import CanaryError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Canary:
             CanaryError: It has not, and a person must say how to go on.
         """
         run = self._unjudged()
-        if run is None or run.state not in ENDED:
+        if run is None or run.state not in ENDED or self._is_reduced_still(run):
             return
         wrong = self._wrong(run)
         rest = self._ledger.held_by_canary()
@@ -76,6 +76,11 @@ class Canary:
         found = self._ledger.canary()
         self._over = found is None or found[1] is Met.REFUSED
         return None if found is None or self._over else self._ledger.runs_named([found[0]])[0]
+
+    def _is_reduced_still(self, run: RunRow) -> bool:
+        """Whether its report is still to be reduced on the site: it cannot be read before."""
+        going = self._ledger.reductions((State.PLANNED, *IN_FLIGHT), of={run.id})
+        return run.state is State.DONE and bool(going)
 
     def _wrong(self, run: RunRow) -> str | None:
         if run.state is not State.DONE:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.unpacked import unpack
+from nsw.plan.model import REDUCTION
+from nsw.tables.unpacking import shown
+from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import RunRow
-    from nsw.transport.model import Transport
+    from nsw.transport.model import Entry, Transport
 
+PACKED: Final = ".gz"  # of what a reduction makes
+_WORTH_A_LINE: Final = 1 << 20  # bytes
 _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
 KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN)
@@ -23,10 +30,29 @@ def run_folder(scratch: str, run: str, attempt: int) -> str:
     return f"{scratch}/runs/{run}/attempt-{attempt}"
 
 
+def run_of(reduction: str) -> str:
+    """The run whose reports a reduction reduces."""
+    return reduction.removesuffix(REDUCTION)
+
+
 def collect(
-    folder: CampaignFolder, transport: Transport, scratch: str, runs: Sequence[RunRow], *, everything: bool = False
+    folder: CampaignFolder,
+    transport: Transport,
+    scratch: str,
+    runs: Sequence[RunRow],
+    *,
+    everything: bool = False,
+    say: Callable[[str], object] = lambda _text: None,
 ) -> None:
     """Bring the reports and the output of runs; those of earlier attempts move aside.
+
+    Args:
+        folder: The campaign's folder here.
+        transport: The way to the site.
+        scratch: The campaign's folder there.
+        runs: The runs.
+        everything: All files that they left.
+        say: Prints a line for the user: what is brought and how large it is, before it is.
 
     Raises:
         UnreachableError: The connection was lost; doing it again brings what is missing.
@@ -43,7 +69,55 @@ def collect(
         # which attempt the files are of stands in its claim: brought first, in case nsw is killed in between
         entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
         wanted += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
+    _say_size(transport, listed, say)
     transport.get_many(wanted)
+
+
+def collect_reduced(
+    folder: CampaignFolder,
+    transport: Transport,
+    scratch: str,
+    reductions: Mapping[str, int],
+    *,
+    say: Callable[[str], object] = lambda _text: None,
+) -> dict[str, str]:
+    """Bring what reductions made of runs' reports, and unpack it beside what the runs left.
+
+    Args:
+        folder: The campaign's folder here.
+        transport: The way to the site.
+        scratch: The campaign's folder there.
+        reductions: Their ids, each with the attempt that was done.
+        say: Prints a line for the user: what is brought and how large it is, before it is.
+
+    Returns:
+        The reductions whose files are of no use, each with the reason.
+
+    Raises:
+        UnreachableError: The connection was lost; doing it again brings what is missing.
+        CommandError: A file cannot be brought.
+        CampaignError: One cannot be written here.
+    """
+    sources = {run_folder(scratch, id_, attempt): id_ for id_, attempt in reductions.items()}
+    listed = transport.list_many(dict.fromkeys(sources, (f"*{PACKED}",)))
+    wanted = {
+        f"{source}/{entry.name}": (id_, folder.reports / run_of(id_) / entry.name)
+        for source, id_ in sources.items() for entry in listed[source]
+    }  # fmt: skip
+    _say_size(transport, listed, say)
+    transport.get_many([(there, here) for there, (_, here) in wanted.items()])
+    wrong: dict[str, str] = {}
+    for id_, packed in wanted.values():
+        if (why := unpack(packed, packed.with_name(packed.name.removesuffix(PACKED)))) is not None:
+            wrong[id_] = why
+    return wrong
+
+
+def _say_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]) -> None:
+    """Print how much comes from a site elsewhere; little is not worth a line."""
+    sizes = [entry.size for entries in listed.values() for entry in entries]
+    if transport.remote and sum(sizes) >= _WORTH_A_LINE:
+        say(f"brings {plural(len(sizes), 'file')} of {plural(len(listed), 'run')}: {shown(sum(sizes))}")
 
 
 def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:

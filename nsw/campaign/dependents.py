@@ -22,6 +22,7 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
         runs: The runs that are done again.
         choose_again: What was chosen for these runs is chosen anew.
     """
+    release_reductions(ledger, runs)
     depending = ledger.runs_named(ledger.dependents(runs))
     skipped = [r.id for r in depending if r.state is State.CANCELLED and (r.reason or "").startswith(SKIPPED)]
     ledger.release(skipped)
@@ -33,3 +34,10 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
         if run.state is State.DONE:
             ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is done again")
     return [run.id for run in ledger.runs_named([*runs, *skipped])]
+
+
+def release_reductions(ledger: Ledger, runs: Sequence[str]) -> None:
+    """Plan the reductions of these runs again; they wait until their runs are done."""
+    again = [row.id for row in ledger.reductions(of=set(runs)) if row.state is not State.PLANNED]
+    ledger.release(again)
+    ledger.hold_reductions(again)

@@ -114,11 +114,13 @@ class Driver:
         self.cancel_if_asked()
         if self._flight or self._submitting.in_doubt:
             return True
-        return not self._failures.reached and self._it.ledger.has_planned()
+        if self._failures.reached:
+            return self._it.ledger.has_reductions_to_do()
+        return self._it.ledger.has_planned()
 
     def _next(self) -> list[Submission]:
         self._failures.look()
-        return [] if self._failures.reached else self._submitting.next()
+        return self._submitting.next(only_reductions=self._failures.reached)
 
     def cancel_if_asked(self) -> None:
         """End what somebody asked to cancel, if anybody did."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import collect, read_tail, started_again
+from nsw.campaign.collect import collect, collect_reduced, read_tail, run_of, started_again
 from nsw.campaign.last_words import reason_with
 from nsw.campaign.meta import COLLECT
 from nsw.campaign.rows import Kind, Reading, State
@@ -46,6 +46,7 @@ class Ending:
     def __init__(self, it: Driven) -> None:
         self._it = it
         self._seen: dict[str, Status | Unreadable | None] = {}
+        self._useless: dict[str, str] = {}  # reductions whose files could not be unpacked
 
     def look(self, several: Iterable[Flying]) -> None:
         """Read the status of all of these in one round trip, for `status` until the next look.
@@ -112,17 +113,24 @@ class Ending:
             UnreachableError: The connection was lost; what is missing can be brought again.
             CommandError: A file cannot be brought.
         """
+        it = self._it
         attempts = {end.one.id: end.attempt for end in ends if end.one.kind is Kind.RUN}
         if attempts:
-            runs = [replace(run, attempt=attempts[run.id]) for run in self._it.ledger.runs_named(list(attempts))]
-            collect(self._it.folder, self._it.transport, self._it.scratch, runs, everything=self._everything)
+            runs = [replace(run, attempt=attempts[run.id]) for run in it.ledger.runs_named(list(attempts))]
+            collect(it.folder, it.transport, it.scratch, runs, everything=self._everything, say=it.say)
+        reduced = {end.one.id: end.attempt for end in ends if _is_reduced(end)}
+        if reduced:
+            self._useless |= collect_reduced(it.folder, it.transport, it.scratch, reduced, say=it.say)
 
     def write(self, end: End) -> None:
         """Write down an end whose files are here."""
         one, verdict = end.one, end.verdict
+        if (wrong := self._useless.pop(one.id, None)) is not None:
+            verdict = Verdict(State.FAILED, wrong, ended=True)
         if one.kind is Kind.RUN:
             stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
-            more: dict[str, object] = {"reading": Reading.COLLECTED}
+            waits = verdict.state is State.DONE and one.id in self._reduced
+            more: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
         else:  # what it left stays on the site
             stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
             more = {}
@@ -130,6 +138,8 @@ class Ending:
         if (twice := started_again(self._it.folder, one.id)) is not None:
             verdict = replace(verdict, reason="; ".join(filter(None, (verdict.reason, twice))))
         self._write([one.id], verdict, end.status, attempt=end.attempt, **more)
+        if one.kind is Kind.REDUCTION:  # also when it failed: then reading says so
+            self._it.ledger.update_tasks([run_of(one.id)], reading=Reading.COLLECTED)
         one.attempt, one.state, one.reason = end.attempt, verdict.state, verdict.reason
 
     def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
@@ -152,11 +162,20 @@ class Ending:
         return self._it.ledger.meta(COLLECT) == "everything"
 
     @cached_property
+    def _reduced(self) -> frozenset[str]:
+        """The runs whose reports are reduced on the site: they are read after that."""
+        return frozenset(run_of(row.id) for row in self._it.ledger.reductions())
+
+    @cached_property
     def _login_shell(self) -> bool:
         return self._it.ledger.has_login_shell()
 
     def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **more: object) -> None:
         self._it.ledger.update_tasks(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
+
+
+def _is_reduced(end: End) -> bool:
+    return end.one.kind is Kind.REDUCTION and end.verdict.state is State.DONE
 
 
 def _times(status: Status | None) -> dict[str, object]:

@@ -202,6 +202,10 @@ class LedgerNeeds(LedgerBase):
         """Nothing keeps these runs from being submitted any more."""
         self._set(Met.MET, "task = ? AND why = 'stage'", [(run,) for run in runs])
 
+    def hold_reductions(self, reductions: Iterable[str]) -> None:
+        """These wait again until their runs are done."""
+        self._set(Met.OPEN, "task = ? AND why = 'run'", [(id_,) for id_ in reductions])
+
     def hold_stage(self, runs: Iterable[str]) -> None:
         """These runs wait for their source again, and lose their choice."""
         some = [(run,) for run in runs]

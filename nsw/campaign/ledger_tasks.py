@@ -10,6 +10,7 @@ from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_base import marks
 from nsw.campaign.ledger_needs import LedgerNeeds, free
 from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
+from nsw.plan.model import REDUCTION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -38,6 +39,7 @@ class LedgerTasks(LedgerNeeds):
             runs = [run for job in plan.jobs for run in job.runs]
             self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
             self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs)
+            self._add_reductions(plan)
             self._db.executemany(
                 "INSERT INTO absent VALUES (?, ?, ?)",
                 ((a.what, a.reason, len(a.run_ids)) for a in plan.absent),
@@ -61,6 +63,14 @@ class LedgerTasks(LedgerNeeds):
             built = {build.app: build.id for build in self.builds()}
             self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
             self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs and run.id not in known)
+            self._add_reductions(plan)
+
+    def _add_reductions(self, plan: Plan) -> None:
+        """Write the reductions of a plan; those that are there already stay, with their scripts."""
+        known = {row.id for row in self.reductions()}
+        self.add_tasks(Kind.REDUCTION, plan.reductions, but=known)
+        new = [one.id for job in plan.reductions for one in job.runs if one.id not in known]
+        self.add_needs((id_, id_.removesuffix(REDUCTION), Why.RUN) for id_ in new)
 
     def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
         """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
@@ -71,7 +81,7 @@ class LedgerTasks(LedgerNeeds):
             "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
             " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (kind, job.build or "job", r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
+                (kind, job.place, r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
                  r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
                  *((r.app, shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None, None)))
                 for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
@@ -113,6 +123,25 @@ class LedgerTasks(LedgerNeeds):
             some = ids[at : at + SOME]
             found += self._runs(f"kind = 'run' AND id IN ({marks(some)})", some)
         return found
+
+    def reductions(self, states: Sequence[State] = tuple(State), of: Collection[str] | None = None) -> list[RunRow]:
+        """The reductions in these states, in the plan's order: all, or those of some runs."""
+        rows = self._runs(f"kind = 'reduction' AND state IN ({marks(states)})", states)
+        return [row for row in rows if of is None or row.id.removesuffix(REDUCTION) in of]
+
+    def has_reductions(self) -> bool:
+        """Whether there is any: a campaign without is not slowed by them."""
+        return self._db.execute("SELECT 1 FROM tasks WHERE kind = 'reduction' LIMIT 1").fetchone() is not None
+
+    def has_login_tasks(self) -> bool:
+        """Whether tasks are done on the site's login node."""
+        found = self._db.execute("SELECT 1 FROM tasks WHERE kind = 'reduction' AND place = 'login' LIMIT 1")
+        return found.fetchone() is not None
+
+    def place_of(self, job: str) -> str:
+        """Where the tasks of a job are done: login or job."""
+        row = self._db.execute("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)).fetchone()
+        return str(row[0]) if row else "job"
 
     def builds(self) -> list[BuildRow]:
         """All builds, in the plan's order."""
@@ -195,24 +224,29 @@ class LedgerTasks(LedgerNeeds):
 
     # --- what comes next ----------------------------------------------------------------------------------
 
-    def pending(self, limit: int, *, leave_builds: bool) -> list[Pending]:
+    def pending(
+        self, limit: int, *, leave_builds: bool, place: str = "job", kinds: Sequence[Kind] = tuple(Kind)
+    ) -> list[Pending]:
         """The next tasks of jobs to submit, those first that others need.
 
         Args:
             limit: At most so many runs, and so many of each other kind, are looked at.
             leave_builds: The scheduler can be trusted to start a task only after its build.
+            place: Where they are done: job or login.
+            kinds: Which tasks.
         """
         free_ones = free(leave_builds=leave_builds) if self.any_waits() else ""
         if self._kinds is None:
             there = {kind for (kind,) in self._db.execute("SELECT DISTINCT kind FROM tasks")}
             self._kinds = tuple(kind for kind in Kind if kind in there)
-        return [one for kind in self._kinds for one in self._pending(kind, limit, free_ones)]
+        some = (kind for kind in self._kinds if kind in kinds)
+        return [one for kind in some for one in self._pending(kind, limit, free_ones, place)]
 
-    def _pending(self, kind: Kind, limit: int, free_ones: str) -> list[Pending]:
-        which = self._chosen
+    def _pending(self, kind: Kind, limit: int, free_ones: str, place: str) -> list[Pending]:
+        which = f"{self._chosen} AND t.place = '{place}'"
         if kind is Kind.BUILD:  # only if a run that may go needs it
             which = (
-                " AND t.place = 'job' AND EXISTS (SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608
+                f" AND t.place = '{place}' AND EXISTS (SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608
                 f" WHERE n.source = t.id AND r.state = 'planned'{self._chosen.replace('t.', 'r.')})"
             )
         # rows are inserted task by task: the first ones name the next tasks without looking at all of them;
@@ -239,9 +273,17 @@ class LedgerTasks(LedgerNeeds):
         return found or 1
 
     def has_planned(self) -> bool:
-        """Whether any run or reduction waits to be submitted."""
+        """Whether any run waits to be submitted, or any reduction whose run is done."""
         found = self._db.execute(
-            f"SELECT 1 FROM tasks t WHERE kind IN ('run', 'reduction') AND state = 'planned'{self._chosen} LIMIT 1"  # noqa: S608
+            f"SELECT 1 FROM tasks t WHERE kind = 'run' AND state = 'planned'{self._chosen} LIMIT 1"  # noqa: S608
+        )
+        return found.fetchone() is not None or self.has_reductions_to_do()
+
+    def has_reductions_to_do(self) -> bool:
+        """Whether any reduction of a run that is done waits to be submitted."""
+        found = self._db.execute(
+            "SELECT 1 FROM tasks t JOIN needs n ON n.task = t.id JOIN tasks s ON s.id = n.source"
+            " WHERE t.kind = 'reduction' AND t.state = 'planned' AND n.why = 'run' AND s.state = 'done' LIMIT 1"
         )
         return found.fetchone() is not None
 

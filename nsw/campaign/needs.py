@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.rows import State, Why
+from nsw.campaign.rows import Kind, State, Why
 from nsw.campaign.stages import SKIPPED
 from nsw.campaign.witness import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ledger_needs import Doomed
@@ -32,11 +32,11 @@ class Needs:
         self._scheduler = it.scheduler
         it.scheduler.after = it.ledger.dependency_of
 
-    def pending(self, limit: int) -> list[Pending]:
-        """The next tasks to submit; at most so many runs are looked at."""
+    def pending(self, limit: int, place: str = "job", kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
+        """The next tasks to submit to a place; at most so many runs are looked at."""
         if self._ledger.any_waits():
             self._ledger.meet_done()
-        return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies)
+        return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies, place=place, kinds=kinds)
 
     def doomed(self) -> dict[str, Verdict]:
         """The tasks, planned or in flight, that can not begin, each with its end."""

@@ -109,7 +109,8 @@ class Onlooker:
         """What the scheduler says of each task, by submission."""
         if self._scheduler is None:
             return {}
-        submitted = self.ledger.submissions("submitted", _NoScripts())
+        runs = {run.submission for run in self.ledger.runs() if run.state in IN_FLIGHT}
+        submitted = [one for one in self.ledger.submissions("submitted", _NoScripts()) if one.name in runs]
         return self._scheduler.look(submitted) if submitted else {}
 
     def flying(self) -> int:

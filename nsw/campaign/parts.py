@@ -10,6 +10,7 @@ from nsw.campaign import meta
 from nsw.campaign.begin import copy_files, write_scripts
 from nsw.errors import CampaignError, UsageError
 from nsw.plan.builds import APP
+from nsw.resources import reducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -80,6 +81,8 @@ def add(
     scripts = write_scripts(folder, plan, lambda job: render(job, folder.id, scratch))
     if transport.remote:
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts]
+    if plan.reductions:
+        staged.append(reducer_to(scratch))
     if staged:
         transport.stage(staged)
     transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
@@ -87,6 +90,11 @@ def add(
         ledger.add_part(plan)
         ledger.set_meta(meta.PARTS, part.number - 1)
         ledger.set_meta(meta.APP_FOLDER, part.app)
+
+
+def reducer_to(scratch: str) -> tuple[Path, str]:
+    """The file that reduces reports, and where the scripts of reductions look for it in the folder there."""
+    return reducer(), f"{scratch}/tools/reduce_export.py"
 
 
 def sources_of(ledger: Ledger) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
-from nsw.campaign.collect import AGAIN, KEPT_FILES, started_again
+from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.meta import NOTE
 from nsw.campaign.ownership import open_file
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]  # by table
 _T = TypeVar("_T")
 _FLUSH_EVERY_S = 30.0
+_NOT_DONE = (State.FAILED, State.LOST, State.CANCELLED)
 _RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
 
 
@@ -80,8 +81,11 @@ def read_each(
     flushed = time.monotonic()
     files = [_reports_of(folder, run) for run in waiting]
     reports = read_reports([file for several in files for file in several])
+    unreduced = {
+        run_of(row.id): f"{row.id} {row.state}: {row.reason or 'no reason'}" for row in ledger.reductions(_NOT_DONE)
+    }
     for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
-        result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked)
+        result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked, unreduced.get(run.id))
         _read_figures(folder, run, result, figures, required)
         batch.append((run, result))
         yield number, len(waiting)
@@ -151,6 +155,7 @@ def _read_run(
     reports: dict[Path, Report],
     said: Callable[[str, Path], list[Problem]],
     checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
+    unreduced: str | None = None,
 ) -> _Read:
     result = _Read()
     home = folder.reports / run.id
@@ -167,7 +172,10 @@ def _read_run(
         result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
     for stream in ("stderr", "stdout") if run.tool else ():
         result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
-    if run.reports and not reports and run.state is State.DONE:  # a failed run has a reason of its own
+    if unreduced is not None and run.state is State.DONE:
+        fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` brings the report itself"
+        result.problems.append((None, "error", f"its report was not reduced on the site: {unreduced}", fix))
+    elif run.reports and not reports and run.state is State.DONE:  # a failed run has a reason of its own
         result.problems.append(
             (
                 None,

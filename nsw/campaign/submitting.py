@@ -7,14 +7,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from nsw.campaign.gathering import Gathering
 from nsw.campaign.meta import PLACES
-from nsw.campaign.rows import State
+from nsw.campaign.rows import Kind, State
 from nsw.campaign.submissions import submissions
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.native import NO_ID
+from nsw.schedulers.places import JOB, LOGIN, Places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
@@ -49,6 +51,7 @@ class Submitting:
         self._doubt: list[Submission] = []
         self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
         self._late: list[tuple[Submission, str]] = []
+        self._gathering = Gathering(it.ledger, flight)
 
     @property
     def in_doubt(self) -> bool:
@@ -72,20 +75,36 @@ class Submitting:
         self._flight.close()
         return adopted
 
-    def next(self) -> list[Submission]:
-        """What there is room for: builds before the runs that need them."""
+    def next(self, *, only_reductions: bool = False) -> list[Submission]:
+        """What there is room for: builds before the runs that need them, and what the login node does.
+
+        Args:
+            only_reductions: No more runs: only what reduces the reports of those that are done.
+        """
         # a submission in doubt comes first; the look for planned runs costs far less than choosing among none
-        if self._doubt or not self._it.ledger.has_planned():
+        ledger = self._it.ledger
+        if self._doubt or not (ledger.has_reductions_to_do() if only_reductions else ledger.has_planned()):
             return []
+        kinds = (Kind.REDUCTION,) if only_reductions else tuple(Kind)
         try:
-            room = self._it.scheduler.room(self._flight.submissions())
-            if room <= 0:
-                return []
-            pending = self._needs.pending(room * self._runs_per_task)
-            most = self._it.scheduler.most_tasks() if pending else 1
+            return [*self._on_login(), *self._in_jobs(kinds)]
         except UnreachableError:  # it says so itself when that lasts
             return []
-        return self._submissions(pending, most)
+
+    def _on_login(self) -> list[Submission]:
+        scheduler = self._it.scheduler
+        if not isinstance(scheduler, Places):
+            return []
+        room = scheduler.room_on_login(self._flight.submissions())
+        return self._submissions(self._needs.pending(room, LOGIN, (Kind.REDUCTION,)) if room > 0 else [], 1)
+
+    def _in_jobs(self, kinds: Sequence[Kind]) -> list[Submission]:
+        room = self._it.scheduler.room(self._flight.submissions())
+        if room <= 0:
+            return []
+        pending = self._needs.pending(room * self._runs_per_task, JOB, kinds)
+        most = self._it.scheduler.most_tasks() if pending else 1
+        return self._submissions(self._gathering.ready(pending, most), most)
 
     def _submissions(self, pending: Iterable[Pending], most: int) -> list[Submission]:
         scheduler = self._it.scheduler
@@ -111,9 +130,17 @@ class Submitting:
     def hand_over(self, chosen: Sequence[Submission]) -> None:
         """Submit these, as long as there is room; as many in one command as the scheduler takes."""
         scheduler = self._it.scheduler
+        if not isinstance(scheduler, Places):
+            self._hand_over(chosen, scheduler.room)
+            return
+        self._hand_over(scheduler.of_place(LOGIN, chosen), scheduler.room_on_login)
+        self._hand_over(scheduler.of_place(JOB, chosen), scheduler.room)
+
+    def _hand_over(self, chosen: Sequence[Submission], room_of: Callable[[Sequence[Submission]], int]) -> None:
+        scheduler = self._it.scheduler
         left = list(chosen)
         while left:
-            room = scheduler.room(self._flight.submissions()) if scheduler.batches else 1
+            room = room_of(self._flight.submissions()) if scheduler.batches else 1
             if room <= 0:
                 return
             some, left = left[: min(scheduler.together, room)], left[min(scheduler.together, room) :]

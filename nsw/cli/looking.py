@@ -156,7 +156,15 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete, "unreadable": ledger.unreadable(),
             "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
+            "reductions": _reductions(ledger),
             "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
+
+
+def _reductions(ledger: Ledger) -> dict[str, int]:
+    """How many reductions of reports are in each state."""
+    from collections import Counter
+
+    return dict(Counter(str(row.state) for row in ledger.reductions()))
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:

@@ -54,7 +54,8 @@ def _row(folder: CampaignFolder, run: str | None, selection: Selection) -> RunRo
         known: list[RunRow | BuildRow] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
         if run is None:
             return the_one(known)
-        exact = [row for row in known if row.id == run]
+        # a reduction is shown when it is named in full: its output is of interest when it failed
+        exact = [row for row in (*known, *ledger.reductions()) if row.id == run]
         several = exact or named(run, known, job_ids(ledger, known))
         return the_one(several) if several else one_of(known, run)
 
@@ -89,12 +90,15 @@ class _Source:
 
     def __init__(self, folder: CampaignFolder, row: RunRow | BuildRow) -> None:
         from nsw.schedulers.create import adapter_of
+        from nsw.schedulers.host import Host
         from nsw.schedulers.native import Native
+        from nsw.schedulers.places import LOGIN
 
         with Ledger(folder.ledger, read_only=True) as ledger:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)
             native = ledger.native_id(row.submission) if row.submission else None
-        adapter = adapter_of(self._site.get("scheduler", "local"))
+            on_login = ledger.place_of(row.job) == LOGIN
+        adapter = Host() if on_login else adapter_of(self._site.get("scheduler", "local"))
         self._folder, self._row = folder, row
         self._brought = None if isinstance(row, BuildRow) else brought_folder(folder, row.id, row.attempt)
         self._log = f"{row.submission}.log"
@@ -244,7 +248,8 @@ class _Following:
 
 def _now(folder: CampaignFolder, id_: str) -> RunRow | BuildRow:
     with Ledger(folder.ledger, read_only=True) as ledger:
-        found: Sequence[RunRow | BuildRow] = ledger.runs_named([id_]) or [b for b in ledger.builds() if b.id == id_]
+        others: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.reductions()]
+        found: Sequence[RunRow | BuildRow] = ledger.runs_named([id_]) or [one for one in others if one.id == id_]
     return found[0]
 
 

@@ -94,7 +94,7 @@ def render(
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made, script = planned.plan, planned.renderer()
-    jobs = (*made.builds, *made.jobs)
+    jobs = (*made.builds, *made.jobs, *made.reductions)
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
         for job in jobs:

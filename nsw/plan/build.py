@@ -17,6 +17,7 @@ from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
+from nsw.plan.reductions import are_tasks, reductions
 from nsw.plan.repeats import apart, repeats_of
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
@@ -84,6 +85,7 @@ def build_plan(
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
+        reductions=reductions(f"{recipe.name}-{part.number}" if part else recipe.name, runs, site),
         marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,
@@ -161,8 +163,9 @@ class _Builder:
                 self.notes |= dict.fromkeys(notes(one, tool, self._chip))
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
-                    done.reports, done.after, app, self._run_secrets(secret, tool),
-                    f"{case.id}.{source}" if source else "")
+                    # of a warm-up nothing is read, so nothing is reduced
+                    done.reports if n or not done.reduction else (), done.after, app, self._run_secrets(secret, tool),
+                    f"{case.id}.{source}" if source else "", done.reduction)
                 for id_, n in repeats
             ]  # fmt: skip
         return made
@@ -268,7 +271,8 @@ class _Builder:
         inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
         with standing_at("passes", number, one.kind, "ranks"):
             return profiled(one, program, how, self._facts, configured, inside=inside,
-                            export_here=recipe.collect == "tables", box=box, secrets=secret,
+                            export_here=recipe.collect == "tables", reduce_there=are_tasks(self._place.site),
+                            box=box, secrets=secret,
                             chip=self._chip, chooses=guided.chooses(one, self._passes))  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 CHOSEN = "\0chosen"  # in a command: stands for the arguments that an earlier stage decides; no recipe can write it
+REDUCTION = ".reduce"  # of a reduction's id, behind that of its run
 AROUND_S = 60  # seconds of a job for what is around its runs
 
 
@@ -73,14 +74,16 @@ class Run:
     app: str = "app"  # folder of the application that it uses, beside the runs' folders
     secrets: RunSecrets | None = None
     needs: str = ""  # CASE.PASS of which a repeat must have been read: it decides what CHOSEN in the command becomes
+    reduction: tuple[str, ...] = ()  # command that reduces its reports on the site, once it is done
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the scheduler sees: one task, or an array of them; each task holds runs, done one after another.
 
-    `build` says of one that builds the application where it does: login or job. `side_by_side`: so many runs of a task
-    go at a time, each with GPUs of its own: the first takes every so-manieth run, beginning with the first.
+    `build` says of one that builds the application where it does: login or job; `reduction` the same of one that
+    reduces reports. `side_by_side`: so many runs of a task go at a time, each with GPUs of its own: the first takes
+    every so-manieth run, beginning with the first.
     """
 
     name: str
@@ -88,6 +91,12 @@ class Job:
     tasks: tuple[tuple[Run, ...], ...]
     build: str | None = None
     side_by_side: int = 1
+    reduction: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is done: login or job."""
+        return self.build or self.reduction or "job"
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -151,6 +160,7 @@ class Plan:
     setup: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     builds: tuple[Job, ...] = ()  # each before the jobs whose runs use its folder
+    reductions: tuple[Job, ...] = ()  # of the reports of runs, each once its run is done
     marks: dict[str, Mark] = field(default_factory=dict)
     secrets: tuple[Mapping[str, Secret], ...] = ()  # each distinct set of secret environment variables
     replay: bool = False  # recordings stand in for the machine: it costs nothing of it
@@ -178,5 +188,5 @@ class Plan:
 
     @property
     def _paid(self) -> tuple[Job, ...]:
-        """All that takes the site's nodes: a build on the login node does not."""
-        return (*(j for j in self.builds if j.build == "job"), *self.jobs)
+        """All that takes the site's nodes: what is done on the login node does not."""
+        return tuple(j for j in (*self.builds, *self.jobs, *self.reductions) if j.place == "job")

@@ -35,6 +35,7 @@ def profiled(
     *,
     inside: bool | None,
     export_here: bool,
+    reduce_there: bool = False,
     box: Box | None = None,
     secrets: int = 0,
     chip: str | None = None,
@@ -49,7 +50,8 @@ def profiled(
         facts: What the site has.
         configured: The site's profilers: tool -> path.
         inside: Whether the recipe wants a profiler for each process; None: what suits the launcher.
-        export_here: Whether the job turns reports into tables' sources itself.
+        export_here: Whether tables are wanted and no reports.
+        reduce_there: Whether the site reduces reports to tables' sources in tasks of their own, and not the jobs.
         box: The container that the program runs in.
         secrets: Which of the plan's secrets the program gets, counted from 1; 0: none.
         chip: The site's GPU; None: not known.
@@ -90,6 +92,7 @@ def profiled(
         per_rank=each,
         rank_variable=rank_variable(how),
         export_here=export_here,
+        reduce_there=reduce_there and not in_image,
         counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
         report=_report(one, chooses=chooses),
         graph_nodes=chooses,
@@ -102,7 +105,7 @@ def profiled(
     process = only(ranks, how, done.command, program)
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
-    return tool, Profiled(command, done.reports, after)
+    return tool, Profiled(command, done.reports, after, done.reduction)
 
 
 def _report(one: Any, *, chooses: bool) -> str:

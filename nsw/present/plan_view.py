@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.model import AROUND_S, CHOSEN
+from nsw.plan.model import AROUND_S, CHOSEN, REDUCTION
 from nsw.plan.repeats import WARM_UP
 from nsw.present.terminal import plural, seconds, table
 
@@ -27,9 +27,10 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     out.print(f"{plan.name} on site {plan.site}", style="bold")
     if plan.note:
         out.print(plan.note, style="yellow")
-    rows = [_row(job) for job in (*plan.builds, *plan.jobs)[:_MOST_JOBS]]
+    jobs = (*plan.builds, *plan.jobs, *plan.reductions)
+    rows = [_row(job) for job in jobs[:_MOST_JOBS]]
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
-    if (left := len(plan.builds) + len(plan.jobs) - _MOST_JOBS) > 0:
+    if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(f"(limit: of a task, the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
     gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
@@ -71,9 +72,12 @@ def _warm_ups(plan: Plan) -> str:
 def _row(job: Job) -> tuple[object, ...]:
     if job.build == "login":
         return job.name, None, None, None, None, None, "the build, on the login node"
+    if job.reduction == "login":
+        return job.name, len(job.tasks), None, None, None, None, "reports reduced, on the login node"
     needs = job.resources
-    return (job.name, len(job.tasks), None if job.build else len(job.runs), needs.nodes, needs.gpus,
-            seconds(job.walltime_s), "the build" if job.build else _passes(job))  # fmt: skip
+    own = "the build" if job.build else "reports reduced" if job.reduction else None
+    return (job.name, len(job.tasks), None if own else len(job.runs), needs.nodes, needs.gpus,
+            seconds(job.walltime_s), own or _passes(job))  # fmt: skip
 
 
 def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
@@ -105,6 +109,11 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "builds": [
             {"name": b.name, "where": b.build, "walltime_s": b.walltime_s, "resources": asdict(b.resources)}
             for b in plan.builds
+        ],
+        "reductions": [
+            {"name": r.name, "where": r.reduction, "tasks": len(r.tasks), "walltime_s": r.walltime_s,
+             "resources": asdict(r.resources), "of": [run.id.removesuffix(REDUCTION) for run in r.runs]}
+            for r in plan.reductions
         ],
         "runs": run_rows(plan),
         "absent": [asdict(a) for a in plan.absent],

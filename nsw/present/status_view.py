@@ -6,6 +6,7 @@ import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.rows import State
 from nsw.present.problems import show_problems
 from nsw.present.terminal import plural, seconds, table
 from nsw.wording import headline
@@ -67,6 +68,8 @@ def show_status(
     if line := calls_line(head.get("scheduler_calls") or {}):
         out.print(line)
     show_builds(out, head["builds"])
+    if reductions := head.get("reductions"):
+        out.print(reductions_line(reductions))
     for what, reason, count in head["absent"]:
         out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
     said: Mapping[str, str] = head.get("last_lines") or {}
@@ -80,6 +83,12 @@ def show_status(
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
+
+
+def reductions_line(counts: Mapping[str, int]) -> str:
+    """`reports reduced on the site: 12 done, 3 planned`."""
+    told = [f"{counts[state]} {state}" for state in State if counts.get(state)]
+    return f"reports reduced on the site: {', '.join(told)}"
 
 
 def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:

@@ -40,6 +40,8 @@ _PAGES: Final[Mapping[str, frozenset[str]]] = {
 }
 _TRACE: Final = ".pt.trace.json"
 _OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
+_TIMELINE: Final = ".nsys-rep"
+_EXPORT: Final = ".sqlite"  # which needs no nsys to be read
 _VISUAL: Final = ".nvvp"
 _PRINTED: Final = ".nvprof.csv"
 
@@ -58,6 +60,10 @@ def _part(name: str, there: frozenset[str]) -> Part | None:
         return Part(_source(name.removesuffix(_RAW), there))
     if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in there:
         return None
+    if name.endswith(_TIMELINE) and name.removesuffix(_TIMELINE) + _EXPORT in there:
+        return None
+    if name.endswith(_EXPORT) and (report := name.removesuffix(_EXPORT) + _TIMELINE) in there:
+        return Part(report)
     if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
         return None
     if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in there:

@@ -60,6 +60,8 @@ class Request:
 
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
     own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank.
+    `export_here`: tables are wanted and no reports, which the job exports; `reduce_there`: which a task of its own
+    reduces on the site, later.
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
     timeline: summary, trace, file. `graph_nodes`: kernels of CUDA graphs are traced one by one. `record` is what a
     host pass records beside times, `steps` how many training steps it passes over and how many it records.
@@ -72,6 +74,7 @@ class Request:
     per_rank: bool = False
     rank_variable: str = "RANK"
     export_here: bool = False
+    reduce_there: bool = False
     counting: Counting | None = None
     report: str = "summary"
     graph_nodes: bool = False
@@ -83,12 +86,14 @@ class Request:
 class Profiled:
     """The answer: the program under its profiler, or `impossible` with the reason.
 
-    `reports` are shell patterns relative to the run's folder; `after` are commands to run once it ended.
+    `reports` are shell patterns relative to the run's folder; `after` are commands to run once it ended; `reduction`
+    is a command that reduces the reports of such a run, in the folder of a task of its own: its last word is the run.
     """
 
     command: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
     after: tuple[tuple[str, ...], ...] = field(default=())
+    reduction: tuple[str, ...] = ()
     impossible: str | None = None
 
 

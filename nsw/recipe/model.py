@@ -271,7 +271,10 @@ class Recipe(Model):
         description="The ways to observe each case, in order; the program alone (baseline) if left out.",
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
-    collect: Literal["tables", "reports", "everything"] = Field(default="reports", description="What is brought back.")
+    collect: Literal["tables", "reports", "everything"] = Field(
+        default="reports",
+        description="What is brought back; tables: what the site reduced.",
+    )
     report: Report = Field(default=Report(), description="What to report.")
     canary: CanaryRule | None = Field(
         default=None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import failure_limit
 from nsw.campaign import folder as folders
+from nsw.campaign.collect import run_of
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.meta import SITE_DATA
 from nsw.campaign.selecting import Selection, selected
 from nsw.errors import UsageError
@@ -20,6 +21,8 @@ from nsw.service.running import Running
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from nsw.campaign.ledger import RunRow
 
 ALL = Selection()
 
@@ -106,7 +109,7 @@ def retry(
         CampaignLockedError: Another process drives the campaign.
     """
     from nsw.campaign.canary import Canary
-    from nsw.campaign.dependents import release_dependents
+    from nsw.campaign.dependents import release_dependents, release_reductions
 
     some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
@@ -114,27 +117,38 @@ def retry(
         states = (State.FAILED, State.LOST) if failed else AGAIN
         every = ledger.runs()
         meant = {run.id for run in selected(ledger, every, selection)} if selection else None
-        chosen = choose(every, runs, states, canary.again(), job_ids(ledger, every), meant)
+        unreduced = _unreduced(ledger, every, states) - {*canary.again()}
+        chosen = choose(every, runs, states, {*canary.again(), *unreduced}, job_ids(ledger, every), meant)
         for told in chosen.told:
             notify(Message(told))
         if not chosen.runs:
             return None
-        if change is None or not change.update_app:
+        again = [run for run in chosen.runs if run not in unreduced]
+        only_reduced = [run for run in chosen.runs if run in unreduced]
+        if again and (change is None or not change.update_app):
             _warn_of_changes(ledger, notify)
-        if change is not None:
+        if again and change is not None:
             from nsw.service.extending import replan
 
             replan(
-                folder, ledger, chosen.runs, notify,
+                folder, ledger, again, notify,
                 time_s=change.time_s, update_app=change.update_app, sites=change.sites,
             )  # fmt: skip
-        forget_done(folder, ledger, chosen.runs)
+        forget_done(folder, ledger, again)
         with ledger.transaction():
-            ledger.release(chosen.runs)
-            todo = release_dependents(ledger, chosen.runs, choose_again=choose_again)
-            canary.tried_again(chosen.runs, named=bool(some))
+            ledger.release(again)
+            release_reductions(ledger, only_reduced)
+            ledger.update_tasks(only_reduced, reading=Reading.NONE)
+            todo = [*release_dependents(ledger, again, choose_again=choose_again), *only_reduced]
+            canary.tried_again(again, named=bool(some))
             failure_limit.go_on(ledger)
     return Running(folder, only=todo if some else None)
+
+
+def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:
+    """The runs that are done and whose reports could not be reduced: only that is done again."""
+    bad = {run_of(row.id) for row in ledger.reductions(states)}
+    return {run.id for run in runs if run.id in bad and run.state is State.DONE}
 
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:

@@ -21,6 +21,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
     from nsw.transport.create import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
+    done += [row.id for row in ledger.reductions((State.DONE,), of=set(runs))]
     if not done:
         return
     site, scratch = ledger.site(), ledger.meta(SCRATCH)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
+from nsw.campaign.collect import run_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.log import Log
 from nsw.campaign.meta import SCRATCH
-from nsw.campaign.rows import ENDED
+from nsw.campaign.rows import ENDED, State
+from nsw.campaign.stages import SKIPPED
 from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def held(
     from nsw.campaign.left_behind import wait_for_commands
     from nsw.campaign.lock import basis_of
     from nsw.campaign.stages import Stages
-    from nsw.schedulers.create import create
+    from nsw.schedulers.create import create, with_login_node
     from nsw.service.collected import fault_of, read_reports
     from nsw.service.downloading import watch_downloads
     from nsw.service.kernel_choice import Choosing, chooser
@@ -93,6 +95,9 @@ def held(
         changed = _Changes(ledger, log, emit)
         handover = handover_of(folder, ledger, transport, scratch)
         scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
+        if ledger.has_login_tasks():
+            fence = handover.fence if handover else None
+            scheduler = with_login_node(scheduler, ledger.place_of, transport, scratch, folder.id, say, fence)
         if only is not None:
             ledger.choose(only)
         ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
@@ -111,6 +116,7 @@ class _Changes:
         self._ledger = ledger
         self._log = log
         self._emit = emit
+        self._reduces = ledger.has_reductions()
         counts = ledger.counts()
         self._total = sum(counts.values())
         self._over = _ended(counts)
@@ -121,6 +127,8 @@ class _Changes:
         both: list[RunRow | BuildRow] = [*made, *rows]
         for one in both:
             self._log.say(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else ""))
+        if self._reduces:
+            self._say_reductions(ids)
         for build in made:
             self._emit(BuildChanged(build))
         if ended := sum(row.state in ENDED for row in rows):
@@ -128,6 +136,18 @@ class _Changes:
         for row in rows:
             self._over += row.state in ENDED
             self._emit(RunChanged(row, self._over, self._total))
+
+    def _say_reductions(self, ids: list[str]) -> None:
+        """A line of the log for each that changed, and a message of each that ended: the runs are over by then."""
+        rows = self._ledger.reductions()
+        over = sum(row.state in ENDED for row in rows)
+        for row in (row for row in rows if row.id in ids):
+            why = f": {row.reason}" if row.reason else ""
+            self._log.say(f"{row.id} {row.state}{why}")
+            if row.state is State.DONE:
+                self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
+            elif row.state in ENDED and not (row.reason or "").startswith(SKIPPED):
+                self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{why}", "warning"))
 
 
 def _ended(counts: Mapping[str, int]) -> int:

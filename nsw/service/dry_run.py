@@ -173,9 +173,9 @@ def _refused_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite, adapter: 
 
 
 def _alike(plan: Plan) -> list[list[Job]]:
-    """The jobs, builds among them, those together that ask for the same."""
+    """The jobs, builds and reductions among them, those together that ask for the same."""
     groups: dict[object, list[Job]] = {}
-    for job in (*(build for build in plan.builds if build.build == "job"), *plan.jobs):
+    for job in (one for one in (*plan.builds, *plan.jobs, *plan.reductions) if one.place == "job"):
         groups.setdefault((job.resources, job.walltime_s), []).append(job)
     return list(groups.values())
 

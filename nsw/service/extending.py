@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import failure_limit, meta, parts
 from nsw.campaign import folder as folders
+from nsw.campaign.dependents import release_reductions
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
@@ -188,4 +189,5 @@ def _again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> N
     """Let these runs begin again, whatever became of them."""
     forget_done(folder, ledger, runs)
     ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
+    release_reductions(ledger, runs)
     ledger.hold_stage(runs)

@@ -122,7 +122,26 @@ def make_plan(
         if refused := refused_keys(adapter, loaded, place):
             raise InputError(refused)
         loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
+    if (unread := _unreadable_here(made, loaded, place)) is not None:
+        loaded = replace(loaded, warnings=[*loaded.warnings, unread])
     return Planned(made, loaded, place, known)
+
+
+def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Diagnostic | None:
+    """A warning of reports that are brought to a machine that cannot read them: it would come when all is over."""
+    from nsw.readers.nsys.export.binary import has_nsys
+
+    named = {str(tool): path for tool, path in place.site.profilers.items()}.get("nsys")
+    passes = dict.fromkeys(run.pass_name for run in plan.runs if run.tool == "nsys")
+    brought = loaded.recipe.collect != "tables" and place.site.transport.kind != LOCAL
+    if not passes or not brought or plan.replay or has_nsys(named):
+        return None
+    return loaded.document.diagnostic(
+        ("collect",),
+        f"no nsys is on this machine to read the reports of {', '.join(passes)} with, which `collect:"
+        f" {loaded.recipe.collect}` brings: the summary will lack them",
+        hint="`collect: tables` lets the site reduce them; `nsw fetch` brings reports for the GUI later",
+    )
 
 
 def recipe_path(named: str, notify: Callable[[Message], object]) -> Path:

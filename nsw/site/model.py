@@ -15,6 +15,7 @@ from nsw.recipe.fields import (
     Flag,
     Line,
     Name,
+    Number,
     Size,
     Text,
     one_of,
@@ -128,6 +129,10 @@ class Limits(Model):
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: CountOrFill = Field(
         default=1, description="Runs packed into one job; fill: as many as fit into max_walltime."
+    )
+    login_reductions: Number = Field(
+        default=32,
+        description="Most reports that the login node reduces for `collect: tables`; more are a job array.",
     )
     lost_after: Duration = Field(
         default=120,

@@ -65,6 +65,11 @@ def find_nsys() -> list[str]:
     return find_tool("nsys", _PLACES)
 
 
+def has_nsys(named: str | None = None) -> bool:
+    """Whether this machine has an nsys to read reports with; `named` is that of the site."""
+    return any(shutil.which(one) for one in (*_known(named), *find_nsys()))
+
+
 def _known(named: str | None) -> list[str]:
     """The nsys of the site that a report comes from, where this machine has it too."""
     usable = named and "NSW_NSYS" not in os.environ and shutil.which(named)
