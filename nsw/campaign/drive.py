@@ -144,6 +144,7 @@ class Driver:
         ended = [one for one in flying if one.state is not State.DONE]
         with self._it.ledger.transaction():
             self._it.ledger.update_tasks([*waiting, *(one.id for one in ended)], **cancelled)
+            self._it.ledger.give_up_reductions()
             self._flight.close()
         (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._it.changed([*waiting, *(one.id for one in flying)])

@@ -129,6 +129,14 @@ class LedgerTasks(LedgerNeeds):
         rows = self._runs(f"kind = 'reduction' AND state IN ({marks(states)})", states)
         return [row for row in rows if of is None or row.id.removesuffix(REDUCTION) in of]
 
+    def give_up_reductions(self) -> None:
+        """Read runs whose reductions were cancelled without them."""
+        self._db.execute(
+            "UPDATE tasks SET reading = 'collected' WHERE kind = 'run' AND state = 'done' AND reading = 'none' AND id IN"
+            " (SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE r.kind = 'reduction'"
+            " AND r.state = 'cancelled')"
+        )
+
     def has_reductions(self) -> bool:
         """Whether there is any: a campaign without is not slowed by them."""
         return self._db.execute("SELECT 1 FROM tasks WHERE kind = 'reduction' LIMIT 1").fetchone() is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import meta
 from nsw.campaign.begin import copy_files, write_scripts
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import Ledger
     from nsw.plan.model import Job, Part, Plan
     from nsw.transport.model import Transport
+
+TOOLS: Final = "tools"  # folder of nsw's own programs in the campaign's on the site
 
 
 def part_of(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int | None = None) -> Part:
@@ -94,7 +96,7 @@ def add(
 
 def reducer_to(scratch: str) -> tuple[Path, str]:
     """The file that reduces reports, and where the scripts of reductions look for it in the folder there."""
-    return reducer(), f"{scratch}/tools/reduce_export.py"
+    return reducer(), f"{scratch}/{TOOLS}/reduce_export.py"
 
 
 def sources_of(ledger: Ledger) -> list[tuple[str, str]]:

@@ -42,7 +42,7 @@ rmdir -- "$1" 2>/dev/null
 _REMOVE_ALL: Final = '[ ! -L "$1" ] && rm -rf --one-file-system -- "$1"'
 # what nsw itself put or wrote there, by the first part of its name
 _OWN: Final = frozenset({
-    "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts",
+    "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts", "tools",
 })  # fmt: skip
 _MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
 _APP_OF_PART: Final = re.compile(r"app-\d+")  # the application's files, copied again

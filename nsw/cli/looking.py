@@ -143,7 +143,9 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
     other = owner_if_other(folder.path)
-    if (left or unread) and not driven and not other:
+    reductions = _reductions(ledger)
+    going = sum(count for state, count in reductions.items() if state not in ENDED)
+    if (left or unread or going) and not driven and not other:
         waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
         what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
         steps.append(what if waiting else f"{resume} goes on")
@@ -156,7 +158,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete, "unreadable": ledger.unreadable(),
             "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
-            "reductions": _reductions(ledger),
+            "reductions": reductions,
             "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 _LOST_AFTER = "2m"
-_ON_LOGIN = 2  # tasks at a time on a node that others use too
 
 
 def adapter_of(scheduler: str) -> Adapter | None:
@@ -67,11 +66,11 @@ def with_login_node(
     """
     from nsw.schedulers.batch import BatchScheduler, Limits
     from nsw.schedulers.host import Host
-    from nsw.schedulers.places import Places
+    from nsw.schedulers.places import ON_LOGIN, Places
 
     if not isinstance(jobs, BatchScheduler):
         return jobs
-    limits = Limits(in_flight=_ON_LOGIN, array=1)
+    limits = Limits(in_flight=ON_LOGIN, array=1)
     login = BatchScheduler(Host(), transport, scratch, campaign, limits, fence=fence, say=say)
     return Places(jobs, login, place_of)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 JOB: Final = "job"
 LOGIN: Final = "login"
+ON_LOGIN: Final = 2  # tasks at a time on a node that others use too
 
 
 class Places:
@@ -91,6 +92,7 @@ class Places:
     def limit(self, running: int) -> None:
         """How many tasks of the batch system may run at the same time; with 0 nothing begins on the login node."""
         self._jobs.limit(running)
+        self.parts[LOGIN].limit(min(running, ON_LOGIN))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Hand these over, each to its place; an outcome for each, in their order."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.campaign.parts import TOOLS
 from nsw.campaign.scratch_space import freed, remove, space_of
 from nsw.campaign.selecting import Selection, selected
 from nsw.errors import CampaignError
@@ -86,7 +87,9 @@ def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iter
         _require_over(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         with closing(connect(ledger.site())) as transport:
-            space = space_of(folder, transport, scratch, [(build.id, build.app) for build in ledger.builds()])
+            made = [(build.id, build.app) for build in ledger.builds()]
+            made += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
+            space = space_of(folder, transport, scratch, made)
             if selection:
                 space = space.of_runs({run.id for run in selected(ledger, ledger.runs(), selection)})
             yield Leftovers(space, f"{ledger.meta(SITE)}:{scratch}", folder, ledger, transport)

@@ -94,10 +94,10 @@ def test_a_reduction_whose_submission_had_no_answer_is_adopted_and_not_made_agai
     assert_reduced_once(laptop, folder)
 
 
-def test_the_connection_ends_while_the_tables_are_looked_for(far_site, tmp_path):
+def test_the_connection_ends_while_a_reduction_is_polled(far_site, tmp_path):
     far, site = far_site
     laptop = Laptop(far, site, tmp_path)
-    far.order("cut", match=r"\*\.gz", times=2)
+    far.order("cut", match=r"nsw list .*-reduce-", times=2)
     folder = laptop.finish()
     assert far.faults(), far.commands()
     assert_reduced_once(laptop, folder)
