@@ -132,8 +132,8 @@ class LedgerTasks(LedgerNeeds):
     def give_up_reductions(self) -> None:
         """Read runs whose reductions were cancelled without them."""
         self._db.execute(
-            "UPDATE tasks SET reading = 'collected' WHERE kind = 'run' AND state = 'done' AND reading = 'none' AND id IN"
-            " (SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE r.kind = 'reduction'"
+            "UPDATE tasks SET reading = 'collected' WHERE kind = 'run' AND state = 'done' AND reading = 'none'"
+            " AND id IN (SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE r.kind = 'reduction'"
             " AND r.state = 'cancelled')"
         )
 

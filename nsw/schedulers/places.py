@@ -58,6 +58,11 @@ class Places:
         return min(part.longest_name for part in self.parts.values())
 
     @property
+    def name_characters(self) -> str:
+        """What a submission's name may hold: what the batch system's may, which is never more than a file's."""
+        return self._jobs.name_characters
+
+    @property
     def dependencies(self) -> bool:
         """Whether `after` is honoured."""
         return self._jobs.dependencies
