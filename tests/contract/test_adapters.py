@@ -10,10 +10,12 @@ import pytest
 
 from nsw.errors import CommandResult
 from nsw.resources import templates_folder
+from nsw.schedulers import recognizing
 from nsw.schedulers.adapter import Adapter, Request, Watched
 from nsw.schedulers.host import Host
 from nsw.schedulers.model import Submission
 from nsw.schedulers.native import Native
+from nsw.schedulers.recognizing import Owner
 from nsw.site.registered import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,21 @@ def test_attempt_and_first_task_reach_the_script(adapter):
         assert argv[-2:] == ["2", "7"]
     else:
         assert any("NSW_ATTEMPT=2" in word and "NSW_TASK=7" in word for word in argv)
+
+
+def test_an_adapter_whose_command_others_have_too_says_how_it_is_recognized(adapter, name):
+    if name != "host" and recognizing.is_shared(adapter):
+        assert adapter.known_by or adapter.products
+
+
+def test_a_machine_is_recognized_by_what_the_adapters_say():
+    assert recognizing.there({"sbatch", "qsub"}) == ["slurm"]  # Slurm's package brings a qsub of its own
+    assert recognizing.there({"qsub", "qconf"}) == ["sge"]
+    assert set(recognizing.there({"qsub"})) == {"pbs", "cobalt", "sge"}
+    assert recognizing.there({"nvidia-smi"}) == []
+    assert recognizing.owner_of("qsub", "pbs_version = 23.06.06") == Owner("OpenPBS or PBS Professional", "pbs")
+    assert recognizing.owner_of("qsub", "Version: 6.1.2") == Owner("Torque", "")
+    assert recognizing.owner_of("qsub", "unknown option") is None
 
 
 def test_only_an_id_is_an_id(adapter, name):
