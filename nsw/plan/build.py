@@ -56,7 +56,7 @@ def build_plan(
     runs = [run for case in cases for run in builder.runs_of(case) if part is None or run.id in part.runs]
     apps = {run.app for run in runs}
     built = part.built if part else ()
-    faults += [*builder.faults, *builder.gpu_faults()]
+    faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
         some = [f"{what}: {reason}" for (what, reason) in builder.absent]
         why = "; ".join(
@@ -104,6 +104,7 @@ class _Builder:
         self._base = part.app if part else APP
         self._time_s = part.time_s if part else None
         self.faults: list[Diagnostic] = []
+        self._of_cases: dict[tuple[tuple[str | int, ...], str, str | None], list[str]] = {}
         self.absent: dict[tuple[str, str], list[str]] = {}
         self.builds: dict[str, Job] = {}
         self.secrets: list[dict[str, Secret]] = []
@@ -135,9 +136,7 @@ class _Builder:
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(self._passes)]
             commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(self._passes)]
         except UnresolvedError as fault:
-            self.faults.append(
-                self._loaded.document.diagnostic(fault.path, f"case {case.id}: {fault.message}", hint=fault.hint)
-            )
+            self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
         if how.kind in STARTS_TASKS and recipe.resources.tasks_per_node is None:
             limits = [replace(limit, tasks=how.processes) for limit in limits]
@@ -309,6 +308,15 @@ class _Builder:
         has = self._facts.gpus_per_node
         if has is not None and needs.gpus > max(has * needs.nodes, self._too_many[0]):
             self._too_many = (needs.gpus, needs.nodes)
+
+    def case_faults(self) -> list[Diagnostic]:
+        """What is wrong with cases; the same words of several cases once."""
+        return [
+            self._loaded.document.diagnostic(
+                path, f"case {cases[0]}{f' and {len(cases) - 1} more' if len(cases) > 1 else ''}: {message}", hint=hint
+            )
+            for (path, message, hint), cases in self._of_cases.items()
+        ]
 
     def gpu_faults(self) -> list[Diagnostic]:
         """The fault of asking for more GPUs than the site has, once."""

@@ -209,6 +209,8 @@ def _refuse_statements(tree: nodes.Template) -> None:
 
 _ONE_BRACE = re.compile(r"\{\{([^{}]*)\}(?!\})")
 
+_NEVER_CLOSED = re.compile(r"\{\{\s*(\w+)(?:(?!\}\}).)*$", re.DOTALL)
+
 
 def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     source = str(fault.source or "")
@@ -217,6 +219,12 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
             "this expression is closed by one '}' and not by two",
             hint=f"write {{{{ {single[1].strip()} }}}}",
             offset=single.start(),
+        )
+    if "end of template" in str(fault.message) and (left := _NEVER_CLOSED.search(source)) is not None:
+        return Fault(
+            "this expression is never closed by '}}'",
+            hint=f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}",
+            offset=left.start(),
         )
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
@@ -232,7 +240,9 @@ def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
         return "write a literal '{{' as {{ '{{' }}, and a literal '{%' as {{ '{%' }}"
     if message.startswith("No filter named"):
         close = did_you_mean(message.split("'")[1], _environment().filters)
-        return close or "the filters are " + ", ".join(sorted(_environment().filters))
+        return close or "the filters are " + ", ".join(
+            sorted(name for name in _environment().filters if name.isprintable())
+        )
     return None
 
 

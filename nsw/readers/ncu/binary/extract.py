@@ -33,7 +33,7 @@ def main(path: str) -> None:
 
 
 def _action(action: Any, number: int) -> dict[str, Any]:
-    metrics = [_metric(name, action[name]) for name in action.metric_names() if not _HELPER.match(name)]
+    metrics = [_metric(name, action[name]) for name in sorted(action.metric_names()) if not _HELPER.match(name)]
     known = {name: text if text is not None else value for name, _, value, text in metrics}
     mangled = action.name(action.NameBase_MANGLED)
     return {
