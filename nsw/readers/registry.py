@@ -170,13 +170,13 @@ FORMATS: tuple[Format, ...] = (
         "nvprof of CUDA 5 to 12: summary, --print-gpu-trace, --print-api-trace, --print-openacc-trace (summed),"
         " --metrics and --events (also --aggregate-mode off), --cpu-profiling, --system-profiling",
         ("gpu_summary", "gpu_trace", "api_summary", "api_trace", "um_summary", "nvtx_summary", "openacc_summary",
-         "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts"),
+         "openmp_summary", "nvtx_gpu_summary", "metrics", "functions", "facts", *_PHASES),
         "the critical path (--dependency-analysis), NVLink and PCI topology, samples of the program counter, lists of"
         " metrics (each is named where it is there); who called the functions that CPU samples name;"
         " their tables without times (CUDA 6 and 7), and trees of which"
         " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
         ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
-         "readers/test_nvprof_counter_forms.py"),
+         "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_text_phases.py"),
         most=90,
     ),
     Format(

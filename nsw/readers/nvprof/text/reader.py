@@ -18,6 +18,7 @@ from nsw.readers.nvprof.text.old_ranges import take_old_range
 from nsw.readers.nvprof.text.state import LinesTaker, Sink, Stream
 from nsw.readers.nvprof.text.summary_rows import nvtx_name
 from nsw.readers.nvprof.text.titles import BEGINS, are_damaged_titles, refuse
+from nsw.readers.timeline.from_traces import add_phases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +117,7 @@ def read(path: Path, options: Options) -> Report:
     reading.finish()
     _want_results(report)
     _warn_of_cut_names(report)
+    add_phases(report, options)
     if options.tables is not None:
         report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
     return report
