@@ -130,6 +130,8 @@ def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, known: Collection[s
         near = nearest(base, there)
         hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
         if chips and chip is not None:
+            if known is not None and base in ncu_names.base_names(chip):
+                return f"the site's ncu does not list {base} for {chip.name}", hint
             return f"{chip.name} has no metric {base}; {', '.join(chips)} have it", hint
         return f"no chip has a metric {base}" if chip is None else f"{chip.name} has no metric {base}", hint
     if not ncu_names.is_suffix(base, suffix):

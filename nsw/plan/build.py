@@ -50,7 +50,7 @@ def build_plan(
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
-    faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts.chip)]
+    faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
     faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
     runs = [run for case in cases for run in builder.runs_of(case) if part is None or run.id in part.runs]

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from nsw.metrics import Chip
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class SiteFacts:
         tools: Profilers that were found: tool -> path. None: not looked, take the sites file's word.
         missing: Why a tool is not in `tools`.
         chip: The GPUs' chip or product as found there, where the sites file names none; None: not looked.
+        ncu_names: Of a chip the base names of the metrics that the site's own ncu lists; None: it was not asked.
         replay: The demo's recordings: (params, pass kind) -> the command that replays one, or None.
         note: Said with everything that comes of a campaign here.
     """
@@ -26,6 +29,7 @@ class SiteFacts:
     tools: Mapping[str, str] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     chip: str | None = None
+    ncu_names: Callable[[Chip], Collection[str] | None] = lambda _chip: None
     replay: Callable[[Mapping[str, Any], str], tuple[str, ...] | None] | None = None
     replayed_reports: tuple[str, ...] = ()
     replayed_tool: str | None = None

@@ -18,22 +18,25 @@ if TYPE_CHECKING:
 
     from nsw.metrics import Chip
     from nsw.metrics.tools import Tool
+    from nsw.plan.facts import SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
 
-def faults_on_site(loaded: LoadedRecipe, place: LoadedSite, found: str | None = None) -> list[Diagnostic]:
-    """The faults of all counters passes on the chip that the site names, else on the one `found` there; none without.
+def faults_on_site(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[Diagnostic]:
+    """The faults of all counters passes on the chip that the site names, else on the one found there; none without.
 
     A chip that nsw does not know is a fault where another name is near it; else it is taken for a new one.
     """
     named = place.site.gpus.chip
-    chip = find_chip(named or found)
+    chip = find_chip(named or facts.chip)
     if chip is None:
         hint = did_you_mean(str(named).lower(), chips()) if named else None
         where = ("sites", place.site.name, "gpus", "chip")
         return [place.document.diagnostic(where, f"there is no chip {named}", hint=hint)] if hint else []
-    return list(metric_faults(loaded, chip))
+    if not any(one.kind == "counters" for one in loaded.recipe.passes):
+        return []
+    return list(metric_faults(loaded, chip, known=facts.ncu_names(chip)))
 
 
 def metric_faults(

@@ -33,6 +33,7 @@ def check(
     from nsw.schedulers.create import adapter_of
     from nsw.service.dry_run import way_to
     from nsw.service.kept_checks import keep
+    from nsw.service.metrics_check import listed_metrics
     from nsw.service.node_check import check_node
     from nsw.service.queue_check import check_queue
     from nsw.site.load import load_site
@@ -54,3 +55,5 @@ def check(
             found.append(one)
             yield one
     keep(site, found)
+    if (listed := listed_metrics(place, found)) is not None:
+        yield listed

@@ -1,10 +1,12 @@
-"""What `nsw sites check` found, kept for a day, so that `nsw run` can warn of it."""
+"""What `nsw sites check` found: kept a day for the warnings of `nsw run`, and the GPU until the site changes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -35,15 +37,23 @@ def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = N
         return
 
 
-def kept(site: Mapping[str, Any], now: float | None = None) -> tuple[float, list[Check]] | None:
-    """What was found of a site in the last day, and how many seconds ago; None where nothing was.
+def gpu_found(site: Mapping[str, Any]) -> str | None:
+    """The GPU's product as a compute node named it, else the login node; None where there were several or none."""
+    found = kept(site, within=math.inf)
+    listed = {} if found is None else {one.what: one.found for one in found[1] if one.verdict is Verdict.GOOD}
+    named = re.fullmatch(r"\d+ x ([^,]+)", listed.get("GPUs (node)") or listed.get("GPUs") or "")
+    return named[1] if named else None
+
+
+def kept(site: Mapping[str, Any], now: float | None = None, within: float = _DAY_S) -> tuple[float, list[Check]] | None:
+    """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
 
     What was found of a site whose description has changed since does not count.
     """
     try:
         data = json.loads(read_plain(_path(site), owner=os.geteuid(), last=_MOST))
         age = (time.time() if now is None else now) - float(data["time"])
-        if not 0 <= age < _DAY_S or data["site"] != _digest(site):
+        if not 0 <= age < within or data["site"] != _digest(site):
             return None
         return age, [
             Check(str(what), Verdict(verdict), str(found), str(fix)) for what, verdict, found, fix in data["checks"]

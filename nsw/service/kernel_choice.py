@@ -73,11 +73,20 @@ def chooser(
         from nsw.campaign.reading import put_rows
         from nsw.plan.counting import counting
         from nsw.profilers.nvprof import measured
+        from nsw.service.late_check import late_check
 
         source = sources[0]
         one = _pass_of(folder, run)
         tool = run.tool or "ncu"
         chip = ledger.site().get("gpus", {}).get("chip")
+        if chip is None:
+            met = choosing.basis()
+            found_there = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
+            if found_there.fault is not None:
+                return found_there.fault
+            for text in found_there.warnings:
+                choosing.warn(f"{run.id}: {text}; the rest is measured")
+            chip = met.chip
         try:
             trace = _kernels_of(folder, ledger, one, source)
             what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
@@ -86,7 +95,7 @@ def chooser(
             return f"{fault} (of {source.id})"
         put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
         say(f"chosen    {run.id} from {source.id}: {found.note}")
-        time = _limit(folder, ledger, one, run, source)
+        time = _limit(folder, ledger, one, run, source, chip)
         if time is not None:
             say(f"          {time.note}")
         seconds = None if time is None else time.seconds
@@ -135,7 +144,9 @@ def _kernels_of(folder: CampaignFolder, ledger: Ledger, one: CountersPass, sourc
     return _kernels(folder.reports / source.id, steps, nsys, _within(one))
 
 
-def _limit(folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow) -> Limit | None:
+def _limit(
+    folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow, chip: str | None
+) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
     from nsw.analysis.matching import TABLE
     from nsw.campaign.reading import load_rows
@@ -155,7 +166,7 @@ def _limit(folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRo
         if row["duration_ns"] is not None:
             launches.setdefault(row["run"], []).append(row["duration_ns"])
             sources[row["run"]] = row["chosen_from"]
-    at_most = passes(one.metrics, find_chip(ledger.site().get("gpus", {}).get("chip"))).at_most
+    at_most = passes(one.metrics, find_chip(chip)).at_most
 
     def price(of: str, program_s: float) -> float:
         return estimated_s(launches.get(of, ()), at_most, program_s, one.replay)

@@ -10,27 +10,37 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.facts import SiteFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    from nsw.metrics import Chip
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 
 
 def facts(place: LoadedSite) -> SiteFacts:
-    """Find out what a site has; only this machine is looked at."""
+    """Find out what a site has: only this machine is looked at, of others what `nsw sites check` found is known."""
+    from nsw.schedulers.gpus import detect
+    from nsw.service.kept_checks import gpu_found
+    from nsw.service.site_metrics import kept_names
+
     site = place.site
     if site.replay:
         return _demo_facts(site)
+
+    def ncu_names(chip: Chip) -> Collection[str] | None:
+        return kept_names(place, chip)
+
     if site.scheduler != "local" or site.transport.kind != "local":
         per_node = site.gpus.per_node
-        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None)
-    from nsw.schedulers.gpus import detect
+        chip = None if site.gpus.chip else gpu_found(site.model_dump(mode="json", by_alias=True))
+        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, chip=chip, ncu_names=ncu_names)
 
     tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
     known = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
     gpus = [] if known else detect()
     chip = gpus[0].name if gpus else None
-    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(gpus)), tools=tools, missing=missing, chip=chip)
+    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(gpus)), tools=tools, missing=missing, chip=chip,
+                     ncu_names=ncu_names)  # fmt: skip
 
 
 def _gpu_count(site: Site, detected: Callable[[], int]) -> int:

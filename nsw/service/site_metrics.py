@@ -1,4 +1,7 @@
-"""The metrics that a site's own ncu knows: asked once, and kept for a week."""
+"""The metrics that a site's own ncu knows: asked once, and kept for a week.
+
+`nsw sites check` and `nsw metrics check --site` ask; a plan reads what is kept.
+"""
 
 from __future__ import annotations
 
@@ -39,31 +42,42 @@ def chip_of(place: LoadedSite) -> str | None:
     return place.site.gpus.chip or facts(place).chip
 
 
+def kept_names(place: LoadedSite, chip: Chip) -> frozenset[str] | None:
+    """The base names that the site's ncu listed within the last week; None where it was not asked."""
+    return _kept(_path(place, _ncu(place), chip), time.time())
+
+
 def site_metrics(place: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
     """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
     from nsw.metrics.query import listed, words
+    from nsw.scripts.quoting import quote_all
     from nsw.service.dry_run import way_to
 
-    ncu = {str(tool): path for tool, path in place.site.profilers.items()}.get("ncu") or os.environ.get(
-        "NSW_NCU", "ncu"
-    )
+    ncu, site = _ncu(place), place.site
     now = time.time() if now is None else now
     path = _path(place, ncu, chip)
     if (known := _kept(path, now)) is not None:
-        return SiteMetrics(known, f"by the {len(known)} names that {ncu} of site {place.site.name} lists (kept)")
+        return SiteMetrics(known, f"by the {len(known)} names that {ncu} of site {site.name} lists (kept)")
     asked = " ".join(words(ncu, chip.name))
+    load = f"module load {quote_all(site.modules)} 2>/dev/null; " if site.modules else ""
+    shell = ["bash", "-lc" if site.login_shell else "-c", f'{load}exec "$@"', "nsw"]
     try:
         with closing(way_to(place)) as transport:
-            done = transport.run(list(words(ncu, chip.name)), timeout=_ASK_S)
+            done = transport.run([*shell, *words(ncu, chip.name)], timeout=_ASK_S)
     except (NswError, OSError) as fault:
-        return SiteMetrics(None, f"site {place.site.name} could not be asked ({fault}): by the shipped lists")
+        return SiteMetrics(None, f"site {site.name} could not be asked ({fault}): by the shipped lists")
     found = listed(done.stdout)
     if done.returncode != 0 or not found:
         lines = (done.stderr or done.stdout).strip().splitlines()
         why = lines[-1][:200] if lines else f"exit status {done.returncode}"
-        return SiteMetrics(None, f"`{asked}` gave no list on site {place.site.name} ({why}): by the shipped lists")
+        return SiteMetrics(None, f"`{asked}` gave no list on site {site.name} ({why}): by the shipped lists")
     _keep(path, found, now)
-    return SiteMetrics(found, f"by the {len(found)} names that {ncu} of site {place.site.name} lists")
+    return SiteMetrics(found, f"by the {len(found)} names that {ncu} of site {site.name} lists")
+
+
+def _ncu(place: LoadedSite) -> str:
+    named = {str(tool): path for tool, path in place.site.profilers.items()}.get("ncu")
+    return named or os.environ.get("NSW_NCU", "ncu")
 
 
 def _path(place: LoadedSite, ncu: str, chip: Chip) -> Path:

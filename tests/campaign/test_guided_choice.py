@@ -95,3 +95,31 @@ def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_ha
         assert chooser(folder, ledger, choosing)(run, [source]) == choice
         assert load_rows(folder, TABLE) == []
         assert warned == [f"what {COUNT} measures is not compared with {LOOK}: {LOOK} holds none of these launches"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "metrics", "skipped", "warned"),
+    [
+        ("Tesla V100-SXM2-16GB", "[tensor_ops_bf16]", "tensor_ops_bf16 is not measured on gv100", ""),
+        ("Tesla V100-SXM2-16GB", "[ipc, tensor_ops_bf16]", "", f"{COUNT}: tensor_ops_bf16 is not measured on gv100"),
+        ("Tesla P100-PCIE-16GB", "[ipc]", "ncu does not measure counters on gp100", ""),
+        ("NVIDIA H100 80GB HBM3", "[ipc]", "", ""),
+        ("some new GPU", "[tensor_ops_bf16]", "", ""),
+    ],
+)
+def test_where_the_site_names_no_chip_the_metrics_are_checked_on_the_one_that_the_jobs_met(
+    folder, gpu, metrics, skipped, warned
+):
+    folder.recipe.write_text(RECIPE.replace("[ipc]", metrics))
+    warnings = []
+    with Ledger(folder.ledger) as ledger:
+        ledger.set_meta(SITE_DATA, {"name": "s", "gpus": {}})
+        choose = chooser(folder, ledger, Choosing(lambda: Basis(gpu), lambda _: None, warnings.append))
+        found = choose(ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK]))
+    if skipped:
+        assert found.startswith(skipped)
+        assert gpu in found
+    else:
+        assert "--kernel-id" in found.arguments
+    assert len(warnings) == bool(warned)
+    assert all(text.startswith(warned) for text in warnings)

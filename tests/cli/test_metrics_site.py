@@ -1,10 +1,16 @@
 """`nsw metrics --site`: the site's chip, and the names that its own ncu lists."""
 
+import re
+import time
 from pathlib import Path
 
 import pytest
 
+from nsw.campaign.site_check import Check, Verdict
 from nsw.metrics.query import listed
+from nsw.service.kept_checks import keep
+from nsw.service.site_facts import facts
+from nsw.site.load import load_site
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short
 IPC = "sm__inst_executed.avg.per_cycle_active"
@@ -41,7 +47,7 @@ def test_a_site_is_checked_by_what_its_own_ncu_lists(nsw, home, ncu):
         "metrics", "check", "dram__bytes.sum", "ipc", "l1tex__t_bytes.sum", "--site", "gpu", "--sites", "gpu.yaml"
     )
     assert said.code == 2
-    assert "gh100 has no metric l1tex__t_bytes" in said.out  # which the shipped list has
+    assert "the site's ncu does not list l1tex__t_bytes for gh100" in said.out  # the shipped list has it
     assert "2 names of 3" in said.out
     assert "names that" in said.err
     again = nsw("metrics", "check", "inst_executed", "--site", "gpu", "--sites", "gpu.yaml")
@@ -61,6 +67,53 @@ def test_an_ncu_that_cannot_be_asked_leaves_the_shipped_lists(nsw, ncu):
     said = nsw("metrics", "check", "l1tex__t_bytes.sum", "--site", "gpu", "--sites", "gpu.yaml")
     assert said.code == 0
     assert "Invalid chip gh100): by the shipped lists" in said.err
+
+
+RECIPE = """\
+nsw: 1
+name: t
+app: {command: 'true'}
+passes:
+  - counters: {metrics: [ipc, l1tex__t_bytes.sum]}
+resources: {gpus: 1}
+"""
+
+
+def test_a_plan_goes_by_the_names_that_the_check_of_the_site_got(nsw, home, ncu):
+    (home / "r.yaml").write_text(RECIPE)
+    of_site = ("--site", "gpu", "--sites", "gpu.yaml")
+    before = nsw("plan", "r.yaml", *of_site)
+    assert "l1tex__t_bytes" not in before.err  # the shipped list has it
+    said = nsw("sites", "check", "gpu", "--sites", "gpu.yaml")
+    assert re.search(r"^ok +metrics +ncu lists \d+ names for gh100; plans are checked by them$", said.out, re.MULTILINE)
+    after = nsw("plan", "r.yaml", *of_site)
+    assert after.code == 2
+    assert "r.yaml:5:31: the site's ncu does not list l1tex__t_bytes for gh100" in after.err
+    assert (home / "asked").read_text().count("--query-metrics") == 1
+
+
+def test_a_check_whose_ncu_lists_nothing_says_so(nsw, home, ncu):
+    ncu.write_text("#!/bin/sh\n[ \"$1\" = --version ] || echo '==ERROR== Invalid chip gh100' >&2\n")
+    said = nsw("sites", "check", "gpu", "--sites", "gpu.yaml")
+    assert (
+        "`" + str(ncu) + " --query-metrics --chip gh100` gave no list on site gpu (==ERROR== Invalid chip" in said.out
+    )
+    assert "recipes are checked by the lists that nsw ships" in said.out
+
+
+def test_the_chip_of_a_site_elsewhere_is_the_one_that_its_check_found(home, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    (home / "s.yaml").write_text("nsw: 1\nsites:\n  far: {scheduler: slurm}\n")
+    place = load_site("far", [home / "s.yaml"])
+    data = place.site.model_dump(mode="json", by_alias=True)
+    assert facts(place).chip is None
+    login, node = Check("GPUs", Verdict.GOOD, "1 x Tesla T4"), Check("GPUs (node)", Verdict.GOOD, "4 x NVIDIA H200")
+    keep(data, [login], time.time() - 30 * 24 * 3600)
+    assert facts(place).chip == "Tesla T4"
+    keep(data, [login, node])
+    assert facts(place).chip == "NVIDIA H200"
+    keep(data, [Check("GPUs (node)", Verdict.GOOD, "1 x Tesla T4, 1 x NVIDIA H200")])
+    assert facts(place).chip is None
 
 
 def test_a_site_without_a_known_chip_asks_for_it(nsw, home, ncu):
