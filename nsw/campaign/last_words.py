@@ -17,13 +17,14 @@ _AROUND: Final = re.compile(
     | (?:\[?\S+\]?\ )?MPI_ABORT\ was\ invoked | Exit\ code: | with\ errorcode
     | torch\.distributed\.elastic\S*ChildFailedError
     | (?:[WEI]\d{4}\ |\[\d{4}-\d\d-\d\d\ ).*(?:elastic|torchrun|run\.py)
+    | frame\ \#\d+: | Exception\ raised\ from\ .*most\ recent\ call\ first                           # PyTorch's C++
     | (?:time|host|rank|exitcode|error_file|traceback)\s+: | (?:Root\ Cause|Failures|<NO_OTHER_FAILURES>)
-    | \s+
+    | (?!\s*what\(\):)\s+
     """,
     re.VERBOSE,
 )
 _FAULT: Final = re.compile(
-    r"(?:\[rank\d+\]:\s*)?(?:[\w.]*(?:Error|Exception|Interrupt|Exit)\b\s*(?::|$)|terminate called|Segmentation fault)"
+    r"(?:\[rank\d+\]:\s*)?(?:[\w.]*(?:Error|Exception|Interrupt|Exit)\b\s*(?::|$)|terminate called|\s*what\(\):|Segmentation fault)"
     r"|.*\b(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Aa]bort(?:ed)?|[Aa]ssert\w*|[Ff]ailed|not found|No such|[Kk]illed)\b"
 )
 

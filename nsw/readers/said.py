@@ -75,10 +75,11 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     pattern = _LINES.get(tool)
     found: dict[str, Problem] = {}
     empty: set[str] = set()
+    watched = None  # what the watchdog said first; it says the same again as the program ends
     for line in text.splitlines() if pattern else ():
         match = pattern.match(line.strip()) if pattern else None
-        if match is None and tool in {"ncu", "nvprof"}:
-            match = _WATCHDOG.match(line)
+        if match is None and tool in {"ncu", "nvprof"} and not watched:
+            match = watched = _WATCHDOG.match(line)
         if match is None:
             continue
         severity = (match["severity"] or "").lower()

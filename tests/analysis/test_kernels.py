@@ -91,6 +91,12 @@ def test_a_range_has_no_share_of_the_time_of_kernels_and_takes_none_from_them(ti
     assert {r.name: r for r in kernel_table({"metrics": rows, "launches": own}, timeline)}["range"].share_pct > 80
 
 
+def test_a_range_of_a_real_report_has_a_time_and_no_share():
+    report = read(H200.parent / "h100" / "range-details.csv")
+    row = only(of_report(report.tables))
+    assert (row.name, row.time_ns, row.share_pct) == ("range", 4_906_208 + 537_120, None)
+
+
 def test_the_timeline_has_the_times_where_there_is_one():
     rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 10.0, "kernel": "other"})
     found = {r.name: r for r in kernel_table({"metrics": rows}, {"k": (500.0, 10), "unmeasured": (1500.0, 1)})}

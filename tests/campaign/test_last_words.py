@@ -101,3 +101,13 @@ def test_what_a_shell_says_of_a_signal_adds_nothing_to_a_reason(word):
     over = "the job was over its time limit of 2m in the middle of this run"
     assert reason_with(over, f"{word}\n".encode(), login_shell=False) == over
     assert reason_with(None, f"{word}\n".encode(), login_shell=False) == word
+
+
+def test_of_an_exception_of_c_plus_plus_what_it_says_counts_and_not_its_frames():
+    said = (
+        "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+        "  what():  [Rank 1] Watchdog caught collective operation timeout\n"
+        "Exception raised from checkTimeout at /p/ProcessGroupNCCL.cpp:692 (most recent call first):\n"
+        "frame #0: c10::Error::Error(c10::SourceLocation) + 0x9d (0x7f1 in /t/libc10.so)\n"
+    )
+    assert last_words(said.encode()) == "what():  [Rank 1] Watchdog caught collective operation timeout"

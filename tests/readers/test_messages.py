@@ -1,9 +1,13 @@
 """The profilers' own messages: recognised, explained, with something to do."""
 
+from pathlib import Path
+
 import pytest
 
 from nsw.readers.messages import explain, known_message, messages
 from nsw.readers.said import said as said_of
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 SAID = {
     "nvprof": {
@@ -165,3 +169,27 @@ def test_a_profiler_that_is_missing_itself_is_not_taken_for_the_program(tool, te
     assert f"profilers: {{{tool}: /path/to/{tool}}}" in (problem.fix or "")
     program = known_message(tool, text.format("./prog"))
     assert program is None or "itself" not in program.message
+
+
+@pytest.mark.parametrize(
+    ("file", "cause", "fix"),
+    [
+        ("h100/ncu-denied.txt", "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers"),
+        ("h200/ncu-watchdog.txt", "Watchdog caught collective operation timeout", "init_process_group(timeout="),
+    ],
+)
+def test_of_what_a_real_ncu_said_the_cause_is_told_once_and_not_what_followed_from_it(file, cause, fix):
+    errors = [p for p in said_of("ncu", (FIXTURES / file).read_text()) if p.severity == "error"]
+    assert len(errors) == 1
+    assert cause in errors[0].message
+    assert fix in errors[0].fix
+
+
+def test_a_program_that_the_system_ended_while_ncu_saved_its_memory():
+    found = said_of("ncu", (FIXTURES / "h100" / "ncu-memory-limit.txt").read_text())
+    assert [(p.severity, "memory" in p.fix) for p in found] == [("error", True), ("warning", True)]
+
+
+def test_a_kernel_that_hangs_when_it_is_run_again_is_explained():
+    found = said_of("ncu", (FIXTURES / "h200" / "ncu-watchdog.txt").read_text())
+    assert any("taking more time" in p.message and "exclude: [nccl]" in p.fix for p in found)
