@@ -24,6 +24,8 @@ from .systems import ACCEPTED_AND_FAILED, REMOTE, RealSlurm, ways
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .distant import Distant
+
 # a shell that is no sh: tcsh and fish know none of these
 NO_SH = """#!/bin/bash
 case $2 in *[\\$\\(\\)\\{\\}=\\;\\&\\|\\<\\>]*) echo "Illegal variable name." >&2; exit 1 ;; esac
@@ -164,21 +166,58 @@ def small_disk(folder: Path, size: str, owner: str | None = None) -> Iterator[No
         subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
+@contextmanager
+def quota(folder: Path, size: str, owner: str) -> Iterator[None]:
+    """A folder in which a user may not have more than so much, on a file system with room."""
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("no btrfs, whose quotas need no more than a kernel (apt install btrfs-progs)")
+    image, disk = folder.with_suffix(".image"), folder.with_suffix(".disk")
+    disk.mkdir()
+    with image.open("wb") as file:
+        file.truncate(200 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True, capture_output=True)
+    if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        for words in (("subvolume", "create", disk / "own"), ("quota", "enable", disk),
+                      ("qgroup", "limit", size, disk / "own")):  # fmt: skip
+            subprocess.run(["btrfs", *words], check=True, capture_output=True)
+        shutil.chown(disk / "own", owner)
+        disk.chmod(0o755)
+        folder.symlink_to(disk / "own")
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def no_room_then_room(it: Distant, folder: Path) -> None:
+    """Runs fail with their reason while their program fills the disk, and are done once there is room."""
+    fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
+    campaign = Staged(folder, it.site(scratch=it.folder / "small"), body=fills)
+    assert campaign.drive() == 0
+    states = campaign.states()
+    assert {state for state, _ in states.values()} <= {"failed", "cancelled", "lost"}, states
+    assert all(reason for _, reason in states.values()), states
+    for file in (it.folder / "small").rglob("data"):
+        file.unlink()
+    (it.folder / "room").touch()
+    campaign.again()
+    campaign.finish()
+    assert {state for state, _ in campaign.states().values()} == {"done"}, campaign.states()
+
+
 @ways("slurm-openssh", "pbs-local", "cobalt-local", kinds=("local", *REMOTE))
 def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(system, tmp_path, kind):
     with distant(kind, system) as it, small_disk(it.folder / "small", "400k", system.user):
-        fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
-        campaign = Staged(tmp_path / "campaigns", it.site(scratch=it.folder / "small"), body=fills)
-        assert campaign.drive() == 0
-        states = campaign.states()
-        assert {state for state, _ in states.values()} <= {"failed", "cancelled", "lost"}, states
-        assert all(reason for _, reason in states.values()), states
-        for file in (it.folder / "small").rglob("data"):
-            file.unlink()
-        (it.folder / "room").touch()
-        campaign.again()
-        campaign.finish()
-        assert {state for state, _ in campaign.states().values()} == {"done"}, campaign.states()
+        no_room_then_room(it, tmp_path / "campaigns")
+
+
+@ways("slurm-openssh", kinds=REMOTE)
+def test_a_quota_that_is_used_up_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(
+    system, tmp_path, kind
+):
+    with distant(kind, system) as it, quota(it.folder / "small", "600k", system.user):
+        no_room_then_room(it, tmp_path / "campaigns")
 
 
 @pytest.mark.slurm
