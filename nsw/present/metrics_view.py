@@ -26,7 +26,9 @@ def show_catalogue(
         out.print(table(title, columns, cells_of, wide=tool))
     else:
         columns = ("family", "metric", "unit", "meaning")
-        out.print(table(title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning"))
+        out.print(
+            table(title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning", least=("family",))
+        )
     if left_out:
         out.print(f"({plural(left_out, 'metric')} more that {tool} does not measure{' on ' + chip if chip else ''}:"
                   " `nsw metrics show NAME` says why)", style="dim")  # fmt: skip
