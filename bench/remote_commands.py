@@ -1,6 +1,7 @@
-"""What a campaign on Slurm behind ssh costs: remote commands to submit 1,000 runs, and CPU to poll 10,000 jobs.
+"""What a campaign behind ssh costs: remote commands to submit 1,000 runs, and CPU to poll 10,000 jobs of Slurm.
 
-A real sshd on the loopback, the tests' fake Slurm behind it. CPU is nsw's own. Needs root, sshd and ssh.
+`python bench/remote_commands.py [slurm] [pbs] [cobalt]`: a real sshd on the loopback, the tests' fakes behind it. CPU
+is nsw's own. Needs root, sshd and ssh.
 """
 
 from __future__ import annotations
@@ -16,19 +17,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests"))
 
-from remote.conftest import SSHD, Server  # noqa: E402  after the path
-from remote.test_campaign import FAKES, Cluster  # noqa: E402
-
-from nsw.campaign import private  # noqa: E402
+from nsw.campaign import private  # noqa: E402  after the path
 from nsw.service import starting  # noqa: E402
 from nsw.service.driving import held  # noqa: E402
 from nsw.service.planning import make_plan  # noqa: E402
 from nsw.transport import receiving, sending, shell  # noqa: E402
+from tests.faults.systems import double  # noqa: E402
+from tests.remote.conftest import SSHD, Server  # noqa: E402
+from tests.remote.test_campaign import FAKES, Cluster  # noqa: E402
 
 RUNS, JOBS = 1000, 10_000
-WANTED = "wanted: at most 5 remote commands to submit 1,000 runs; one command and 0.5 s of CPU to poll 10,000 jobs"
+QSUBS = 200  # where each run is a submission, which costs the fake a process
+WANTED = (
+    "wanted: at most 5 remote commands to submit 1,000 runs, on Cobalt 3 for 100; one command and 0.5 s of CPU to poll"
+    " 10,000 jobs"
+)
+COMMANDS = (
+    "sbatch", "squeue", "scontrol", "sacct", "scancel", "qsub", "qstat", "qselect", "qdel", "owner.new", "handover",
+    "mkdir", "sha256sum",
+)  # fmt: skip
 RECIPE = """
 nsw: 1
 name: bench
@@ -47,8 +55,7 @@ def counted():
 
     def counting_call(self, commands, **how):
         text = " ".join(commands[0])
-        names = ("sbatch", "squeue", "scontrol", "sacct", "scancel", "owner.new", "handover", "mkdir", "sha256sum")
-        calls[next((name for name in names if name in text), "other")] += 1
+        calls[next((name for name in COMMANDS if name in text), "other")] += 1
         return call(self, commands, **how)
 
     def counting_send(*words):
@@ -94,31 +101,47 @@ def measure(cluster: Cluster, count: int) -> None:
         it.driver.cancel()
 
 
+@contextmanager
+def system(name: str, top: Path):
+    """A batch system in which nothing starts, so that what waits is what is polled: the variables that name it."""
+    if name == "slurm":
+        state = top / "fake-slurm"
+        state.mkdir()
+        (state / "hold").touch()
+        yield {
+            "PATH": f"{FAKES}:/usr/local/bin:/usr/bin:/bin",
+            "NSW_FAKE_SLURM": state,
+            "NSW_FAKE_PYTHON": sys.executable,
+        }
+        return
+    with double(name, top) as found:
+        found.hold()
+        yield found.environment
+
+
 def main() -> None:
     if SSHD is None or os.geteuid() != 0:
         print("skipped: no sshd, or not root")
         return
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}; {WANTED}")
-    for kind in ("openssh", "ssh"):
-        with tempfile.TemporaryDirectory(prefix="nsw-bench-") as text:
-            top = Path(text)
-            state = top / "fake-slurm"
-            state.mkdir()
-            (state / "hold").touch()
-            # nothing starts: what waits is what is polled
-            env = f"PATH={FAKES}:/usr/local/bin:/usr/bin:/bin NSW_FAKE_SLURM={state} NSW_FAKE_PYTHON={sys.executable}"
-            more = f'ForceCommand export {env}; exec /bin/bash --norc -c "$SSH_ORIGINAL_COMMAND"'
-            server = Server(top / "sshd", more=more)
-            server.start()
-            try:
-                cluster = Cluster(top, server, kind)
-                sites = cluster.work / "sites.yaml"
-                sites.write_text(sites.read_text().replace("{lost_after", "{max_in_flight: 10000, lost_after"))
-                print(kind)
-                for count in (RUNS, JOBS):
-                    measure(cluster, count)
-            finally:
-                server.stop(sessions=True)
+    for name in sys.argv[1:] or ("slurm", "pbs", "cobalt"):
+        for kind in ("openssh", "ssh"):
+            with tempfile.TemporaryDirectory(prefix="nsw-bench-") as text, system(name, Path(text)) as variables:
+                top = Path(text)
+                env = " ".join(f"{key}={value}" for key, value in variables.items())
+                more = f'ForceCommand export {env}; exec /bin/bash --norc -c "$SSH_ORIGINAL_COMMAND"'
+                server = Server(top / "sshd", more=more)
+                server.start()
+                try:
+                    cluster = Cluster(top, server, kind)
+                    sites = cluster.work / "sites.yaml"
+                    told = sites.read_text().replace("scheduler: slurm", f"scheduler: {name}")
+                    sites.write_text(told.replace("{lost_after", "{max_in_flight: 10000, lost_after"))
+                    print(f"{name}, {kind}")
+                    for count in {"slurm": (RUNS, JOBS), "pbs": (RUNS,), "cobalt": (QSUBS,)}[name]:
+                        measure(cluster, count)
+                finally:
+                    server.stop(sessions=True)
 
 
 if __name__ == "__main__":

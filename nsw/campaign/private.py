@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.rows import State
 from nsw.errors import CampaignError, UnreachableError
 from nsw.plan.secrets import FILE, PRIVATE
+from nsw.schedulers.model import JOBS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,8 @@ _MAKE = """
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
 [ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
-chmod "$2" -- "$1"
+chmod "$2" -- "$1" || exit
+[ -z "$3" ] || mkdir -p -- "$1/$3"
 """
 _COMMAND_S = 60.0
 
@@ -35,13 +37,13 @@ def write_secrets(file: Path, text: str) -> None:
 
 
 def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> None:
-    """Make the campaign's folder on the site, closed to others, with the secrets in it.
+    """Make the campaign's folder on the site, closed to others, with a folder for jobs and the secrets in it.
 
     Raises:
         CampaignError: The site does not let it be made or closed.
         UnreachableError: The connection was lost.
     """
-    _make(transport, scratch, _MODES[share])
+    _make(transport, scratch, _MODES[share], JOBS)
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
@@ -57,8 +59,8 @@ def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport,
         folder.secrets.unlink()
 
 
-def _make(transport: Transport, there: str, mode: str) -> None:
-    done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode], timeout=_COMMAND_S)
+def _make(transport: Transport, there: str, mode: str, inside: str = "") -> None:
+    done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode, inside], timeout=_COMMAND_S)
     if done.timed_out:
         raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")
     if done.returncode != 0:

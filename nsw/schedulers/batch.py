@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.model import Answer, Doubt, Outcome, Phase
+from nsw.schedulers.model import JOBS, Answer, Doubt, Outcome, Phase
 from nsw.schedulers.native import Native
 from nsw.schedulers.pace import MOST_S, Pace
 from nsw.schedulers.polling import Polling
@@ -30,7 +30,7 @@ _UNKNOWN = Answer(Phase.UNKNOWN)
 _FIND_MINUTES = 60 * 24 * 14
 # pauses between looks for a submission whose command was killed: it may still be on its way to the controller
 _ARRIVES_S = (2.0, 6.0)
-_SUBMIT_S = 120.0
+_SUBMIT_S, _EACH_S = 120.0, 2.0  # a remote command that submits, and each submission in it
 _WORTH_SAYING_S = 60.0  # that cancelled jobs may run on
 
 
@@ -59,6 +59,7 @@ class BatchScheduler:
         campaign: Its id, which goes with every job as its comment.
         limits: What may be asked of the site.
         fence: Around commands that change something, where an nsw elsewhere may take the campaign over.
+        has_folder: Whether the folder for what jobs print is there, and need not be made.
         say: Prints a line for the user.
         clock: Seconds that only grow; tests hand in their own, as for the next two.
         sleep: Waits.
@@ -77,6 +78,7 @@ class BatchScheduler:
         limits: Limits,
         *,
         fence: Fence | None = None,
+        has_folder: bool = False,
         say: Callable[[str], object] = lambda _text: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
@@ -87,7 +89,8 @@ class BatchScheduler:
         self._can = adapter.capabilities
         self._transport = transport
         self._scratch = scratch
-        self._jobs = f"{scratch}/jobs"
+        self._jobs = f"{scratch}/{JOBS}"
+        self._has_folder = has_folder
         self._comment = f"nsw:{campaign}"
         self._limits = limits
         self._say = say
@@ -167,7 +170,8 @@ class BatchScheduler:
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
-        results = self._runner.run_many(commands, timeout=_SUBMIT_S, counted=self._adapter.submit, changes=True)
+        patience = _SUBMIT_S + _EACH_S * len(commands)
+        results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
         return [
             self._outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
@@ -314,8 +318,9 @@ class BatchScheduler:
         return Watched.of(submission, self._jobs)
 
     def _make_folder(self) -> None:
-        if not self._runner.calls[self._adapter.submit]:  # without it Slurm ends jobs before they begin, without a word
+        if not self._has_folder:  # without it Slurm ends jobs before they begin, without a word
             self._transport.make_folders([self._jobs])
+            self._has_folder = True
 
     def _not_submitted(self, submission: Submission, result: CommandResult) -> Outcome:
         adapter = self._adapter

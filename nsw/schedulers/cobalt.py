@@ -53,7 +53,7 @@ class Cobalt(Adapter):
     queue = "qstat"
     history = "its .cobaltlog"
     capabilities = Capabilities(
-        late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=50
+        late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100
     )
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")

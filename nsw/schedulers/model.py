@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 NAME_CHARACTERS = "A-Za-z0-9._-"  # of a submission's name, as in `[...]` of a regular expression
+JOBS = "jobs"  # folder of a campaign, on the site, for what jobs print
 BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
 
 

@@ -30,31 +30,46 @@ def states(place: Cobalt) -> list[str]:
 
 
 def test_runs_are_done_once_whatever_the_sites_filter_and_the_users_environment_print(cobalt):
-    filtered = cobalt.work / "filter"
-    filtered.write_text('#!/bin/sh\necho "Job 12345 routed to queue \\"debug\\"." >&2\necho queue=debug\n')
-    filtered.chmod(0o755)
-    cobalt.settings(filter=str(filtered))
+    filtered(cobalt, 'echo "Job 12345 routed to queue \\"debug\\"." >&2\necho queue=debug')
     done = cobalt.nsw(*words(cobalt, 6, "[ {{ n }} != 5 ] || exit 3"), QSTAT_HEADER="User:State")
     assert done.returncode == 1, done.stderr
     assert ran(cobalt) == [1, 2, 3, 4, 5, 6]
     assert [state for state, _ in runs(cobalt)] == ["done"] * 4 + ["failed", "done"]
 
 
+def filtered(place: Cobalt, text: str) -> None:
+    """A site's filter, a shell script."""
+    file = place.work / "filter"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    place.settings(filter=str(file))
+
+
 @pytest.mark.parametrize(
-    ("extra", "line"),
+    ("extra", "refuses", "said", "key"),
     [
-        (", queue: nosuch", "trying to add job to non-existent queue 'nosuch'"),
-        (", nodes: 17", "node count out of realistic range"),
-        (', extra: ["#COBALT --attrs a=b=c"]', "Improperly formatted argument to attrs : a=b=c"),
+        (", queue: nosuch", "", "trying to add job to non-existent queue 'nosuch'", "queue"),
+        (", queue: debug", "", "Walltime greater than the 'debug' queue max walltime of 00:04:00", "time"),
+        (", nodes: 17", "", "node count out of realistic range", "nodes"),
+        (', extra: ["#COBALT --attrs a=b=c"]', "", "Improperly formatted argument to attrs : a=b=c", "extra"),
+        ("", "Project is required: use -A", "Project is required: use -A", "account"),
+        ("", "the filesystems attribute is not set", "the filesystems attribute is not set", "extra"),
     ],
-)
-def test_a_refusal_is_shown_at_the_recipes_line(cobalt, extra, line):
+    ids=["queue", "walltime", "nodes", "attrs", "account", "filesystems"],
+)  # fmt: skip
+def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses, said, key):
+    if extra == ", queue: debug":
+        cobalt.cobalt("cqadm", "--setq", "maxtime=00:04:00", "debug")
+    elif refuses:
+        filtered(cobalt, f"echo '{refuses}' >&2; exit 1")
     done = cobalt.nsw(*words(cobalt, 1, extra=extra))
-    said = done.stderr + done.stdout
-    assert done.returncode in {1, 2}
-    assert line in said
-    assert "recipe.yaml:9:" in said
-    assert "Traceback" not in said
+    told = done.stderr + done.stdout
+    assert done.returncode == 1
+    assert said in told
+    place = "sites.yaml:4:" if key == "account" else "recipe.yaml:9:"
+    assert f"resources.{key} at {place}" in told
+    assert "Traceback" not in told
+    assert ran(cobalt) == []
 
 
 def test_an_outage_costs_no_run(cobalt):
@@ -89,10 +104,7 @@ def test_a_job_over_its_time_limit_says_so(cobalt):
 
 
 def test_a_job_that_the_site_holds_waits_with_what_to_do_and_goes_on_when_it_is_released(cobalt):
-    held = cobalt.work / "filter"
-    held.write_text("#!/bin/sh\necho user_hold=True\n")
-    held.chmod(0o755)
-    cobalt.settings(filter=str(held))
+    filtered(cobalt, "echo user_hold=True")
     process = start(cobalt, 1)
     wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1)
     wait_until(lambda: "`qrls 1`" in runs(cobalt)[0][1])
@@ -145,16 +157,16 @@ class Counted(LocalTransport):
         return [CommandResult(tuple(argv), 0, f"{argv[-1]}\n", "site filter: 5 notes\n") for argv in commands]
 
 
-def test_a_hundred_jobs_are_submitted_and_polled_in_three_remote_commands():
+def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
     way = Counted()
     it = BatchScheduler(Adapter(), way, "/scratch/c", "c", Limits(in_flight=100))
     script = Path("j.sh")
     sent = [Submission(f"nsw-{n}", "j", script, 1, (n,)) for n in range(1, 101)]
     outcomes = [one for at in range(0, 100, it.together) for one in it.submit(sent[at : at + it.together])]
     assert [outcome.native for outcome in outcomes] == [str(n) for n in range(1, 101)]
-    assert way.trips == 2
+    assert way.trips == 1
     told = it.poll([replace(one, native_id=outcome.native) for one, outcome in zip(sent, outcomes, strict=True)])
-    assert way.trips == 3
+    assert way.trips == 2
     assert {answer.phase for answers in told.values() for answer in answers.values()} == {Phase.QUEUED}
 
 

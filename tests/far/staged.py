@@ -48,9 +48,6 @@ UNREACHABLE = 3  # exit status
 CALLS = frozenset({"run", "run_many", "expand", "make_folders", "read_many", "tail", "list_many", "stage", "get_many"})
 
 
-_SMALL = Resources(time_s=60, memory_bytes=50 << 20)
-
-
 @dataclass(frozen=True)
 class Site:
     """Where a campaign is carried out.
@@ -133,13 +130,16 @@ class Staged:
         in_array: Tasks that go in one submission.
         body: What each program does besides, as a line of bash; STAGE in it is `look` or `measure`.
         lost_after_s: So long nsw waits for a job without a trace, by the loop's clock.
+        time_s: How long a program may take; one of the second stage half of it.
     """
 
     def __init__(
-        self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":", lost_after_s: float = 600
-    ) -> None:
+        self, root: Path, site: Site, cases: int = 2, in_array: int = 100, body: str = ":", lost_after_s: float = 600,
+        time_s: int = 60,
+    ) -> None:  # fmt: skip
         self.site = site
         self.body = body
+        self.resources = Resources(time_s=time_s, memory_bytes=50 << 20)
         self.lost_after_s = lost_after_s
         self.begins = site.work / "begins"
         self.begins.touch()
@@ -160,12 +160,12 @@ class Staged:
         """Finds something that no other run can know."""
         script = f'echo {case}.look >>"{self.begins}"; {self._body("look")}; echo kernel-$RANDOM-$$ >report'
         return Run(f"{case}.look.r1", case, {}, "look", "timeline", "x", 1, ("bash", "-c", script), {},
-                   _SMALL, ("report",))  # fmt: skip
+                   self.resources, ("report",))  # fmt: skip
 
     def _second(self, case: str) -> Run:
         script = f'echo {case}.measure >>"{self.begins}"; {self._body("measure")}; printf "%s\\n" "$@"'
         return Run(f"{case}.measure.r1", case, {}, "measure", "counters", "x", 1, ("bash", "-c", script, "it", CHOSEN), {},
-                   _SMALL, needs=f"{case}.look")  # fmt: skip
+                   self.resources, needs=f"{case}.look")  # fmt: skip
 
     def _body(self, stage: str) -> str:
         return self.body.replace("STAGE", stage)
@@ -235,7 +235,7 @@ class Staged:
 
     def _choose(self, _run: RunRow, sources: Sequence[RunRow]) -> Choice:
         found = (self.folder.reports / sources[0].id / "report").read_text().strip()
-        return Choice((found, "a b'c$(d)"), 30, sources[0].id, "as found")
+        return Choice((found, "a b'c$(d)"), self.resources.time_s // 2, sources[0].id, "as found")
 
     def again(self) -> None:
         """Plan again what did not succeed, as `nsw retry` does."""

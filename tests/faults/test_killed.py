@@ -37,7 +37,7 @@ def killed(kind, system, root, seed: int, kills: int, row: figures.Row) -> None:
     with distant(kind, system) as it:
         it.plan(system.submits, "sleep 1", ACCEPTED_AND_FAILED)
         body = f"until [ -e {it.folder}/go.STAGE ]; do sleep 0.1; done"
-        campaign = Staged(root / f"{kind}-{seed}", it.site(), cases=3, in_array=2, body=body)
+        campaign = Staged(root / f"{kind}-{seed}", it.site(), cases=3, in_array=2, body=body, time_s=1500)
         for stage, number in (("look", kills // 2), ("measure", kills - kills // 2)):
             assert all(kill(campaign, draw) for _ in range(number)), "it was over before its programs were"
             (it.folder / f"go.{stage}").touch()
