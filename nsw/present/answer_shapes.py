@@ -44,6 +44,15 @@ class PlannedJob(TypedDict):
     runs: list[str]  # fmt: skip
 
 
+class PlannedReduction(TypedDict):
+    name: str
+    where: str | None
+    tasks: int
+    walltime_s: int
+    resources: Resources
+    of: list[str]
+
+
 class PlannedBuild(TypedDict):
     name: str
     where: str | None
@@ -75,6 +84,7 @@ class Plan(TypedDict):
     gpu_hours_at_most: float
     node_hours_at_most: float
     jobs: list[PlannedJob]
+    reductions: list[PlannedReduction]
     builds: list[PlannedBuild]
     runs: list[PlannedRun]
     absent: list[Absent]
@@ -130,6 +140,7 @@ class Status(TypedDict):
     unreadable: int
     stopped: str | None
     held: bool
+    reductions: Counts
     builds: list[Build]
     elapsed_s: float | None
     seconds_left: float | None
