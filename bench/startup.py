@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from nsw.campaign.begin import Ingredients, begin
+from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.service.planning import make_plan
 
 EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main(): pass\napp()\n"

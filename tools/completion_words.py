@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nsw.cli.app import app  # noqa: E402
-from nsw.cli.words import SHIPPED, text_of  # noqa: E402
+from nsw.cli.command_words import SHIPPED, text_of  # noqa: E402
 
 if __name__ == "__main__":
     SHIPPED.write_text(text_of(app), encoding="utf-8")

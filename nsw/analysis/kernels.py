@@ -14,13 +14,13 @@ from nsw.analysis.roofline import Point, binding, points
 from nsw.metrics import find
 from nsw.tables import rows
 from nsw.tables.names import short_name
-from nsw.tables.vectors import coded, numbers
+from nsw.tables.numpy_columns import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nsw.tables.data import TableData
-    from nsw.tables.vectors import Numbers
+    from nsw.tables.numpy_columns import Numbers
 
 # Units of amounts; all others are of rates, shares and settings.
 _AMOUNTS: Final = frozenset(

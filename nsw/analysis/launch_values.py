@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip, units
 from nsw.metrics.derived import computed, ncu_components
-from nsw.tables.vectors import coded, numbers
+from nsw.tables.numpy_columns import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.metrics.chips import Chip
     from nsw.tables.data import TableData
-    from nsw.tables.vectors import Numbers
+    from nsw.tables.numpy_columns import Numbers
 
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.analysis.case_kernels import with_kernels
 from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import CaseSummary, summarize_cases
-from nsw.analysis.compare import Variant, compare
+from nsw.analysis.compare_variants import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import findings
 from nsw.analysis.outliers import Outlier, outliers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.api.choices import Names, names
 from nsw.api.frames import Tables, frame_of, unknown, with_parameters
+from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.meta import NOTE, SITE
@@ -15,7 +15,7 @@ from nsw.tables.schema import TABLES, TRACES
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.service.onlooking import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")
@@ -49,7 +49,7 @@ class CampaignTables(Tables):
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
-        from nsw.service.collected import read_trace
+        from nsw.service.read_collected import read_trace
 
         held = set(frame["run"])
         missing = [run for run in runs if run.state is State.DONE and run.repeat and run.reports and run.id not in held]
@@ -226,7 +226,7 @@ class Campaign:
             UsageError: No run has such a name, or none of them has begun.
             UnreachableError: The site cannot be reached.
         """
-        from nsw.campaign.selecting import Selection
+        from nsw.campaign.select_runs import Selection
         from nsw.service.fetching import on_site
 
         with on_site(self._of, names(runs), names(files), Selection()) as found:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
-from nsw.api.choices import Cases, Files, Names, Settings, files, names, overrides
+from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
 from nsw.campaign import folder as folders
-from nsw.campaign.selecting import Selection
+from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
 from nsw.service import continuing
 from nsw.service.events import Event, Message

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.api.choices import Cases, Files, Names, Settings, files, overrides
 from nsw.api.driving import site_or_default
 from nsw.api.frames import frame_of
+from nsw.api.recipe_options import Cases, Files, Names, Settings, files, overrides
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.api.choices import Files, Names, files
 from nsw.api.frames import Tables, frame_of
+from nsw.api.recipe_options import Files, Names, files
 from nsw.errors import UsageError, did_you_mean
 from nsw.tables.schema import TABLES, TRACES
 
@@ -42,7 +42,7 @@ class ReportTables(Tables):
     def _read_again(self, name: str) -> Iterator[Report]:
         from dataclasses import replace
 
-        from nsw.readers.many import read_many
+        from nsw.readers.read_many import read_many
 
         wanted = replace(self._options, tables=frozenset({name}))
         return read_many([Path(r.path) for r in self._reports if r.tool is not None], wanted)
@@ -114,8 +114,8 @@ def read(
         UsageError: There is no such table.
     """
     from nsw.readers.folders import below, is_meant_as_report, is_report
-    from nsw.readers.many import read_many
     from nsw.readers.model import Options
+    from nsw.readers.read_many import read_many
 
     names = None if tables is None else [tables] if isinstance(tables, str) else list(tables)
     for name in names or ():

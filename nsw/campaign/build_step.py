@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.last_words import reason_with
+from nsw.campaign.added_jobs import reducer_to
+from nsw.campaign.failure_line import reason_with
+from nsw.campaign.ledger_rows import BuildRow, State
 from nsw.campaign.meta import PREPARED
-from nsw.campaign.parts import reducer_to
-from nsw.campaign.rows import BuildRow, State
 from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
 from nsw.plan.builds import APP

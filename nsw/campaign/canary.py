@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.rows import ENDED, IN_FLIGHT, Met, State
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, Met, State
 from nsw.errors import CanaryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
 
 
 class Canary:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.unpacked import unpack
 from nsw.plan.model import REDUCTION
-from nsw.tables.unpacking import shown
+from nsw.tables.unpacking_limit import shown
 from nsw.wording import plural
 
 if TYPE_CHECKING:

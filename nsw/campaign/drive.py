@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from nsw.campaign.canary import Canary
 from nsw.campaign.ending import Ending
 from nsw.campaign.failure_limit import FailureLimit
-from nsw.campaign.holding import Holding
 from nsw.campaign.in_flight import InFlight
+from nsw.campaign.ledger_rows import State
 from nsw.campaign.needs import Needs
 from nsw.campaign.ownership import require_own
-from nsw.campaign.rows import State
 from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
+from nsw.campaign.throttle import Holding
 from nsw.campaign.watching import Watching
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.rows import Flying
+    from nsw.campaign.ledger_rows import Flying
     from nsw.schedulers.model import Submission
 
 _CANCEL = "cancel"

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import collect, collect_reduced, read_tail, run_of, started_again
-from nsw.campaign.last_words import reason_with
+from nsw.campaign.failure_line import reason_with
+from nsw.campaign.ledger_rows import Kind, Reading, State
 from nsw.campaign.meta import COLLECT
-from nsw.campaign.rows import Kind, Reading, State
 from nsw.campaign.status_files import read_status, read_statuses
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import UnreachableError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.rows import Flying, RunRow
+    from nsw.campaign.ledger_rows import Flying, RunRow
     from nsw.campaign.witness import Status
 
 _LAST_BYTES = 4096

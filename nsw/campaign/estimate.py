@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsw.campaign.rows import ENDED, State
+from nsw.campaign.ledger_rows import ENDED, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ledger_rows import Kind, State
 from nsw.campaign.meta import FAILED_BEFORE, STOP_AFTER, STOPPED
-from nsw.campaign.rows import Kind, State
 from nsw.campaign.withdrawing import Withdrawing
 from nsw.errors import NswError, UnreachableError
 

@@ -6,7 +6,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.rows import Kind
+from nsw.campaign.ledger_rows import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.rows import Flying
+    from nsw.campaign.ledger_rows import Flying
     from nsw.schedulers.model import Submission
 
 

@@ -10,7 +10,7 @@ from nsw.campaign.collect import run_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.transport.model import Transport
 
 _BYTES: Final = 2048

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Self
 from nsw.campaign.ledger_facts import LedgerFacts
 from nsw.campaign.ledger_file import copy_to_look, open_to_drive, open_to_look
 from nsw.campaign.ledger_guard import GuardedConnection, check
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, BuildRow, Reading, RunRow, State
 from nsw.campaign.ledger_schema import SCHEMA, SCHEMA_2, VERSION
 from nsw.campaign.ledger_submissions import LedgerSubmissions
 from nsw.campaign.ledger_tasks import LedgerTasks
 from nsw.campaign.ledger_upgrade import OLDER, upgrade
 from nsw.campaign.ledger_values import MAYBE_TEXT
-from nsw.campaign.rows import ENDED, IN_FLIGHT, BuildRow, Reading, RunRow, State
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nsw.campaign.ledger_rows import BuildRow, RunRow
 from nsw.campaign.ledger_values import check_kinds
-from nsw.campaign.rows import BuildRow, RunRow
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.ledger_base import LedgerBase, marks
+from nsw.campaign.ledger_rows import Met, State, Why
 from nsw.campaign.ledger_upgrade import hold_rest
-from nsw.campaign.rows import Met, State, Why
 from nsw.schedulers.native import NO_ID
 
 if TYPE_CHECKING:

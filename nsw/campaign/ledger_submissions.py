@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_base import LedgerBase
+from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.ledger_values import column_of
-from nsw.campaign.rows import Flying, Kind, State
 from nsw.schedulers.model import Submission
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_base import marks
 from nsw.campaign.ledger_needs import LedgerNeeds, free
-from nsw.campaign.rows import BuildRow, Kind, Reading, RunRow, State, Why
+from nsw.campaign.ledger_rows import BuildRow, Kind, Reading, RunRow, State, Why
 from nsw.plan.model import REDUCTION
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger_base import Transaction
+from nsw.campaign.ledger_rows import Met, Why
 from nsw.campaign.ledger_schema import CHOICES, NEEDS, TASKS, VERSION
 from nsw.campaign.ledger_values import texts
-from nsw.campaign.rows import Met, Why
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 from nsw.campaign.collect import run_folder
 from nsw.campaign.handover import ARCHIVE, LEDGER, unpack
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_rows import IN_FLIGHT, State
 from nsw.campaign.meta import OWNED_BY, SCRATCH
-from nsw.campaign.rows import IN_FLIGHT, State
 from nsw.campaign.status_files import read_statuses
 from nsw.campaign.witness import judge
 from nsw.schedulers.batch import BatchScheduler
@@ -23,7 +23,7 @@ from nsw.transport.model import Unreadable, read
 
 if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.transport.model import Transport
 
 _UNKNOWN = Answer(Phase.UNKNOWN)

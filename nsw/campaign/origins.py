@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.lock import files_in, hash_of
 from nsw.campaign.meta import ORIGINS
+from nsw.campaign.recipe_lock import files_in, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

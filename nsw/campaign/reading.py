@@ -15,13 +15,13 @@ from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.meta import NOTE
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
-from nsw.profilers.beside import parts
+from nsw.profilers.files_of_one_recording import parts
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
-from nsw.tables.stored import StoredTableError, stored_rows, stored_table
-from nsw.tables.unpacking import TooMuchError
-from nsw.tables.unpacking import hint as unpacking_hint
+from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table
+from nsw.tables.unpacking_limit import TooMuchError
+from nsw.tables.unpacking_limit import hint as unpacking_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence

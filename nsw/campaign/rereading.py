@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.lock import read_locked, write_locked
-from nsw.campaign.rows import Reading, State
+from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.recipe_lock import read_locked, write_locked
 from nsw.tables import TABLES
 
 if TYPE_CHECKING:

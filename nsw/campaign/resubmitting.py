@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.rows import State
+from nsw.campaign.ledger_rows import State
 from nsw.campaign.withdrawing import Withdrawing
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
-    from nsw.campaign.rows import Flying
+    from nsw.campaign.ledger_rows import Flying
 
 
 class Resubmitting:

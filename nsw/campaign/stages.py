@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.rows import ENDED, IN_FLIGHT, WERE_READ, Reading, State
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Reading, State
 from nsw.errors import NswError
 from nsw.plan.model import AROUND_S
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ledger_needs import Choice
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.schedulers.model import Submission
 
 SKIPPED: Final = "skipped: "  # how the reason of a run begins whose source did not give what it needs

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.campaign.gathering import Gathering
+from nsw.campaign.ledger_rows import Kind, State
 from nsw.campaign.meta import PLACES
-from nsw.campaign.rows import Kind, State
 from nsw.campaign.submissions import submissions
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.native import NO_ID
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.ending import Ending
     from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.ledger_rows import Flying
     from nsw.campaign.ledger_tasks import Pending
     from nsw.campaign.needs import Needs
-    from nsw.campaign.rows import Flying
     from nsw.campaign.stages import Stages
     from nsw.schedulers.model import Outcome, Submission
 

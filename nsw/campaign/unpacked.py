@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CampaignError
-from nsw.tables.unpacking import Allowance, TooMuchError
+from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ending import End
+from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.resubmitting import Resubmitting
-from nsw.campaign.rows import Flying, Kind, State
 from nsw.campaign.witness import Verdict, judge
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase

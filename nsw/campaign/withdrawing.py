@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.rows import Flying
+    from nsw.campaign.ledger_rows import Flying
 
 _MOST = 3  # times that a run is submitted again by itself
 _SOME = 200  # folders of one command line

@@ -13,7 +13,7 @@ from nsw.present.text_of_others import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
     from nsw.service.cleaning import Leftovers
 
 _SHOWN = 8

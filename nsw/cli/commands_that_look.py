@@ -85,7 +85,7 @@ def logs(
     exclude: Without = None,
 ) -> None:
     """Print what a run wrote: its output, errors and end."""
-    from nsw.cli import outputs
+    from nsw.cli import logs as outputs
 
     raise typer.Exit(outputs.logs(run, campaign, root, lines, _selection(case, exclude), follow=follow))
 

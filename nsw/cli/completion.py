@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsw.cli.candidates import values
-from nsw.cli.words import Command, shipped
+from nsw.cli.command_words import Command, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.cli.words import Parameter
+    from nsw.cli.command_words import Parameter
 
 
 class Item(NamedTuple):

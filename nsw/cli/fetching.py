@@ -10,14 +10,14 @@ from nsw.present.download_bar import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.text_of_others import say
 from nsw.service.fetching import on_site
-from nsw.service.naming import campaign_of_words
+from nsw.service.runs_by_name import campaign_of_words
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
 
 _SHOWN = 20
 

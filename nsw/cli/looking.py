@@ -13,18 +13,18 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
 from nsw.campaign.meta import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.selecting import selected
+from nsw.campaign.select_runs import selected
 from nsw.cli import writing
 from nsw.cli.notices import warn
 from nsw.errors import Exit
 from nsw.present import emit
-from nsw.service.naming import as_named, campaign_and_runs
+from nsw.service.runs_by_name import as_named, campaign_and_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.service.naming import Which
+    from nsw.service.runs_by_name import Which
 
 
 _WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too

@@ -99,7 +99,7 @@ def _known(arguments: list[str], app: typer.Typer) -> None:
     known = [c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands]
     word = arguments[0] if arguments else "-"
     if not word.startswith("-") and word not in known:
-        from nsw.cli.unknown import unknown
+        from nsw.cli.unknown_command import unknown
 
         raise unknown(word, known)
 

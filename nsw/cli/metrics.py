@@ -10,7 +10,7 @@ from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
 from nsw.metrics.catalogue import LEVEL
 from nsw.metrics.chips import chips
-from nsw.metrics.reverse import portable_of
+from nsw.metrics.portable_names import portable_of
 from nsw.metrics.tools import tool_for, tools_for
 from nsw.present import emit
 from nsw.present.text_of_others import say

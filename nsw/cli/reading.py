@@ -37,7 +37,7 @@ def read(
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.cli.choosing_rows import chosen, condition
-    from nsw.readers.many import read_many, takes_long
+    from nsw.readers.read_many import read_many, takes_long
     from nsw.tables import TABLES
 
     for text in where:

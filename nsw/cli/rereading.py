@@ -14,7 +14,7 @@ from nsw.service import rereading
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
 
 
 def reread(campaign: str | None, root: Path | None, recipe: Path | None, selection: Selection) -> int:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.meta import STOPPED
-from nsw.campaign.selecting import Selection
+from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
 from nsw.errors import Exit, UsageError
 from nsw.present.text_of_others import say
-from nsw.service.naming import as_named, campaign_of_words
+from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:

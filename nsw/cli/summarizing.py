@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import NOTE
-from nsw.campaign.selecting import selected
+from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, flat_rows
 from nsw.present.text_of_others import say
 from nsw.service.answers import summary_of
-from nsw.service.naming import as_named, campaign_and_runs
+from nsw.service.runs_by_name import as_named, campaign_and_runs
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.summary import Summary
     from nsw.campaign import folder as folders
-    from nsw.service.naming import Which
+    from nsw.service.runs_by_name import Which
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column

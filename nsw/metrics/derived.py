@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.metrics import expressions
 from nsw.metrics.catalogue import Metric, catalogue
-from nsw.metrics.printed import of_the_chip
+from nsw.metrics.printed_metrics import of_the_chip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

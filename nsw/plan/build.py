@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
-from nsw.plan import guided, refuse
+from nsw.plan import guided
+from nsw.plan import not_done_yet as refuse
 from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
@@ -23,10 +24,10 @@ from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
+from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.secrets import Secret
 from nsw.recipe.shipped_files import source
 from nsw.recipe.units import clock
-from nsw.recipe.written import as_text
 from nsw.site.model import FILL
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError
-from nsw.recipe.written import as_text
+from nsw.recipe.numbers_as_written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
-from nsw.metrics.passes import SECONDS_A_LAUNCH, SECONDS_A_PASS
+from nsw.metrics.replay_passes import SECONDS_A_LAUNCH, SECONDS_A_PASS
 from nsw.plan.resolve import Resolver
 from nsw.recipe.faults import Fault
 

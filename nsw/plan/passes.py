@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
-from nsw.plan import counting
+from nsw.plan import counters_request as counting
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
 from nsw.plan.launchers import Launch, launch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof
-from nsw.metrics.passes import passes
+from nsw.metrics.replay_passes import passes
 from nsw.recipe.counters import AT_MOST, SAMPLE
 
 _SHOWN = 6  # metrics that are left out for the same reason

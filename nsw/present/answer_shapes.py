@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.compare import Variant
+from nsw.analysis.compare_variants import Variant
 from nsw.analysis.effective import Effective
 from nsw.analysis.kernels import KernelRow
 from nsw.analysis.outliers import Outlier

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from nsw.campaign.ledger import ENDED, State
 from nsw.present.download_bar import DownloadLines, download_row
+from nsw.present.elided_names import elided
 from nsw.present.key_echo import KeyEcho
-from nsw.present.middle import elided
 from nsw.present.reading_bar import ReadingBar
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, seconds

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.middle import elided
+from nsw.present.elided_names import elided
 from nsw.present.rules_view import show_rules
 from nsw.present.terminal import duration, number, numbered, rate, size, table
 from nsw.present.text_of_others import clean
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.present.fitting import Fitted
+    from nsw.present.fitted_tables import Fitted
 
 # left out on a terminal: the long form of what another column tells
 _HIDDEN: Final = frozenset({"run", "report", "mangled_name", "description"})

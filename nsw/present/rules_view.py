@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.middle import elided
+from nsw.present.elided_names import elided
 from nsw.present.terminal import percent
 from nsw.present.text_of_others import clean
 

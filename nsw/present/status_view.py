@@ -6,7 +6,7 @@ import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.rows import State
+from nsw.campaign.ledger_rows import State
 from nsw.present.problems import show_problems
 from nsw.present.terminal import plural, seconds, table
 from nsw.wording import headline

@@ -8,9 +8,9 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from nsw.present.fitting import Fitted
+from nsw.present.fitted_tables import Fitted
+from nsw.present.program_name import as_typed
 from nsw.present.text_of_others import clean, harmless
-from nsw.present.typed import as_typed
 from nsw.present.wrapping import wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
 from nsw.tables.names import numbered

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from nsw.present.program_name import as_typed
 from nsw.present.text_of_others import harmless
-from nsw.present.typed import as_typed
 
 if TYPE_CHECKING:
     from rich.console import Console

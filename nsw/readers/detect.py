@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
-from nsw.readers.checks.launches import check_launches
+from nsw.readers.checks.launches_against_metrics import check_launches
 from nsw.readers.checks.plausible import leave_out_contradictions
-from nsw.readers.mixed import add_others
+from nsw.readers.messages_in_output import only_said
+from nsw.readers.mixed_text import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
-from nsw.readers.notreports import explain, pointer, special, unopened
+from nsw.readers.not_a_report import explain, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
-from nsw.readers.said import only_said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def read(path: Path, options: Options | None = None) -> Report:
         check_launches(report)
     if "metrics" in report.tables:
         from nsw.readers.checks.units import check_units
-        from nsw.readers.portable import add_portable_names
+        from nsw.readers.portable_metrics import add_portable_names
 
         check_units(report)
         add_portable_names(report)

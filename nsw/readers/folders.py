@@ -10,10 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.profilers.beside import parts
+from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.detect import UNKNOWN, detect
 from nsw.readers.model import Sample
-from nsw.readers.notreports import ANNEX, LFS
+from nsw.readers.not_a_report import ANNEX, LFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

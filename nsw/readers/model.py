@@ -10,13 +10,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from nsw.readers.text.notebook_lines import is_notebook, notebook_lines
-from nsw.tables.unpacking import hint
+from nsw.tables.unpacking_limit import hint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.tables import TableData
-    from nsw.tables.unpacking import TooMuchError
+    from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
 SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
@@ -72,7 +72,7 @@ class Options:
     `nsys`: the nsys that the site of a run names; used when it is here too.
     `steps`: the NVTX range that is an iteration of the program; None: to be found out.
     `warmup`: how many iterations are warm-up; None: to be found out.
-    `max_unpacked`: bytes that a packed file may unpack to; by default nsw.tables.unpacking says how many.
+    `max_unpacked`: bytes that a packed file may unpack to; by default nsw.tables.unpacking_limit says how many.
     """
 
     tables: frozenset[str] | None = None

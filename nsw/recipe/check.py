@@ -13,10 +13,10 @@ from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.idle import repeated, unused
+from nsw.recipe.idle_parameters import repeated, unused
 from nsw.recipe.matrix import MatrixFault, expansion
+from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.shipped_files import source
-from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.recipe.document import Document
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
-    from nsw.recipe.nodes import Path
+    from nsw.recipe.yaml_nodes import Path
 
 CONTEXT = frozenset({"case", "run", "site", "nsw", "repeat", "pass"})  # what nsw itself gives to expressions
 MATRIX_WORDS = frozenset({"exclude", "include", "zip"})

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
-from nsw.recipe.compose import Stop, compose
-from nsw.recipe.nodes import Node, Path, merged, plain_data, renamed
+from nsw.recipe.compose_yaml import Stop, compose
 from nsw.recipe.secret_names import masked
 from nsw.recipe.syntax import explain
+from nsw.recipe.yaml_nodes import Node, Path, merged, plain_data, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

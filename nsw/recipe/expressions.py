@@ -10,10 +10,10 @@ from jinja2 import TemplateSyntaxError, Undefined, UndefinedError, meta, nodes
 from jinja2.exceptions import SecurityError, TemplateError
 
 from nsw.errors import did_you_mean
-from nsw.recipe.budget import joined
+from nsw.recipe.expression_budget import joined
 from nsw.recipe.faults import Fault, plain, shown
+from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.sandbox import WRAP, RecipeEnvironment
-from nsw.recipe.written import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

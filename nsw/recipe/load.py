@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError
-from nsw.recipe import mistaken
+from nsw.recipe import wrong_kind_of_file as mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
 from nsw.recipe.expressions import begin_recipe
 from nsw.recipe.faults import shown
-from nsw.recipe.left_behind import left_behind
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.shipped_files import taken_from_nsw
+from nsw.recipe.unlisted_files import left_behind
 from nsw.recipe.validate import validate
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, shown
+from nsw.recipe.numbers_as_written import plain
 from nsw.recipe.parameters import Matrix, Range, Scalar
-from nsw.recipe.written import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.recipe.model import Recipe
-    from nsw.recipe.nodes import Path
+    from nsw.recipe.yaml_nodes import Path
 
 MOST_CASES = 100_000
 LONGEST_ID = 80

@@ -9,13 +9,13 @@ from pydantic import BaseModel
 
 from nsw.errors import Diagnostic, nearest
 from nsw.recipe.faults import shown
-from nsw.recipe.nodes import Node, replaced
+from nsw.recipe.yaml_nodes import Node, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nsw.recipe.document import Document
-    from nsw.recipe.nodes import Path
+    from nsw.recipe.yaml_nodes import Path
 
 _SHOWN = 2  # names in a message
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import UsageError, did_you_mean
 from nsw.recipe.document import parse
 from nsw.recipe.model import Recipe
-from nsw.recipe.nodes import Node, merged, replaced
+from nsw.recipe.yaml_nodes import Node, merged, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

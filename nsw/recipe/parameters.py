@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJso
 
 from nsw.recipe.faults import Fault, each, shown, within
 from nsw.recipe.fields import template
+from nsw.recipe.numbers_as_written import plain
 from nsw.recipe.passes import Model
-from nsw.recipe.written import plain
 
 Scalar: TypeAlias = str | int | float | bool
 

@@ -12,8 +12,8 @@ from jinja2.runtime import Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from nsw.recipe.budget import Budget, check_number, printf_size, size_of
-from nsw.recipe.written import as_text
+from nsw.recipe.expression_budget import Budget, check_number, printf_size, size_of
+from nsw.recipe.numbers_as_written import as_text
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.recipe.document import Document
-    from nsw.recipe.nodes import Path
+    from nsw.recipe.yaml_nodes import Path
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}

@@ -12,7 +12,7 @@ from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import JOBS, Answer, Doubt, Outcome, Phase
 from nsw.schedulers.native import Native
-from nsw.schedulers.pace import MOST_S, Pace
+from nsw.schedulers.poll_interval import MOST_S, Pace
 from nsw.schedulers.polling import Polling
 from nsw.schedulers.throttles import Throttles
 from nsw.transport.runner import PATIENT, Runner

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
-from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.lsf_answers import DELIMITER, FIELDS, ended_lines, listed_lines
 from nsw.schedulers.native import spans
+from nsw.schedulers.unsupported_keys import own_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

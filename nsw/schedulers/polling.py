@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
-    from nsw.schedulers.pace import Pace
+    from nsw.schedulers.poll_interval import Pace
     from nsw.transport.model import Transport
     from nsw.transport.runner import Runner
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
-from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.native import spans
+from nsw.schedulers.unsupported_keys import own_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

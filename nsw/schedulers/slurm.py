@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from nsw.recipe.units import clock, format_duration
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
-from nsw.schedulers.fitting import own_lines
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.native import spans
 from nsw.schedulers.slurm_words import (
@@ -23,6 +22,7 @@ from nsw.schedulers.slurm_words import (
     UNUSABLE,
     reason_of,
 )
+from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.slurm import directives
 
 if TYPE_CHECKING:

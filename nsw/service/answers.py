@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.meta import NOTE, SITE
-from nsw.campaign.rows import Reading, State
-from nsw.service.collected import recipe_of
+from nsw.service.read_collected import recipe_of
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
     """What counters passes asked for and did not measure, once for all runs of a pass."""
-    from nsw.analysis.matching import MOVED
+    from nsw.analysis.matched_launches import MOVED
     from nsw.analysis.unmeasured import MISSING
 
     pass_of = {run.id: run.pass_name for run in runs}

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
+from nsw.campaign.added_jobs import TOOLS
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.campaign.parts import TOOLS
 from nsw.campaign.scratch_space import freed, remove, space_of
-from nsw.campaign.selecting import Selection, selected
+from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import CampaignError
-from nsw.service.naming import as_named
+from nsw.service.runs_by_name import as_named
 from nsw.wording import plural
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.campaign.reading import Rows
-    from nsw.campaign.rows import RunRow
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.model import Recipe
 
@@ -32,7 +32,7 @@ def checker(
         told = _metrics(one, run, chip, rows)
         more: Rows = {}
         if one.is_guided:
-            from nsw.analysis import matching
+            from nsw.analysis import matched_launches as matching
 
             chosen = [row for row in load_rows(folder, matching.TABLE) if row["run"] == run.id]
             if chosen:

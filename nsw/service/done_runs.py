@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
-    from nsw.campaign.again import put_aside
+    from nsw.campaign.done_again import put_aside
     from nsw.campaign.handover import mark_of
     from nsw.transport.create import connect
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_of
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_rows import ENDED, State
 from nsw.campaign.log import Log
 from nsw.campaign.meta import SCRATCH
-from nsw.campaign.rows import ENDED, State
 from nsw.campaign.stages import SKIPPED
 from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.build_step import Builds
     from nsw.campaign.drive import Driver
-    from nsw.campaign.rows import BuildRow, RunRow
+    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.service.events import Event
     from nsw.transport.model import Transport
 
@@ -63,13 +63,13 @@ def held(
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
     from nsw.campaign.handover import handover_of, mark_of
-    from nsw.campaign.left_behind import wait_for_commands
-    from nsw.campaign.lock import basis_of
+    from nsw.campaign.left_behind_commands import wait_for_commands
+    from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.stages import Stages
     from nsw.schedulers.create import create, with_login_node
-    from nsw.service.collected import fault_of, read_reports
     from nsw.service.downloading import watch_downloads
     from nsw.service.kernel_choice import Choosing, chooser
+    from nsw.service.read_collected import fault_of, read_reports
     from nsw.transport.create import connect
 
     def say(text: str) -> None:

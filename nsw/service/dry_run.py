@@ -197,7 +197,7 @@ def _refused(
 ) -> Diagnostic:
     """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
     from nsw.plan.asked import refused_at
-    from nsw.schedulers.fitting import place_of_line, refused_line
+    from nsw.schedulers.unsupported_keys import place_of_line, refused_line
 
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
     if line is not None and (at := place_of_line(loaded, place, line)) is not None:

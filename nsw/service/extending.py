@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign import failure_limit, meta, parts
+from nsw.campaign import added_jobs as parts
+from nsw.campaign import failure_limit, meta
 from nsw.campaign import folder as folders
 from nsw.campaign.dependents import release_reductions
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
@@ -50,7 +51,7 @@ def extension(
         InputError, UsageError: As `make_plan` does.
         UsageError: A run that would be done again is not over.
     """
-    from nsw.campaign.lock import files_in, hash_of
+    from nsw.campaign.recipe_lock import files_in, hash_of
     from nsw.plan.changes import changes
     from nsw.service.planning import make_plan
 
@@ -81,8 +82,8 @@ def extend(it: Extension) -> Running:
         CampaignLockedError: Another process drives it.
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.lock import write_locked
     from nsw.campaign.origins import origins
+    from nsw.campaign.recipe_lock import write_locked
     from nsw.service.starting import check, lock_of, resolved
 
     assert it.planned is not None
@@ -121,9 +122,9 @@ def replan(
         UsageError: The program's files are gone, or there are none.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.lock import files_in, hash_of, read_locked, write_locked
     from nsw.campaign.log import Log
     from nsw.campaign.origins import origins
+    from nsw.campaign.recipe_lock import files_in, hash_of, read_locked, write_locked
     from nsw.service.planning import make_plan
     from nsw.service.starting import check
 
@@ -169,7 +170,7 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 
 
 def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part: Part, render: Any, files: Any) -> None:
-    from nsw.campaign.private import write_secrets
+    from nsw.campaign.private_folder import write_secrets
     from nsw.scripts.secrets import secrets_text
     from nsw.transport.create import connect
 

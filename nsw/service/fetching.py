@@ -10,7 +10,7 @@ from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
-from nsw.campaign.selecting import needed, selected
+from nsw.campaign.select_runs import needed, selected
 from nsw.errors import UsageError
 from nsw.service.downloading import watch_downloads
 from nsw.transport.remote import RemoteTransport, most_bytes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
     from nsw.service.events import Downloading
     from nsw.transport.model import Transport
 

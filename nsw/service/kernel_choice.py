@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from nsw.analysis.within import Within
+    from nsw.analysis.within_nvtx_range import Within
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.campaign.locked_choices import Basis
-    from nsw.campaign.rows import RunRow
     from nsw.plan.counters_limit import Limit
     from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
@@ -68,10 +68,10 @@ def chooser(
     def choose_now(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         from nsw.analysis.guided import NothingMatched
         from nsw.analysis.guided import choose as choose_launches
-        from nsw.analysis.matching import TABLE, chosen_rows
+        from nsw.analysis.matched_launches import TABLE, chosen_rows
         from nsw.campaign.ledger_needs import Choice
         from nsw.campaign.reading import put_rows
-        from nsw.plan.counting import counting
+        from nsw.plan.counters_request import counting
         from nsw.profilers.nvprof import measured
         from nsw.service.late_check import late_check
 
@@ -113,7 +113,7 @@ def _put_locked(
         Why that cannot be done; None: it is done.
     """
     from nsw.analysis.guided import NothingMatched, picked_again
-    from nsw.analysis.matching import TABLE, chosen_rows
+    from nsw.analysis.matched_launches import TABLE, chosen_rows
     from nsw.campaign.reading import put_rows
 
     if not locked.kernels:
@@ -148,11 +148,11 @@ def _limit(
     folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow, chip: str | None
 ) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
-    from nsw.analysis.matching import TABLE
+    from nsw.analysis.matched_launches import TABLE
+    from nsw.campaign.ledger_rows import State
     from nsw.campaign.reading import load_rows
-    from nsw.campaign.rows import State
     from nsw.metrics import find_chip
-    from nsw.metrics.passes import passes
+    from nsw.metrics.replay_passes import passes
     from nsw.plan.counters_limit import estimated_s, limit, planned_s
     from nsw.recipe.load import load_recipe
 
@@ -207,7 +207,7 @@ def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices 
 def asked(one: CountersPass) -> Any:
     """What a pass says of kernels and launches."""
     from nsw.analysis.guided import Asked
-    from nsw.plan.counting import left_out
+    from nsw.plan.counters_request import left_out
 
     kernels, launches = one.kernels, one.launches
     return Asked(
@@ -228,7 +228,7 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
 
 
 def _within(one: CountersPass) -> Within | None:
-    from nsw.analysis.within import Within
+    from nsw.analysis.within_nvtx_range import Within
 
     asked = one.within
     if asked is None:
@@ -251,7 +251,7 @@ def _kernels(
         NswError: No report there holds a trace.
         NothingMatched: No kernel was launched inside the range.
     """
-    from nsw.profilers.beside import parts
+    from nsw.profilers.files_of_one_recording import parts
     from nsw.readers.detect import read
     from nsw.readers.model import Options
 
@@ -276,7 +276,7 @@ def _kernels(
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
     from nsw.analysis.guided import NothingMatched
-    from nsw.analysis.within import launched_inside, names_of
+    from nsw.analysis.within_nvtx_range import launched_inside, names_of
     from nsw.errors import nearest
 
     calls, ranges = (_rows(report, name) for name in _OF_RANGES)

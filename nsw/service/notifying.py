@@ -7,9 +7,9 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.last_words import last_words
-from nsw.campaign.rows import ENDED
-from nsw.service.collected import recipe_of
+from nsw.campaign.failure_line import last_words
+from nsw.campaign.ledger_rows import ENDED
+from nsw.service.read_collected import recipe_of
 from nsw.wording import headline
 
 if TYPE_CHECKING:

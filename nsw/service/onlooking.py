@@ -11,7 +11,7 @@ from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ownership import owner_if_other
 from nsw.errors import NswError
 from nsw.service.events import Message, RunChanged, Started
-from nsw.service.naming import as_named
+from nsw.service.runs_by_name import as_named
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -107,7 +107,7 @@ def make_plan(
     from nsw.plan.build import build_plan
     from nsw.recipe.load import load_recipe
     from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.fitting import foreign_lines, refused_keys
+    from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
     from nsw.service.site_facts import facts
     from nsw.site.load import load_site
 

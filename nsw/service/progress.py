@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.last_lines import MOST, last_lines
-from nsw.campaign.rows import State
+from nsw.campaign.ledger_rows import State
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
 from nsw.service.events import Progress

@@ -10,10 +10,10 @@ from nsw.campaign import folder as folders
 from nsw.campaign import rereading
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import RECIPE, SITE
-from nsw.campaign.selecting import Selection, selected
+from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import CampaignError
-from nsw.service.collected import read_reports, recipe_of
 from nsw.service.events import Message
+from nsw.service.read_collected import read_reports, recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,8 +94,8 @@ def _recipe(ledger: Ledger, named: Path | None, notify: Callable[[Message], obje
 def _take_over(
     folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
-    from nsw.campaign.lock import hash_of
     from nsw.campaign.log import Log
+    from nsw.campaign.recipe_lock import hash_of
 
     told = rereading.take_over(folder, before, now)
     if told:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import IN_FLIGHT, Reading, State
-from nsw.campaign.selecting import named as runs_named
+from nsw.campaign.select_runs import named as runs_named
 from nsw.errors import UsageError
-from nsw.service.naming import one_of
+from nsw.service.runs_by_name import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
 from nsw.errors import NswError, resumable
-from nsw.schedulers.turn import Owner, Turn, is_inside_a_run
+from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
 from nsw.service.events import Downloading, Finished, Message, ReportsRead, RunsEnded, Started
 from nsw.site.registered import LOCAL
 from nsw.wording import headline, plural
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.rows import State
+    from nsw.campaign.ledger_rows import State
     from nsw.service.driving import Held
     from nsw.service.events import Event
 
@@ -113,7 +113,7 @@ class Running:
 
     def _with_what_to_do(self) -> Generator[None]:
         """The rounds; an error that ends them names the command that goes on."""
-        from nsw.service.naming import as_named
+        from nsw.service.runs_by_name import as_named
 
         try:
             yield from self._carry_out()
@@ -123,13 +123,13 @@ class Running:
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__
-        from nsw.campaign import private
-        from nsw.campaign.lock import finish
+        from nsw.campaign import private_folder as private
+        from nsw.campaign.recipe_lock import finish
         from nsw.service.answers import is_good
-        from nsw.service.collected import reading
         from nsw.service.driving import held
         from nsw.service.notifying import notify
         from nsw.service.progress import Looking
+        from nsw.service.read_collected import reading
 
         folder = self.folder
         with held(folder, self.emit, only=self.only) as it:

@@ -38,7 +38,7 @@ class Ready:
 
 def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     """The lock of a campaign that starts now, and how it differs from the one that the recipe repeats."""
-    from nsw.campaign.lock import differences, taken
+    from nsw.campaign.recipe_lock import differences, taken
     from nsw.transport.local import LocalTransport
 
     loaded, here = planned.recipe, LocalTransport()
@@ -89,7 +89,7 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
         CampaignError: The folder cannot be made.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
-    from nsw.campaign.begin import Ingredients, begin
+    from nsw.campaign.make_campaign import Ingredients, begin
     from nsw.scripts.secrets import secrets_text
 
     planned = ready.planned

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.meta import AT_A_TIME
-from nsw.campaign.selecting import selected
+from nsw.campaign.select_runs import selected
 from nsw.errors import CampaignLockedError, UsageError
 from nsw.service.retrying import AGAIN
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
     from nsw.service.events import Event
 
 _PATIENCE_S = 60.0

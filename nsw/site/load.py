@@ -20,7 +20,7 @@ from nsw.site.registered import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.recipe.nodes import Path as NodePath
+    from nsw.recipe.yaml_nodes import Path as NodePath
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 

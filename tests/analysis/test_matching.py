@@ -1,7 +1,7 @@
 """Launches that a timeline chose against those that the counters pass measured."""
 
 from nsw.analysis.guided import Asked, choose
-from nsw.analysis.matching import MOVED, chosen_rows, matched, sentences
+from nsw.analysis.matched_launches import MOVED, chosen_rows, matched, sentences
 
 
 def traced(name, grid, duration=100):

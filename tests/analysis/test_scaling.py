@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.compare import compare
+from nsw.analysis.compare_variants import compare
 from nsw.analysis.scaling import scaling
 
 from .made import case

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.matching import TABLE
+from nsw.analysis.matched_launches import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.locked_choices import Basis, recorded

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.holding import Holding
 from nsw.campaign.meta import AT_A_TIME, HELD
+from nsw.campaign.throttle import Holding
 
 
 class Ledger:

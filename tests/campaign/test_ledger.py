@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
+from nsw.campaign.ledger_rows import Kind, Why
 from nsw.campaign.meta import NOTE, SITE_DATA
-from nsw.campaign.rows import Kind, Why
 from nsw.campaign.submissions import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run

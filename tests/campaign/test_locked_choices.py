@@ -6,9 +6,9 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.lock import basis_of, finish
 from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
 from nsw.campaign.meta import RECORDED
+from nsw.campaign.recipe_lock import basis_of, finish
 from nsw.errors import CommandResult
 from nsw.recipe.lock import Lock
 from nsw.service.kernel_choice import Choosing, chooser
@@ -96,7 +96,7 @@ def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_p
     folder.recipe.write_text(RECIPE)
     ledger.choose_for(Run.id, THEN)
     finish(folder, ledger, Transport(), "/scratch")
-    from nsw.campaign.lock import read_locked
+    from nsw.campaign.recipe_lock import read_locked
 
     lock = Lock.model_validate(read_locked(folder)[1]["lock"])
     assert lock.choices == recorded({Run.id: THEN}, BASIS)

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import Picked
-from nsw.analysis.matching import TABLE, chosen_rows
+from nsw.analysis.matched_launches import TABLE, chosen_rows
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.reading import load_rows, put_rows, read_all
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.readers.many import read_many
+from nsw.readers.read_many import read_many
 from nsw.recipe.load import load_recipe_text
 from nsw.service.answers import _not_as_asked
 from nsw.service.counters_check import checker

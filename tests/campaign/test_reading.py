@@ -12,7 +12,7 @@ from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.reading import load_rows, read_all
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.readers.many import read_many
+from nsw.readers.read_many import read_many
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -80,7 +80,7 @@ def test_several_processes_leave_the_same(alone, tmp_path):
 
 def killing(paths):
     """Read by a pool in which the fourth file ends the process that reads it, as a fault in a native library does."""
-    from nsw.readers import many
+    from nsw.readers import read_many as many
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many, "read", ends_at_the_fourth)

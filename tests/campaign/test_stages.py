@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.begin import Ingredients, begin
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.dependents import release_dependents
@@ -15,6 +14,7 @@ from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack

@@ -10,7 +10,7 @@ import pytest
 
 from nsw.cli import candidates, completion
 from nsw.cli.app import app
-from nsw.cli.words import SHIPPED, shipped, text_of
+from nsw.cli.command_words import SHIPPED, shipped, text_of
 from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers

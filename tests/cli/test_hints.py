@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.present import typed
+from nsw.present import program_name as typed
 from nsw.present.problems import shortened
 
 PROGRAM = Path(sys.executable).with_name("nsw")

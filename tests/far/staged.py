@@ -16,8 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign import private
-from nsw.campaign.begin import Ingredients, begin
+from nsw.campaign import private_folder as private
 from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.dependents import release_dependents
@@ -26,7 +25,8 @@ from nsw.campaign.driven import Driven
 from nsw.campaign.folder import locked
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.left_behind import wait_for_commands
+from nsw.campaign.left_behind_commands import wait_for_commands
+from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages
 from nsw.errors import NswError, UnreachableError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.schedulers.adapter import Adapter
     from nsw.transport.model import Transport
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.present.fitting import Fitted, distinct
+from nsw.present.fitted_tables import Fitted, distinct
 from nsw.present.terminal import console
 
 ROWS = [

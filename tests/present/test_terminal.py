@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nsw.analysis.summary import Asked, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
-from nsw.present.middle import elided
+from nsw.present.elided_names import elided
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console, duration, number, numbered, percent, plural, rate, seconds, size, table

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.readers.figures import figures
+from nsw.readers.program_figures import figures
 
 
 def value(output, regex=r"rate=(\S+)", pick="last"):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from nsw.readers import read
 from nsw.readers.model import Options
-from nsw.readers.nsys.export import cells as nsys_cells
-from nsw.readers.nsys.export import extremes as nsys_extremes
-from nsw.readers.nsys.export.cells import Lookup
-from nsw.readers.nsys.export.extremes import Extremes
+from nsw.readers.nsys.export import gpu_work_by_range as nsys_cells
+from nsw.readers.nsys.export import slice_extremes as nsys_extremes
+from nsw.readers.nsys.export.gpu_work_by_range import Lookup
+from nsw.readers.nsys.export.slice_extremes import Extremes
 from nsw.tables import rows
 
 GLOBAL_PID = (1 << 56) | (77 << 24)

@@ -15,7 +15,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.cuda_calls import api_name
-from nsw.readers.nvprof import columns as nvprof_columns
+from nsw.readers.nvprof import table_builder as nvprof_columns
 from nsw.readers.nvprof.database import counters as nvprof_counters
 from nsw.tables import rows
 

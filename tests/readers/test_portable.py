@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.metrics.printed import portable
-from nsw.readers import portable as filling
+from nsw.metrics.printed_metrics import portable
+from nsw.readers import portable_metrics as filling
 from nsw.readers import read
 from nsw.readers.model import Report
 from nsw.tables import as_arrow, rows

@@ -11,7 +11,8 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.pytorch import kineto_stream
-from nsw.tables import rows, unpacking
+from nsw.tables import rows
+from nsw.tables import unpacking_limit as unpacking
 
 EVENT = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "args": {"device": 0, "stream": 7}}
 HEAD = b'{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [\n'

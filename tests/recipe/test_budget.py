@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.recipe import budget
+from nsw.recipe import expression_budget as budget
 from nsw.recipe.expressions import Expression, begin_recipe
 from nsw.recipe.faults import Fault
 

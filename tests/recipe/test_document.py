@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from nsw.errors import InputError
 from nsw.recipe.document import parse
-from nsw.recipe.dump import as_yaml
+from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.written import plain
+from nsw.recipe.numbers_as_written import plain
 
 TEXT = """\
 a: &a {x: 1, y: [2, 3]}

@@ -336,7 +336,7 @@ def test_no_campaign_is_made_in_a_folder_of_another_user_that_was_not_named(vict
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (
-        "import sys; from pathlib import Path; from nsw.campaign.lock import git_state;"
+        "import sys; from pathlib import Path; from nsw.campaign.recipe_lock import git_state;"
         " from nsw.transport.local import LocalTransport; print(git_state(Path(sys.argv[1]), LocalTransport()))"
     )
     if not shutil.which("git"):
@@ -356,7 +356,7 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
     """The scratch folder may be one that everybody writes, as /scratch: whoever makes the campaign's first owns it."""
     code = (
-        "import sys; from nsw.campaign.private import _MODES, _make; from nsw.transport.local import LocalTransport;"
+        "import sys; from nsw.campaign.private_folder import _MODES, _make; from nsw.transport.local import LocalTransport;"
         " _make(LocalTransport(), sys.argv[1], _MODES['nobody'])"
     )
     scratch, dear = neighbour.home, victim.home / "dear"

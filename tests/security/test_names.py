@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign import folder as folders
-from nsw.campaign.begin import Ingredients, begin
+from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.errors import InputError, NswError
 from nsw.recipe.load import load_recipe_text
 from nsw.service.planning import make_plan

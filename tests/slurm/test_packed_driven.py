@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.campaign.rows import Met
+from nsw.campaign.ledger_rows import Met
 from nsw.cli import running
 from nsw.errors import CampaignError
 

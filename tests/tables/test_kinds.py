@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers.timeline.communication import nccl_operation
-from nsw.tables.kinds import gpu_kind
+from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 

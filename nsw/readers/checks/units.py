@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.units import parsed
-from nsw.tables.vectors import coded
+from nsw.tables.numpy_columns import coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.messages import known_message
+from nsw.readers.message_meanings import known_message
 
 if TYPE_CHECKING:
     from nsw.readers.model import Report

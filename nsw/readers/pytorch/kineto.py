@@ -12,7 +12,7 @@ from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
 from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
 from nsw.tables import TRACES
-from nsw.tables.unpacking import TooMuchError
+from nsw.tables.unpacking_limit import TooMuchError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from nsw.tables.unpacking import Allowance, TooMuchError, shown
+from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.messages import known_message
+from nsw.readers.message_meanings import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.pasted_lines import pasted_lines, unquoted
 from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.timeline.communication import nccl_operation
+from nsw.readers.timeline.durations_by_phase import Groups
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
 from nsw.readers.timeline.kernel_sequence import repetitions
-from nsw.readers.timeline.phase_groups import Groups
 from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
 from nsw.readers.timeline.phases import COMMUNICATION, KERNEL, MEMORY, PHASES, Operations, Phased, phased
 from nsw.readers.timeline.statistics import statistics
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.timeline.arrays import IntArray
-    from nsw.readers.timeline.phase_groups import Some
+    from nsw.readers.timeline.durations_by_phase import Some
     from nsw.tables import Row
 
 KINDS: Final = ("kernel", "memcpy", "memset")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.messages import explain
+from nsw.readers.message_meanings import explain
 from nsw.readers.model import Problem
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nsw.readers.nsys.export.phases import Split
     from nsw.readers.nsys.export.source import Source
     from nsw.readers.timeline.arrays import IntArray
-    from nsw.readers.timeline.phase_groups import Groups, Some
+    from nsw.readers.timeline.durations_by_phase import Groups, Some
     from nsw.tables import Row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.

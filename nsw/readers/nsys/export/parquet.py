@@ -8,8 +8,8 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.arrow_sizes import NoArrowError, unpacked_sizes
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
-from nsw.tables.stored import values
-from nsw.tables.unpacking import Allowance, TooMuchError, hint
+from nsw.tables.parquet_tables import values
+from nsw.tables.unpacking_limit import Allowance, TooMuchError, hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nsys.export.cells import Lookup
+from nsw.readers.nsys.export.gpu_work_by_range import Lookup
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
+from nsw.readers.timeline.durations_by_phase import Groups
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
 from nsw.readers.timeline.kernel_sequence import repetitions
-from nsw.readers.timeline.phase_groups import Groups
 from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
 from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, PHASES, Operations, Phased, lock_step, phased
 from nsw.readers.timeline.phases import KERNEL as COMPUTE

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys.export import calls, facts, gpu, nvtx, traces
 from nsw.readers.nsys.export.diagnostics import diagnostics
+from nsw.readers.nsys.export.needed_columns import unknown_shapes
+from nsw.readers.nsys.export.nvtx_projection import nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import Split, phase_tables, split
-from nsw.readers.nsys.export.projection import nvtx_gpu_summary
-from nsw.readers.nsys.export.shape import unknown_shapes
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, NVTX, RUNTIME, TableFault, has_columns
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables import TABLES, TRACES

@@ -10,7 +10,7 @@ from nsw.readers.checks.shares import foreign_rows
 from nsw.readers.cuda_calls import is_call
 from nsw.readers.nsys.stats.kinds import table_name
 from nsw.readers.nsys.stats.reports import why_not
-from nsw.readers.nsys.stats.tallies import Tally
+from nsw.readers.nsys.stats.summed_traces import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,16 +6,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nsw.readers.messages import known_message
+from nsw.readers.message_meanings import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats import traces
 from nsw.readers.nsys.stats.collect import Collected
 from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped, unknown_unit
-from nsw.readers.nsys.stats.grids import find_grids
+from nsw.readers.nsys.stats.find_tables import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.reports import TABLES, Kind, announced, name_of_file, names_ranges
-from nsw.readers.text.marks import Votes
+from nsw.readers.text.decimal_marks import Votes
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
 from nsw.readers.timeline.from_traces import TRACES, add_phases, wanted

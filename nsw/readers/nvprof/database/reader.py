@@ -16,7 +16,6 @@ from urllib.parse import quote
 from nsw.readers.checks.sqlite_pages import faults, may_not_end
 from nsw.readers.cuda_calls import Api, api_name
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.columns import Columns
 from nsw.readers.nvprof.database.activity import (
     API,
     COPY_KINDS,
@@ -37,6 +36,7 @@ from nsw.readers.nvprof.database.phases import PHASE_TABLES, phase_tables
 from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof.database.samples import HITS, functions
 from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
+from nsw.readers.nvprof.table_builder import Columns
 from nsw.tables.demangling import demangle_all
 from nsw.tables.names import short_name
 

@@ -15,7 +15,7 @@ from nsw.readers.text.quantities import Quantity, duration, size, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.nvprof.columns import Columns
+    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")

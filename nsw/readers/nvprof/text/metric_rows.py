@@ -12,7 +12,7 @@ from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_valu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.nvprof.columns import Columns
+    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 _SHARED: Final = ("block", "rank", "pid", "device", "device_name", "metric", "description", "unit", "text")

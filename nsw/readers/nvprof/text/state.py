@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from nsw.readers.messages import known_message
-from nsw.readers.nvprof.columns import Columns
+from nsw.readers.message_meanings import known_message
 from nsw.readers.nvprof.devices import split_device
+from nsw.readers.nvprof.table_builder import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

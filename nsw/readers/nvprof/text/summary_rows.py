@@ -11,13 +11,13 @@ from nsw.readers.nvprof.openacc import openacc_kind
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, times
 from nsw.readers.nvprof.text.times import exact_to_a_ns
 from nsw.readers.text.quantities import whole
-from nsw.tables.kinds import gpu_kind
+from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.nvprof.columns import Columns
+    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
     from nsw.readers.text.quantities import Quantity
 

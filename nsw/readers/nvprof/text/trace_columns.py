@@ -9,20 +9,20 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.asides import asides_of, is_aside
 from nsw.readers.nvprof.text.metric_rows import add_value
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, present, spread, where_present, whole_times
+from nsw.readers.nvprof.text.other_trace_rows import asides_of, is_aside
 from nsw.readers.nvprof.text.sizes import byte_rate, byte_size
 from nsw.readers.nvprof.text.times import whole_ns
 from nsw.readers.nvprof.text.values import metric_value
 from nsw.readers.text.quantities import whole
-from nsw.tables.kinds import gpu_kind
+from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.readers.nvprof.columns import Columns
+    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.sizes import Pair
     from nsw.readers.nvprof.text.state import Sink, Stream
 

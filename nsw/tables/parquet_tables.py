@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.tables.data import arrow_schema
 from nsw.tables.schema import TABLES
-from nsw.tables.unpacking import Allowance
+from nsw.tables.unpacking_limit import Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from nsw.campaign import meta
 from nsw.campaign.access import group_may_read
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import origins
-from nsw.campaign.private import write_secrets
+from nsw.campaign.private_folder import write_secrets
 from nsw.errors import CampaignError
-from nsw.recipe.dump import as_yaml
+from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.units import parse_canary
 
 if TYPE_CHECKING:

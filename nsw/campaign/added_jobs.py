@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import meta
-from nsw.campaign.begin import copy_files, write_scripts
+from nsw.campaign.make_campaign import copy_files, write_scripts
 from nsw.errors import CampaignError, UsageError
 from nsw.plan.builds import APP
 from nsw.resources import reducer

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nsw.errors import Diagnostic, Mark
     from nsw.recipe.document import Document
     from nsw.recipe.model import App
-    from nsw.recipe.nodes import Path
+    from nsw.recipe.yaml_nodes import Path
 
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _FILLED: Final = "\0"  # stands where a template did

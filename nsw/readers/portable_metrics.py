@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.printed import LEVEL_WIDTH, chosen, of_level
-from nsw.tables.vectors import coded, numbers
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
+from nsw.tables.numpy_columns import coded, numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nsw.metrics.printed import Portable
+    from nsw.metrics.printed_metrics import Portable
     from nsw.metrics.units import Base
     from nsw.readers.model import Report
     from nsw.tables.data import Row

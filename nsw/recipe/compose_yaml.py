@@ -15,8 +15,8 @@ import yaml
 
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
-from nsw.recipe.nodes import Node, Scalar
-from nsw.recipe.written import written
+from nsw.recipe.numbers_as_written import written
+from nsw.recipe.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

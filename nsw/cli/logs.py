@@ -14,9 +14,9 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
-from nsw.campaign.selecting import Selection, named, selected
+from nsw.campaign.select_runs import Selection, named, selected
 from nsw.errors import Exit, NswError, UnreachableError
-from nsw.service.naming import as_named, campaign_of_words, one_of, the_one
+from nsw.service.runs_by_name import as_named, campaign_of_words, one_of, the_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

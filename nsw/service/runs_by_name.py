@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selecting import Selection
+    from nsw.campaign.select_runs import Selection
 
 # what a command line says of a campaign: the first word, that of -c, the folder of campaigns, the runs
 Which: TypeAlias = "tuple[str | None, str | None, Path | None, Selection]"
@@ -71,7 +71,7 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
     from nsw.campaign import folder as folders
     from nsw.campaign.job_ids import job_ids
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.selecting import named
+    from nsw.campaign.select_runs import named
     from nsw.errors import CampaignError, NswError
 
     word, option, root, selection = which
@@ -107,7 +107,7 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
     from nsw.campaign import folder as folders
     from nsw.campaign.job_ids import job_ids
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.selecting import named
+    from nsw.campaign.select_runs import named
     from nsw.errors import CampaignError
 
     parent = folders.root(root)

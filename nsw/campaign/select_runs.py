@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.rows import BuildRow, RunRow
+from nsw.campaign.ledger_rows import BuildRow, RunRow
 from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

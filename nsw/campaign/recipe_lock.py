@@ -13,7 +13,7 @@ from nsw import __version__
 from nsw.campaign.locked_choices import Basis, chips_of, recorded
 from nsw.campaign.reading import load_rows
 from nsw.recipe.document import parse
-from nsw.recipe.dump import as_yaml
+from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.lock import Lock, LockedGit
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.rows import RunRow
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.readers.model import Options
     from nsw.recipe.model import Recipe
 
@@ -25,9 +25,9 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     from functools import partial
 
     from nsw.campaign.reading import read_each
-    from nsw.readers.figures import figures
-    from nsw.readers.many import read_many
-    from nsw.readers.said import said_in
+    from nsw.readers.messages_in_output import said_in
+    from nsw.readers.program_figures import figures
+    from nsw.readers.read_many import read_many
     from nsw.service.counters_check import checker
 
     recipe = recipe_of(folder)
@@ -54,7 +54,7 @@ def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], n
 
     from nsw.campaign.ownership import owner_if_other
     from nsw.campaign.reading import read_table
-    from nsw.readers.many import read_many
+    from nsw.readers.read_many import read_many
 
     options = replace(options_of(recipe_of(folder), ledger), tables=frozenset({name}), max_unpacked=folder.max_unpacked)
     if owner_if_other(folder.path):  # the program that another user's campaign names is not run

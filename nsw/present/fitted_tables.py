@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.present.middle import elided
+from nsw.present.elided_names import elided
 from nsw.present.wrapping import wrapped
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.recipe.written import plain
+from nsw.recipe.numbers_as_written import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

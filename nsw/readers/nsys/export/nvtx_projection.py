@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys.export.cells import Boundaries, gather
-from nsw.readers.nsys.export.extremes import Extremes
+from nsw.readers.nsys.export.gpu_work_by_range import Boundaries, gather
+from nsw.readers.nsys.export.slice_extremes import Extremes
 from nsw.readers.nsys.export.source import NULL, NVTX, TableFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nsw.readers.nsys.export.cells import Cells
     from nsw.readers.nsys.export.collect import Collected
+    from nsw.readers.nsys.export.gpu_work_by_range import Cells
     from nsw.readers.nsys.export.nvtx import Ranges
     from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.arrays import IntArray

@@ -67,7 +67,7 @@ def _repeats(data: TableData) -> list[int]:
         ]
     import numpy as np
 
-    from nsw.tables.vectors import coded
+    from nsw.tables.numpy_columns import coded
 
     keys = np.zeros(data.num_rows, np.int64)
     for column in _METRIC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from nsw.campaign.rows import State
+from nsw.campaign.ledger_rows import State
 from nsw.errors import CampaignError, UnreachableError
 from nsw.plan.secrets import FILE, PRIVATE
 from nsw.schedulers.model import JOBS

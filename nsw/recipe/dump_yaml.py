@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from nsw.recipe.compose import scalar
-from nsw.recipe.written import WrittenFloat, WrittenInt
+from nsw.recipe.compose_yaml import scalar
+from nsw.recipe.numbers_as_written import WrittenFloat, WrittenInt
 
 _TAG = "tag:yaml.org,2002:"
 

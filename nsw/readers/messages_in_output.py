@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.messages import explain, known_message
+from nsw.readers.message_meanings import explain, known_message
 
 if TYPE_CHECKING:
     from pathlib import Path
