@@ -103,7 +103,9 @@ def test_a_profile_of_another_python_is_read(python, tmp_path):
     )
     assert by_name["dumps"]["module"] == "json"
     assert by_name["dumps"]["calls"] == 20
-    assert by_name["<module>"]["cpu_time_s"] >= by_name["fib"]["cpu_time_s"] > 0
+    # modules that it imports are called so too
+    (main,) = [r for r in functions(report) if r["name"] == "<module>" and r["file"] == str(program)]
+    assert main["cpu_time_s"] >= by_name["fib"]["cpu_time_s"] > 0
 
 
 @pytest.mark.parametrize("version", range(marshal.version + 1))
