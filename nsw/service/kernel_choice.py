@@ -73,7 +73,7 @@ def chooser(
         from nsw.campaign.reading import put_rows
         from nsw.plan.counters_request import counting
         from nsw.profilers.nvprof import measured
-        from nsw.service.late_check import late_check
+        from nsw.service.chip_check_after_start import late_check
 
         source = sources[0]
         one = _pass_of(folder, run)

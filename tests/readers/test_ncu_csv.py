@@ -301,7 +301,7 @@ def test_instructions_below_a_damaged_line_are_of_no_line(tmp_path):
 
 
 def test_large_source_pages_are_columns(tmp_path, monkeypatch):
-    from nsw.readers.ncu.csv import source as ncu_csv_source
+    from nsw.readers.ncu.csv import source_page as ncu_csv_source
 
     _, few = tables(tmp_path, SOURCE)
     monkeypatch.setattr(ncu_csv_source, "ARROW_ROWS", 1)

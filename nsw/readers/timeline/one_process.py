@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.timeline.communication import nccl_operation
+from nsw.readers.timeline.communication_by_name import nccl_operation
 from nsw.readers.timeline.durations_by_phase import Groups
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
 from nsw.readers.timeline.kernel_sequence import repetitions

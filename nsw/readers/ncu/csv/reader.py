@@ -42,7 +42,7 @@ def read(path: Path, options: Options) -> Report:
 def read_exactly(path: Path, options: Options) -> Report:
     """Row by row, whatever stands between the rows."""
     from nsw.readers.ncu.csv.scan import Scan
-    from nsw.readers.ncu.csv.source import SourceRows
+    from nsw.readers.ncu.csv.source_page import SourceRows
     from nsw.readers.ncu.messages import Messages
     from nsw.readers.ncu.results import Results
     from nsw.readers.ncu.rows import LeftOut

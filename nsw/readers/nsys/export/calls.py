@@ -15,7 +15,7 @@ from nsw.readers.nsys.export.source import (
     process_of,
     require_integers,
 )
-from nsw.readers.timeline.communication import bytes_are_sent
+from nsw.readers.timeline.communication_by_name import bytes_are_sent
 from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 

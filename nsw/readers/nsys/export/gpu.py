@@ -20,7 +20,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
-from nsw.readers.timeline.communication import nccl_operation
+from nsw.readers.timeline.communication_by_name import nccl_operation
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers.nsys.stats.columns import Marks, column
 from nsw.readers.nsys.stats.kinds import nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.readers.timeline.communication import bytes_are_sent
+from nsw.readers.timeline.communication_by_name import bytes_are_sent
 from nsw.tables.demangling import is_mangled
 from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name, demangle, short_name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers.nsys.stats.rows import add_projected, put, range_name
 from nsw.readers.nsys.stats.traces import Columns
 from nsw.readers.text.quantities import Quantity
-from nsw.readers.timeline.communication import bytes_are_sent
+from nsw.readers.timeline.communication_by_name import bytes_are_sent
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
