@@ -188,7 +188,8 @@ FORMATS: tuple[Format, ...] = (
         _COUNTERS,
         "charts drawn in text; the source page (named, with the command that prints it as CSV)",
         (
-            "fixtures/h200/naive-details.txt", "fixtures/h200/ncu-range.txt", "fixtures/h200/ncu-stdout.txt", "fixtures/h200/ncu-watchdog.txt",
+            "fixtures/h200/naive-details.txt", "fixtures/h200/ncu-range.txt", "fixtures/h200/ncu-stdout.txt",
+            "fixtures/h200/ncu-watchdog.txt",
             "readers/test_ncu_text.py",
         ),
         most=85,
