@@ -15,6 +15,7 @@ import yaml
 
 from tests.contract.fakes import fake
 from tests.faults.distant import distant, missing
+from tests.faults.systems import RealSlurm
 from tests.slurm.conftest import unaccounted  # noqa: F401  a fixture
 
 from .conftest import SSHD, Server
@@ -43,7 +44,7 @@ def server_of(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iter
     if name == "slurm":
         if why := missing():
             pytest.skip(why)
-        with distant("openssh", request.getfixturevalue("unaccounted").conf) as place:
+        with distant("openssh", RealSlurm(request.getfixturevalue("unaccounted").conf)) as place:
             yield place.server
         return
     if SSHD is None or shutil.which("ssh") is None or os.geteuid() != 0:
