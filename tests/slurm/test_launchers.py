@@ -51,8 +51,9 @@ MPIRUN = """#!/bin/bash
 [ "$1" = -np ] || exit 125
 n=$2; shift 2
 unset SLURM_PROCID
-for ((i = 0; i < n; i++)); do OMPI_COMM_WORLD_RANK=$i "$@" & done
-wait
+# one after another: of several nsys 2022 that start at once, one now and then loses its own agent
+for ((i = 0; i < n; i++)); do OMPI_COMM_WORLD_RANK=$i "$@" || code=$?; done
+exit ${code:-0}
 """
 TORCHRUN = """#!/bin/bash
 # stands in for python -m torch.distributed.run: that Python's words, then PROGRAM
