@@ -21,14 +21,13 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
-    from nsw.present.summary_view import show_findings, show_summary
+    from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 
     out = console()
     summary = summary_of(folder, ledger)
-    show_summary(out, summary, brief=True, verdict=False)
-    show_short(out, ledger.problems(), f"nsw problems {as_named(folder)}")
-    show_findings(out, summary)
+    problems, command = ledger.problems(), f"nsw problems {as_named(folder)}"
+    show_summary(out, summary, brief=True, before_findings=lambda: show_short(out, problems, command))
     err = console(sys.stderr)
     err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
     if calls := calls_line(ledger.calls()):

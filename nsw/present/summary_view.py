@@ -13,27 +13,31 @@ from nsw.present.blocks_on_terminal import show_blocks
 from nsw.present.text_of_others import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
+    from nsw.analysis.blocks import Shown
     from nsw.analysis.summary import Summary
 
 
-def show_summary(out: Console, summary: Summary, *, brief: bool, verdict: bool = True) -> None:
-    """Print it, the verdict last.
+def show_summary(
+    out: Console, summary: Summary, *, brief: bool, before_findings: Callable[[], object] | None = None
+) -> None:
+    """Print it, the findings last.
 
     Args:
         out: Where to.
         summary: What.
         brief: The top kernels of each case in one table instead of a block a case.
-        verdict: Whether the findings are printed; else `show_findings` does, after what comes between.
+        before_findings: Prints what stands between the rest and the findings.
     """
-    blocks = (b for b in blocks_of(summary) if verdict or not isinstance(b, Finding))
-    show_blocks(out, blocks, "brief" if brief else "full")
-
-
-def show_findings(out: Console, summary: Summary) -> None:
-    """What the numbers say, a sentence each."""
-    show_blocks(out, (b for b in blocks_of(summary) if isinstance(b, Finding)), "brief")
+    blocks = blocks_of(summary)
+    form: Shown = "brief" if brief else "full"
+    show_blocks(out, (b for b in blocks if not isinstance(b, Finding)), form)
+    if before_findings is not None:
+        before_findings()
+    show_blocks(out, (b for b in blocks if isinstance(b, Finding)), form)
 
 
 def summary_markdown(summary: Summary) -> str:
