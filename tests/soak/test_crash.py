@@ -105,8 +105,7 @@ def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_cobalt(tmp_path
     ROWS.append(("nsw, fake Cobalt", total))
     assert total.good, total
     assert total.kills == KILLS
-    # of so many qsub one run's may be killed three times in a row, and what stays is not tried for ever
-    assert all("the same came 3 times" in reason for reason in total.reasons), total
+    assert total.done == total.runs
 
 
 def test_the_controller_is_stopped_and_killed_while_nsw_submits_and_watches():
