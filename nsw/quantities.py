@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ BYTES: Final = tuple((unit, float(1 << power)) for unit, power in (
 PERCENT: Final = (("%", 1.0),)
 _LEAST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
 _MOST: Final = 1e6  # unless its largest would have so many of it
+
+MOMENTS: Final = frozenset({"started", "ended"})  # columns of table `runs` that hold Unix seconds
 
 Units = tuple[tuple[str, float], ...]
 
@@ -137,3 +140,8 @@ def _in_units(value: float, units: Units) -> str:
 def _four(value: float) -> str:
     digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
     return f"{value:.{digits}f}"
+
+
+def moment(seconds: float) -> str:
+    """Unix seconds as the local clock shows them, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

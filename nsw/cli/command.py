@@ -1,4 +1,4 @@
-"""What `--help` of a command says beyond its options: examples that can be typed; a switch has no type."""
+"""What `--help` of a command says beyond its options: examples that can be typed, and words such as FILE for types."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ _EXAMPLES: Final = {
     "metrics": "nsw metrics show achieved_occupancy --chip H100",
     "schema": "nsw schema recipe > recipe.schema.json",
 }
+# the word for a value, by the name of the parameter; others are called like the parameter
+_WORDS: Final = {
+    "cases": "CASE", "exclude": "CASE", "files": "PATTERN", "into": "FOLDER", "launch": "ID", "lines": "N",
+    "named": "CAMPAIGN", "names": "NAME", "output": "FILE", "passes": "PASS", "root": "FOLDER", "runs": "RUN",
+    "sites": "FILE", "steps": "RANGE", "top": "N",
+}  # fmt: skip
 
 
 class Command(TyperCommand):
@@ -38,8 +44,8 @@ class Command(TyperCommand):
         super().__init__(name, **how)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options; what is on or off takes no value, and no type is shown for it."""
-        return _without_types(super().get_params(ctx))
+        """The options and arguments, each with a word for its value; a switch has none."""
+        return _in_words(super().get_params(ctx))
 
 
 class Commands(TyperGroup):
@@ -47,11 +53,22 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options of nsw itself."""
-        return _without_types(super().get_params(ctx))
+        return _in_words(super().get_params(ctx))
 
 
-def _without_types(params: list[Any]) -> list[Any]:
+def _in_words(params: list[Any]) -> list[Any]:
+    """The parameters with words such as FILE where the parser's types (`<str>`) would be shown."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+        elif param.type_descriptor.is_choice:
+            continue  # its values are shown
+        elif param.metavar is None:
+            param.metavar = _WORDS.get(param.name, param.name.upper())
+        if param.param_type_name == "argument":  # whose word is its name already
+            param.display_type_rich = _no_type
     return params
+
+
+def _no_type(ctx: Any) -> None:
+    """No type of an argument."""

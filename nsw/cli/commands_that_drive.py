@@ -41,7 +41,7 @@ def init(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- COMMAND...]", help="The command line to make a recipe for, behind --.", show_default=False
+            metavar="-- COMMAND", help="The command line to make a recipe for, behind --.", show_default=False
         ),
     ] = None,
     new_site: Annotated[

@@ -133,6 +133,16 @@ def summarize(
             show_default=False,
         ),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top",
+            min=1,
+            help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies and functions,"
+            " of each run in tables of reports.",
+            show_default=False,
+        ),
+    ] = None,
     format: AnswerFormat = None,
     json: Json = False,
     output: Output = None,
@@ -143,7 +153,7 @@ def summarize(
 
     which = (campaign, named, root, _selection(case, exclude))
     chosen = chosen_answer_format(format, json, output)
-    raise typer.Exit(summarizing.summarize(which, table, chosen, output, _size(max_unpacked)))
+    raise typer.Exit(summarizing.summarize(which, table, chosen, output, _size(max_unpacked), top))
 
 
 @_command()
@@ -207,7 +217,7 @@ def metrics(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME...",
+            metavar="NAME",
             help="Portable names, groups, names of ncu or nvprof; of ls also families and parts of names.",
             show_default=False,
         ),
@@ -249,9 +259,9 @@ def schema(document: Annotated[_Document, typer.Argument(help="Which document.")
 @_command()
 def sites(
     action: Annotated[
-        str | None, typer.Argument(metavar="[check", help="check: see what of a site works.", show_default=False)
+        str | None, typer.Argument(metavar="check", help="check: see what of a site works.", show_default=False)
     ] = None,
-    name: Annotated[str | None, typer.Argument(metavar="NAME]", help="The site to check.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The site to check.", show_default=False)] = None,
     node: Annotated[
         bool,
         typer.Option("--node", help="With check: also from a compute node, by a job of a minute.", show_default=False),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RECIPE = Path("recipe.yaml")
+_OUTPUT = ("-o", "--output")
 
 
 def _say(text: str) -> None:
@@ -33,6 +34,11 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     made = write_recipe(words, output or _RECIPE, force=force)
     brings = f"brings {', '.join(made.brings)}" if made.brings else "brings no file: name those it needs in app.files"
     _say(f"{made.path}: {brings}")
+    if own := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
+        _say(
+            f"note: {own} follows --, so it is an option of the command; to name the recipe's file write it before:"
+            " `nsw init -o FILE -- COMMAND`"
+        )
     if not made.has_gpus:
         _say(f"site {made.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
     _say(f"next: `nsw plan {made.path}`; the comments in it say what else a recipe can do")

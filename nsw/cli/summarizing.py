@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger
@@ -11,7 +12,7 @@ from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
-from nsw.present.flat_rows import FLAT, flat_rows
+from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
 from nsw.present.text_of_others import say
 from nsw.service.answers import summary_of
 from nsw.service.runs_by_name import as_named, campaign_and_runs
@@ -35,12 +36,24 @@ def summarize(
     format: str,
     output: Path | None,
     max_unpacked: int | None = None,
+    top: int | None = None,
 ) -> int:
     """What a campaign shows; 1 when some of it failed.
+
+    Args:
+        which: The campaign, and of which of its runs.
+        table: The table to show as rows; None: the answer.
+        format: How it is printed.
+        output: The file or folder to write.
+        max_unpacked: How many bytes a packed report may unpack to.
+        top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
+            kernels, calls or copies, else of all.
 
     Raises:
         UsageError: There is no such run or table, or one file cannot hold the tables.
     """
+    if top is not None and table is None:
+        raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     folder, selection = campaign_and_runs(which)
     folder.max_unpacked = max_unpacked
     with Ledger(folder.ledger, read_only=True) as ledger:
@@ -49,7 +62,9 @@ def summarize(
         note, bad = ledger.meta(NOTE), answering.exit_code(ledger)
         tables = _Tables(folder, ledger, cases)
         if table is not None:
-            _put_table(format, table, tables.rows(table), output, note, parameters=tables.parameters(table))
+            of = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
+            rows = first(tables.rows(table), top, of)
+            _put_table(format, table, rows, output, note, parameters=tables.parameters(table))
             return Exit.GOOD if tables.is_plain(table) else bad
         if format in writing.OF_ROWS:
             _put_all(format, tables, output, note)
@@ -61,6 +76,20 @@ def summarize(
         if bad and format == "text":
             _print(f"{stands}; `nsw status {as_named(folder)}` says more")
     return bad
+
+
+def first(rows: Rows, top: int | None, of: str | None) -> Rows:
+    """The first rows for each value of a column; None: of all."""
+    if top is None:
+        return rows
+    seen = Counter[Any]()
+    kept = []
+    for row in rows:
+        key = row[of] if of else None
+        seen[key] += 1
+        if seen[key] <= top:
+            kept.append(row)
+    return kept
 
 
 def _check(table: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import NUMBERS, Column, Finding, Note, Table
 from nsw.present.block_cells import cells
 from nsw.present.text_of_others import clean
-from nsw.quantities import in_one_unit
+from nsw.quantities import MOMENTS, in_one_unit, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # what Markdown, or HTML in it, would take for markup
 _MARKUP: Final = re.compile(r"([\\`*{}\[\]<>#|~&$@]|(?<![^\W_])_|_(?![^\W_]))")  # an underscore inside a word is one
 _AT_START: Final = re.compile(r"^(?:([-+=])|(\d+)([.)]))(?=\s|$)")
+
+_RUNS: Final = "runs"  # the table with moments in it
 
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:
@@ -33,12 +35,20 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
 def rows_markdown(
     title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None
 ) -> str:
-    """Rows of one table as Markdown, unrounded."""
+    """Rows of one table as Markdown, unrounded; the moments of runs are those of the local clock."""
+    moments = MOMENTS if title == _RUNS else frozenset()
     made = Table(
-        "rows", "", tuple(Column(c, c) for c in columns), tuple(tuple(row.get(c) for c in columns) for row in rows)
+        "rows",
+        "",
+        tuple(Column(c, c) for c in columns),
+        tuple(tuple(_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
     )
     parts = [f"# {_text(title)}", *([_text(note)] if note else []), _table(made)]
     return "\n\n".join(parts) + "\n"
+
+
+def _moment(value: Any) -> Any:
+    return moment(value) if isinstance(value, int | float) else value
 
 
 def _block(block: Block) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
         "perturbation")  # fmt: skip
+OF_A_CASE = frozenset({"hotspots", "kernels", "roofline", "api", "copies", "functions"})  # several rows a case
 _OF_TIMELINES = ("hotspots", "api", "copies")
 
 

@@ -13,7 +13,7 @@ from nsw.present.elided_names import elided
 from nsw.present.rules_view import show_rules
 from nsw.present.terminal import duration, number, numbered, rate, size, table
 from nsw.present.text_of_others import clean
-from nsw.quantities import Quantity, in_one_unit
+from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
 from nsw.tables.importance import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES
 from nsw.tables.schema import TABLES
 
@@ -185,6 +185,8 @@ def cell(column: str, value: Any) -> str | None:
         return value if value is None else clean(value)
     if isinstance(value, int | float) and column in _UNITS:
         return _OF_UNIT[_UNITS[column]](value)
+    if isinstance(value, int | float) and column in MOMENTS:
+        return moment(value)
     if isinstance(value, int):
         return f"{value:,}" if column in COUNTS else str(value)
     return number(value) if isinstance(value, float) else clean(value)

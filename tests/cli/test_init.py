@@ -1,6 +1,7 @@
 """`nsw init`: what it writes is accepted, nothing is written over, and what a machine answers becomes a site."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,14 @@ def test_a_site_is_put_at_the_end_of_ones_own_file_and_never_over_another(nsw, h
     assert "scheduler: slurm" in said.out
     assert own.read_text() == "nsw: 1\nsites: {three: {scheduler: local}}\n"
     assert [p.name for p in own.parent.iterdir()] == ["sites.yaml"]
+
+
+def test_output_behind_the_dashes_belongs_to_the_command_and_that_is_said(nsw, home):
+    said = nsw("init", "--", "python", "train.py", "-o", "out.csv")
+    assert (said.code, (home / "recipe.yaml").exists(), (home / "out.csv").exists()) == (0, True, False)
+    assert "python train.py -o out.csv" in (home / "recipe.yaml").read_text()
+    assert "-o follows --, so it is an option of the command" in said.out
+    assert "`nsw init -o FILE -- COMMAND`" in said.out.replace(sys.executable, "nsw").replace("python -m nsw", "nsw")
+    said = nsw("init", "-o", "other.yaml", "--", "python", "train.py")
+    assert (said.code, "follows --" in said.out) == (0, False)
+    assert (home / "other.yaml").exists()

@@ -2,9 +2,14 @@
 
 import csv
 import json
+import re
+import time
 
 import pyarrow.parquet as pq
 import pytest
+
+from nsw.cli.command_words import shipped
+from nsw.cli.summarizing import first
 
 from .test_exit_codes import refused
 
@@ -107,6 +112,32 @@ def test_help_has_an_example_and_no_type_for_what_is_on_or_off(nsw, command):
     text = nsw(command, "--help").out
     assert f"For example: nsw {command} " in " ".join(text.split())
     assert "bool" not in text
+
+
+@pytest.mark.parametrize("command", shipped()[1])
+def test_help_has_words_for_values_and_no_types(nsw, command):
+    text = nsw(command, "--help").out
+    assert not re.findall(r"<(?!ls\||table\||ncu\||recipe\|)[^ ]*", text)
+
+
+def test_moments_of_runs_are_those_of_the_clock_for_people_and_numbers_as_data(nsw, good, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    began = json.loads(nsw("summarize", "--table", "runs", "--json").out)["rows"][0]["started"]
+    shown = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began))
+    assert isinstance(began, float)
+    assert shown in nsw("summarize", "--table", "runs").out
+    assert shown in nsw("summarize", "--table", "runs", "-f", "markdown").out
+    assert str(int(began)) in nsw("summarize", "--table", "runs", "-f", "csv").out
+
+
+def test_the_first_rows_of_a_table_are_those_of_each_run_or_case(nsw, good):
+    assert len(json.loads(nsw("summarize", "--table", "runs", "--top", "1", "--json").out)["rows"]) == 1
+    rows = [{"case": case, "name": name} for case in "ab" for name in "xyz"]
+    assert [row["case"] + row["name"] for row in first(rows, 2, "case")] == ["ax", "ay", "bx", "by"]
+    assert [row["case"] + row["name"] for row in first(rows, 2, None)] == ["ax", "ay"]
+    said = nsw("summarize", "--top", "3")
+    assert (said.code, "--top needs --table" in said.err) == (2, True)
 
 
 def test_parameters_of_runs_are_fields_and_clash_with_nothing(nsw, recipe, home):
