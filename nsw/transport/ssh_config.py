@@ -20,7 +20,10 @@ _SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """One host. Files are absolute; those that do not exist are left out."""
+    """One host. Files are absolute; those that do not exist are left out.
+
+    `agent` is the agent's socket, `none` for no agent, None for the one that SSH_AUTH_SOCK names.
+    """
 
     alias: str
     hostname: str
@@ -28,6 +31,8 @@ class HostConfig:
     user: str
     identities: tuple[str, ...] = ()
     identities_only: bool = False
+    certificates: tuple[str, ...] = ()
+    agent: str | None = None
     known_hosts: tuple[str, ...] = ()
     host_key_alias: str | None = None
     jumps: tuple[str, ...] = ()
@@ -72,7 +77,9 @@ def resolve(host: str, *, config: str | None = None, given: Mapping[str, object]
         hostname=hostname,
         port=int(port_there),
         user=login,
-        identities=_existing([*own, *words.get("identityfile", ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"])]),
+        identities=_identities([*own, *words.get("identityfile", ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"])]),
+        certificates=_existing(words.get("certificatefile", [])),
+        agent=_agent(words.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         identities_only=words.get("identitiesonly", ["no"])[0] == "yes",
         known_hosts=_existing(known or ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"]),
         host_key_alias=words.get("hostkeyalias", [None])[0],
@@ -81,9 +88,27 @@ def resolve(host: str, *, config: str | None = None, given: Mapping[str, object]
     )
 
 
+def checks_host_keys(host: str, *, config: str | None = None) -> bool:
+    """Whether the user's ssh refuses a host whose key has changed; without an ssh on this machine it is not asked.
+
+    Raises:
+        UnreachableError: ssh does not understand the configuration.
+    """
+    return _asked(host, config, {}).get("stricthostkeychecking", ["ask"])[0] not in {"no", "off", "false"}
+
+
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
     """With ssh_config's tokens replaced, which `ssh -G` leaves as they are; a token of another kind stays."""
     return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), text)
+
+
+def _agent(text: str, tokens: Mapping[str, str]) -> str | None:
+    """The socket that ssh_config's IdentityAgent names: a path, or a variable that holds one."""
+    if text == "SSH_AUTH_SOCK":
+        return None
+    if text.startswith("$"):
+        return os.environ.get(text[1:].strip("{}"), "none")
+    return text if text == "none" else os.path.expanduser(_expanded(text, tokens))  # noqa: PTH111
 
 
 def _asked(host: str, config: str | None, given: Mapping[str, object]) -> dict[str, list[str]]:
@@ -111,6 +136,12 @@ def _asked(host: str, config: str | None, given: Mapping[str, object]) -> dict[s
         key, _, value = line.partition(" ")
         found.setdefault(key.lower(), []).append(value)
     return found
+
+
+def _identities(files: list[str]) -> tuple[str, ...]:
+    """Private keys that exist, and those whose public half does: it names a key of the agent."""
+    paths = (os.path.expanduser(file) for file in files)  # noqa: PTH111
+    return tuple(dict.fromkeys(path for path in paths if _existing([path, f"{path}.pub"])))
 
 
 def _existing(files: list[str]) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import socket
 import sys
 from typing import TYPE_CHECKING
 
 import paramiko
+from paramiko.agent import AgentSSH
 
 from nsw.errors import UnreachableError
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _TRIES = 5  # keys offered; servers end the connection after six
 _ASKED = "keyboard-interactive"
+_OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"
 
 
 def verify(transport: paramiko.Transport, host: HostConfig) -> None:
@@ -94,36 +97,79 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
 
 
 def _keys(host: HostConfig) -> Iterator[tuple[str, paramiko.PKey]]:
-    """The agent's keys, then those of files."""
-    wanted = {_public(file) for file in host.identities} if host.identities_only else None
-    for kept in paramiko.Agent().get_keys():
-        if wanted is None or kept.asbytes() in wanted:
+    """The agent's keys, then those of files; files that need a passphrase come last, so that few are asked for."""
+    wanted = [blob for file in host.identities if (blob := _public(file))]
+    offered = set()
+    for kept in _agent_keys(host.agent):
+        if not host.identities_only or any(_body(blob) in kept.asbytes() for blob in wanted):
+            offered.add(kept.asbytes())
             yield f"{kept.get_name()} of the agent", kept
+    encrypted: list[str] = []
     for file in host.identities:
-        key = _of_file(file)
-        if key is not None:
-            yield file, key
+        try:
+            yield file, _certified(paramiko.PKey.from_path(file), host.certificates)
+        except (paramiko.PasswordRequiredException, TypeError):
+            encrypted += [] if _public(file) in offered else [file]
+        except (paramiko.SSHException, ValueError, OSError):  # of a kind that paramiko does not know
+            continue
+    for file in encrypted:
+        yield file, _certified(_decrypted(file), host.certificates)
+
+
+def _agent_keys(path: str | None) -> Sequence[paramiko.AgentKey]:
+    """The keys of the agent at this socket; none where there is no agent."""
+    if path is None:
+        return paramiko.Agent().get_keys()
+    agent, line = AgentSSH(), socket.socket(socket.AF_UNIX)
+    try:
+        line.connect(path)
+        # paramiko's own knows SSH_AUTH_SOCK only, and its stubs no _connect
+        agent._connect(line)  # type: ignore[attr-defined]  # noqa: SLF001
+    except (OSError, paramiko.SSHException):
+        line.close()
+        return ()
+    return agent.get_keys()
+
+
+def _body(blob: bytes) -> bytes:
+    """A public key without its kind: its certificates hold the same bytes."""
+    return blob[4 + int.from_bytes(blob[:4]) :]
+
+
+def _certified(key: paramiko.PKey, certificates: Sequence[str]) -> paramiko.PKey:
+    """The key with the certificate that ssh_config names for it; one that lies beside its file it has already."""
+    if key.public_blob is None:
+        for file in certificates:
+            try:
+                if _body(key.asbytes()) in paramiko.pkey.PublicBlob.from_file(file).key_blob:
+                    key.load_certificate(file)
+            except (OSError, ValueError):
+                continue
+    return key
 
 
 def _public(file: str) -> bytes:
+    """The public half of a key; the file may be that itself."""
     try:
-        with open(f"{file}.pub", encoding="utf-8") as stream:  # noqa: PTH123
+        with open(f"{file.removesuffix('.pub')}.pub", encoding="utf-8") as stream:  # noqa: PTH123
             return base64.b64decode(stream.read().split()[1])
     except (OSError, ValueError, IndexError):
         return b""
 
 
-def _of_file(file: str) -> paramiko.PKey | None:
+def _decrypted(file: str) -> paramiko.PKey:
+    """The key of a file that needs a passphrase.
+
+    Raises:
+        UnreachableError: Nobody can be asked for it, or the answer is wrong.
+    """
+    way_out = f"`ssh-add {file}` once: the agent keeps it"
+    secret = ask(f"passphrase of {file}: ", echo=False, hint=way_out)
     try:
-        return paramiko.PKey.from_path(file)
-    except (paramiko.PasswordRequiredException, TypeError):  # encrypted
-        secret = ask(f"passphrase of {file}: ", echo=False)
-        try:
-            return paramiko.PKey.from_path(file, secret.encode())  # type: ignore[arg-type]  # the stubs say str
-        except (paramiko.SSHException, ValueError, TypeError) as fault:
-            raise UnreachableError(f"{file} cannot be used: {fault}", hint="`ssh-add` keeps it in the agent") from None
-    except (paramiko.SSHException, ValueError, OSError):  # of a kind that paramiko does not know
-        return None
+        return paramiko.PKey.from_path(file, secret.encode())  # type: ignore[arg-type]  # the stubs say str
+    except (paramiko.SSHException, ValueError, TypeError):
+        # what is raised depends on the file's format, and speaks of PEM where the passphrase is wrong
+        raise UnreachableError(f"the passphrase does not fit {file}", hint=way_out) from None
 
 
 def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
@@ -148,8 +194,13 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
         raise UnreachableError(f"{host.alias} did not take the answer") from None
 
 
-def ask(prompt: str, *, echo: bool) -> str:
+def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
     """What a person answers; never logged.
+
+    Args:
+        prompt: The question.
+        echo: Whether the answer may be seen.
+        hint: What to do where nobody can be asked.
 
     Raises:
         UnreachableError: There is no terminal to ask at.
@@ -159,7 +210,7 @@ def ask(prompt: str, *, echo: bool) -> str:
     if not sys.stdin.isatty():
         raise UnreachableError(
             f"{prompt.strip()} and there is no terminal to ask at",
-            hint="open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster",
+            hint=hint,
         )
     if not echo:
         return getpass.getpass(prompt)

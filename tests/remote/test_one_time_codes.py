@@ -131,7 +131,7 @@ def coded(tmp_path):
     server.close()
 
 
-def at_a_terminal(words, folder, answer):
+def at_a_terminal(words, folder, answer, question=b"Verification code: "):
     """Run nsw at a terminal where somebody answers what it asks; exit status and all that the terminal showed."""
     child, terminal = pty.fork()
     if child == 0:
@@ -149,7 +149,7 @@ def at_a_terminal(words, folder, answer):
         if not data:
             break
         shown += data
-        if not answered and b"Verification code: " in shown:
+        if not answered and question in shown:
             os.write(terminal, answer.encode() + b"\n")
             answered = True
     os.close(terminal)
