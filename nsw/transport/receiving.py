@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import stat
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError
 from nsw.safe_files import open_plain
+from nsw.transport.incoming import Incoming, TooLongError
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.stream import open_stream
 
@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.transport.pipe import Way
-    from nsw.transport.stream import Stream
 
-_SILENT_S: Final = 120.0  # without a byte
 _END_S: Final = 600.0
-_CHUNK: Final = 1 << 18  # bytes that are hashed and written at a time: a processor's cache holds them
-_NAP_S: Final = 0.001
 _MOST_HEAD: Final = 1 << 26  # bytes of names and sizes that are not read yet
 # kind, size and name of each file named on standard input, then the contents one after another, the hashes on stderr.
 # The first $1 files begin behind a number of bytes that is already here. Where the processors of both sides have
@@ -117,9 +113,9 @@ def receive(
     try:
         pipe.send((starts + "".join(f"{one.there}\0" for one in wanted)).encode())
         pipe.end_input()
-        head = _Head(pipe)
-        sizes = head.sizes(wanted, most)
-        make = head.hash()
+        incoming = Incoming(pipe)
+        sizes = _sizes(incoming, wanted, most)
+        make = _hash(incoming)
         here_already = [min(one.have, size) for one, size in zip(wanted, sizes, strict=True)]
         total, done = sum(sizes), sum(here_already)
         with _Writer() as writer:
@@ -127,7 +123,7 @@ def receive(
                 writer.begin(one.here, make(), have)
                 left = size - have
                 while left:
-                    data = _many(pipe, min(left, _CHUNK))
+                    data = incoming.take(left, total - done - came)
                     writer.put(data)
                     left -= len(data)
                     came += len(data)
@@ -188,47 +184,38 @@ def _failed(said: bytes, fault: Exception | None, came: int) -> UnreachableError
     return CommandError(CommandResult(("cat",), 1, "", text), what="files of the site cannot be brought")
 
 
-class _Head:
-    """What the far side announces: files in the order in which they were asked for, then how it hashes them."""
+def _record(incoming: Incoming) -> str:
+    try:
+        return incoming.record(_MOST_HEAD).decode(errors="surrogateescape")
+    except TooLongError:
+        raise _UnaskedError("the site announces no files") from None
 
-    def __init__(self, pipe: Stream) -> None:
-        self._pipe = pipe
-        self._buffer = b""
 
-    def _record(self) -> str:
-        parts = [self._buffer]
-        size = len(self._buffer)
-        while b"\0" not in parts[-1]:
-            parts.append(_some(self._pipe, 1 << 20))
-            size += len(parts[-1])
-            if size > _MOST_HEAD:
-                raise _UnaskedError("the site announces no files")
-        record, _, self._buffer = b"".join(parts).partition(b"\0")
-        return record.decode(errors="surrogateescape")
+def _sizes(incoming: Incoming, wanted: Sequence[_Wanted], most: int | None) -> list[int]:
+    """The files' sizes, which the far side announces in the order in which they were asked for."""
+    sizes = []
+    for one in wanted:
+        kind, _, rest = _record(incoming).partition("\t")
+        size, _, found = rest.partition("\t")
+        if found != one.there or not size.isdigit() or not kind.startswith("regular"):
+            raise _UnaskedError(f"the site sent what was not asked for: {kind} {found!r:.80}")
+        sizes.append(int(size))
+    left = sum(max(0, size - one.have) for size, one in zip(sizes, wanted, strict=True))
+    if most is not None and left > most:
+        have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, most))
+        raise DownloadLimitError(
+            f"{have} would come from the site, and limits.download leaves {may}",
+            hint="jobs go on; `nsw resume --download 50G` lets so much be brought from then on",
+        )
+    return sizes
 
-    def sizes(self, wanted: Sequence[_Wanted], most: int | None) -> list[int]:
-        sizes = []
-        for one in wanted:
-            kind, _, rest = self._record().partition("\t")
-            size, _, found = rest.partition("\t")
-            if found != one.there or not size.isdigit() or not kind.startswith("regular"):
-                raise _UnaskedError(f"the site sent what was not asked for: {kind} {found!r:.80}")
-            sizes.append(int(size))
-        left = sum(max(0, size - one.have) for size, one in zip(sizes, wanted, strict=True))
-        if most is not None and left > most:
-            have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, most))
-            raise DownloadLimitError(
-                f"{have} would come from the site, and limits.download leaves {may}",
-                hint="jobs go on; `nsw resume --download 50G` lets so much be brought from then on",
-            )
-        return sizes
 
-    def hash(self) -> Callable[[], Any]:
-        name = self._record()
-        self._pipe.put_back(self._buffer)
-        if name not in _HASHES:
-            raise _UnaskedError(f"the site hashes with {name!r:.40}")
-        return _HASHES[name]
+def _hash(incoming: Incoming) -> Callable[[], Any]:
+    """How the far side hashes them, which it announces next."""
+    name = _record(incoming)
+    if name not in _HASHES:
+        raise _UnaskedError(f"the site hashes with {name!r:.40}")
+    return _HASHES[name]
 
 
 class _DiskError(Exception):
@@ -247,6 +234,7 @@ class _Writer:
         self._digest: Any = None
         self._descriptor = -1
         self._digests: list[str] = []
+        self._folders: set[Path] = set()  # that are there
 
     def __enter__(self) -> Self:
         return self
@@ -262,12 +250,15 @@ class _Writer:
         """
         self._end()
         try:
+            if here.parent not in self._folders:
+                here.parent.mkdir(parents=True, exist_ok=True)
+                self._folders.add(here.parent)
             self._descriptor = _open_part(here, digest, have)
         except OSError as fault:
             raise _DiskError(here, fault.strerror or str(fault)) from None
         self._here, self._digest = here, digest
 
-    def put(self, data: bytes) -> None:
+    def put(self, data: memoryview) -> None:
         """More bytes of it.
 
         Raises:
@@ -294,11 +285,11 @@ class _Writer:
 
 def _open_part(here: Path, digest: Any, have: int) -> int:
     """The file to write to, with what is there taken into the hash; a link in its place is not followed."""
-    here.parent.mkdir(parents=True, exist_ok=True)
     part = _part(here)
-    if not have and os.path.lexists(part):
-        part.unlink()
-    descriptor = open_plain(part, os.O_RDWR | os.O_CREAT, 0o666)
+    if not have:
+        part.unlink(missing_ok=True)
+        return open_plain(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    descriptor = open_plain(part, os.O_RDWR)
     try:
         os.ftruncate(descriptor, have)
         while data := os.read(descriptor, 1 << 20):
@@ -309,31 +300,9 @@ def _open_part(here: Path, digest: Any, have: int) -> int:
     return descriptor
 
 
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
+def _write(descriptor: int, view: memoryview) -> None:
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _many(pipe: Stream, wanted: int) -> bytes:
-    """So many bytes: each turn of a process costs more than the bytes of one packet."""
-    parts = [_some(pipe, wanted)]
-    have = len(parts[0])
-    try:
-        while have < wanted:
-            time.sleep(_NAP_S)  # for several packets
-            parts.append(_some(pipe, wanted - have))
-            have += len(parts[-1])
-    except (ConnectionLostError, EOFError):
-        pass  # what came is kept, and the next read says it again
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _some(pipe: Stream, most: int) -> bytes:
-    data = pipe.receive(most, _SILENT_S)
-    if not data:
-        raise EOFError("it ended too early")
-    return data
 
 
 def _part(target: Path) -> Path:

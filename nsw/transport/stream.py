@@ -39,10 +39,6 @@ class Stream:
             return data
         return self._pipe.receive(most, timeout)
 
-    def put_back(self, data: bytes) -> None:
-        """Give back what was received and not used: it comes first next time."""
-        self._buffer = data + self._buffer
-
     def finish(self, timeout: float) -> tuple[int, bytes]:
         """As `Pipe.finish`."""
         return self._pipe.finish(timeout)
