@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.site_check import Check, Verdict, gpu_checks
+from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check import gpu_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_limits import limits_checks
 from nsw.errors import CommandError, NswError, UnreachableError
+from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
+from nsw.transport.ssh_config import checks_host_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
@@ -39,25 +41,6 @@ def skew_of(checks: Iterable[Check]) -> float:
     return 0.0
 
 
-class Verdict(StrEnum):
-    """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check: what was looked at, how it went, what was found, what to do."""
-
-    what: str
-    verdict: Verdict
-    found: str
-    fix: str = ""
-
-
 def check_site(
     site: Mapping[str, Any], transport: Transport, adapter: Adapter | None, now: Callable[[], float] = time.time
 ) -> Iterator[Check]:
@@ -70,20 +53,50 @@ def check_site(
         now: Unix seconds here.
     """
     before = now()
-    alive = transport.run(["bash", "-c", 'echo "$BASH_VERSION"; date +%s.%N; hostname'], timeout=_SECONDS)
+    alive = transport.run(["bash", "-c", 'echo "$BASH_VERSION"; date +%s.%N; hostname; id -un'], timeout=_SECONDS)
     lines = alive.stdout.splitlines()
-    if alive.returncode != 0 or len(lines) != 3:
-        how = (site.get("transport") or {}).get("kind", "local")
+    how = site.get("transport") or {}
+    kind = how.get("kind", "local")
+    if alive.returncode != 0 or len(lines) != 4:
         _, _, hint = alive.stderr.partition("\n  hint: ")
-        fix = hint.strip() or f"see docs/remote.md: transport {how}"
-        yield Check("connection", Verdict.BAD, _said(alive), fix)
+        fix = hint.strip() or f"see docs/remote.md: transport {kind}"
+        yield Check(_failed_step(alive.stderr), Verdict.BAD, _said(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
+    if kind in {"ssh", "openssh"}:
+        yield host_key_check(kind, is_checked=checks_host_keys(how["host"], config=how.get("config")))
+    yield Check("login", Verdict.GOOD, f"as {lines[3]}")
     yield _clock(lines[1], before, now())
-    yield from _scheduler(site, transport, adapter)
+    facts = yield from _scheduler(site, transport, adapter)
+    if adapter is not None and facts is not None:
+        yield from limits_checks(site, transport, adapter, facts)
     yield from _scratch(site, transport)
     yield from _profilers(site, transport)
     yield from _gpus(transport)
+
+
+def _failed_step(said: str) -> str:
+    """Which step of getting there failed, by what ssh or nsw's own connection prints."""
+    if re.search(r"host key|HOST IDENTIFICATION", said, re.IGNORECASE):
+        return "host key"
+    if re.search(r"Permission denied|was not let in|did not take the answer|no terminal to ask at", said):
+        return "login"
+    return "connection"
+
+
+def host_key_check(kind: str, *, is_checked: bool) -> Check:
+    """Whether somebody else could answer for the host.
+
+    Args:
+        kind: The transport: ssh, which refuses keys that are not known, or openssh, which does as configured.
+        is_checked: Whether the user's ssh configuration lets a changed key end the connection.
+    """
+    if kind == "ssh":
+        return Check("host key", Verdict.GOOD, "the one of known_hosts")
+    if is_checked:
+        return Check("host key", Verdict.GOOD, "verified by your ssh")
+    found = "not verified: your ssh configuration has StrictHostKeyChecking no"
+    return Check("host key", Verdict.WARNING, found, "remove that line, so that ssh refuses a key that has changed")
 
 
 def _said(result: CommandResult) -> str:
@@ -95,7 +108,7 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     try:
         skew = float(theirs) - (before + after) / 2
     except ValueError:
-        return Check("clock", Verdict.SKIPPED, "it did not tell the time")
+        return Check("clock", Verdict.SKIPPED, "it did not print the time", "`date +%s.%N` there prints it")
     slack = (after - before) / 2
     if abs(skew) > _SKEW_S + slack:
         fix = "times of runs are the site's own; ask its administrators about NTP"
@@ -103,10 +116,13 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     return Check("clock", Verdict.GOOD, f"within {_SKEW_S + slack:.0f} s of this machine's")
 
 
-def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter | None) -> Iterator[Check]:
+def _scheduler(
+    site: Mapping[str, Any], transport: Transport, adapter: Adapter | None
+) -> Generator[Check, None, Facts | None]:
+    """A check; returns the settings of a system that answers."""
     if adapter is None:
         yield Check("scheduler", Verdict.GOOD, "none: runs are started on the machine itself")
-        return
+        return None
     command = adapter.sign_of_life_command()
     alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
     owner = None
@@ -116,16 +132,18 @@ def _scheduler(site: Mapping[str, Any], transport: Transport, adapter: Adapter |
     if owner and owner.scheduler != site.get("scheduler"):  # whatever its commands answer
         fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
         yield Check("scheduler", Verdict.BAD, f"its {adapter.submit} is {owner.product}'s", fix)
-        return
+        return None
     if alive.returncode != 0 or alive.timed_out:
         fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
         yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(alive)}", fix)
-        return
-    version = ""
-    if (facts := adapter.facts_command()) is not None:
-        answer = transport.run(facts, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
-        version = adapter.parse_facts(answer).version if answer.returncode == 0 else ""
-    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (owner.product if owner else adapter.name, version))))
+        return None
+    facts = Facts()
+    if (asked := adapter.facts_command()) is not None:
+        answer = transport.run(asked, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+        facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
+    name = owner.product if owner else adapter.name
+    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (name, facts.version))))
+    return facts
 
 
 def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
@@ -156,8 +174,10 @@ def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     fix = "" if verdict is Verdict.GOOD else "profiles of GPUs take gigabytes: make room, or name another folder"
     yield Check("scratch", verdict, f"{path}, {free / (1 << 30):,.1f} GiB free", fix)
     quota = transport.run(["bash", "-c", _QUOTA, "nsw", path], timeout=_SECONDS)
-    if quota.returncode == 0 and (found := quota_check(quota.stdout)) is not None:
-        yield found
+    none = Check(
+        "quota", Verdict.SKIPPED, "`quota` and `lfs quota` list no limit", "ask the site: jobs fail at its limit"
+    )
+    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or none
 
 
 def quota_check(printed: str) -> Check | None:
@@ -216,7 +236,9 @@ def gpu_checks(listed: str, params: str) -> Iterator[Check]:
     """
     names = re.findall(r"^GPU \d+: (.*?) \(UUID", listed, re.MULTILINE)
     if not names:
-        yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes")
+        fix = "`--node` looks from a compute node"
+        yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes", fix)
+        yield Check(COUNTERS, Verdict.SKIPPED, "who may read them is decided on nodes with GPUs", fix)
         return
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
     yield Check("GPUs", Verdict.GOOD, kinds)
@@ -226,3 +248,6 @@ def gpu_checks(listed: str, params: str) -> Iterator[Check]:
         yield Check(COUNTERS, Verdict.WARNING, "for administrators only", fix)
     elif only_root:
         yield Check(COUNTERS, Verdict.GOOD, "allowed for everybody")
+    else:
+        fix = "a counters pass says so at once: ERR_NVGPUCTRPERM"
+        yield Check(COUNTERS, Verdict.SKIPPED, "the driver does not say who may read them", fix)

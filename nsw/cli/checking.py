@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.site_check import Check
+    from nsw.campaign.check import Check
     from nsw.service.events import Event
 
+_INDENT = 24  # columns before what was found
+_LEAST = 20  # columns for it on a narrow terminal
 _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("bad", "red"), "skipped": ("-", "dim")}
 
 
 def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign.site_check import Verdict
+    from nsw.campaign.check import Verdict
     from nsw.present import emit
     from nsw.service import checking
 
@@ -36,14 +38,20 @@ def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = 
 
 
 def _print(one: Check) -> None:
+    from textwrap import wrap
+
     from nsw.present.terminal import console
     from nsw.present.text_of_others import clean
 
     out = console()
     mark, style = _MARKS[one.verdict]
-    out.print(f"{mark:8} {one.what:15} {clean(one.found)}", style=style)
-    if one.fix:
-        out.print(f"{'':24} {one.fix}")
+    room = max(_LEAST, out.width - _INDENT - 1)
+    first, *more = wrap(clean(one.found), room) or [""]
+    out.print(f"{mark:8} {one.what:15} {first}", style=style)
+    for line in more:
+        out.print(f"{'':{_INDENT}} {line}", style=style)
+    for line in wrap(one.fix, room):
+        out.print(f"{'':{_INDENT}} {line}")
 
 
 def _say(event: Event) -> None:

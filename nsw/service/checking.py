@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.site_check import Check
+    from nsw.campaign.check import Check
     from nsw.service.events import Event
 
 
@@ -29,7 +29,9 @@ def check(
     Raises:
         UsageError: There is no such site.
     """
-    from nsw.campaign.site_check import Verdict, check_site, skew_of
+    from nsw.campaign.check import Verdict
+    from nsw.campaign.chip_tools import chip_check
+    from nsw.campaign.site_check import check_site, skew_of
     from nsw.schedulers.create import adapter_of
     from nsw.service.dry_run import way_to
     from nsw.service.kept_checks import keep
@@ -54,6 +56,8 @@ def check(
         for one in check_node(name, sites, listen, skew_of(found)):
             found.append(one)
             yield one
+    found.append(chip_check(site, found))
+    yield found[-1]
     keep(site, found)
     if (listed := listed_metrics(place, found)) is not None:
         yield listed

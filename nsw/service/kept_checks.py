@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.site_check import Check, Verdict
+from nsw.campaign.check import Check, Verdict
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
 

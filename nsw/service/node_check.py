@@ -9,11 +9,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.check import Check, Verdict
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import IN_FLIGHT, State
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.node_probe import node_checks, probe_words
-from nsw.campaign.site_check import Check, Verdict
 from nsw.errors import NswError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.site_check import Check, Verdict
+from nsw.campaign.check import Check, Verdict
 from nsw.metrics.query import listed
 from nsw.service.kept_checks import keep
 from nsw.service.site_facts import facts

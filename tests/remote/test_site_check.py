@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from nsw.campaign.check import Check, Verdict
 from nsw.campaign.node_probe import node_checks
-from nsw.campaign.site_check import Check, Verdict, check_site, quota_check
+from nsw.campaign.site_check import check_site, quota_check
 from nsw.schedulers.slurm import Slurm
 from nsw.service import kept_checks
 
@@ -17,7 +18,11 @@ def test_a_site_that_works_is_told_line_by_line(cluster):  # noqa: F811
     done = cluster.nsw("sites", "check", "cluster", "--sites", "sites.yaml", "--json")
     found = {one["what"]: one for one in json.loads(done.stdout)["checks"]}
     assert found["connection"]["verdict"] == "good", done.stdout + done.stderr
+    assert found["host key"]["verdict"] == found["login"]["verdict"] == "good"
+    assert found["login"]["found"] == "as root"
     assert found["scheduler"]["found"].startswith("Slurm")
+    assert {"limits", "account", "quota", "counters", "chip"} <= found.keys()
+    assert [name for name, one in found.items() if one["verdict"] != "good" and not one["fix"]] == []
     assert found["scratch"]["verdict"] == "good"
     assert str(cluster.scratch) in found["scratch"]["found"]
     assert found["queue"]["verdict"] == "good"
@@ -43,6 +48,19 @@ def test_a_site_that_cannot_be_reached_is_one_line_with_what_to_do(cluster):  # 
     assert done.returncode == 3
     assert done.stdout.startswith("bad      connection")
     assert "Traceback" not in done.stderr
+
+
+def test_a_host_key_that_is_unknown_and_a_key_that_is_not_taken_are_lines_of_their_own(cluster):  # noqa: F811
+    words = ("sites", "check", "cluster", "--sites", "sites.yaml")
+    known = cluster.server.folder / "known_hosts"
+    kept = known.read_text()
+    known.write_text("")
+    assert cluster.nsw(*words).stdout.startswith("bad      host key")
+    known.write_text(kept)
+    (cluster.server.folder / "authorized_keys").write_text("")
+    done = cluster.nsw(*words)
+    assert done.stdout.startswith("bad      login")
+    assert done.returncode == 3
 
 
 @pytest.mark.parametrize(("ahead", "verdict"), [(0, Verdict.GOOD), (120, Verdict.WARNING)])
