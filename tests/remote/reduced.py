@@ -16,7 +16,8 @@ while [[ ${1-} == -* ]]; do
 done
 case $verb in
 profile) "$@"; code=$?; cp "${0%/*}/recorded" "$out.nsys-rep"; exit $code ;;
-export) [ ! -e "${0%/*}/broken" ] || { echo "no licence today" >&2; exit 1; }; cp "$1" "$out" ;;
+export) while [ -e "${0%/*}/held" ]; do sleep 0.1; done
+  [ ! -e "${0%/*}/broken" ] || { echo "no licence today" >&2; exit 1; }; cp "$1" "$out" ;;
 *) echo "NVIDIA Nsight Systems version 2025.1.2" ;;
 esac
 """
@@ -33,11 +34,16 @@ resources: {gpus: 0, time: 1m}
 """
 
 
-def make_nsys(folder: Path) -> Path:
-    """The program; beside it `calls` is written, and a file `broken` makes exports fail."""
+def make_nsys(folder: Path, export: bytes | None = None) -> Path:
+    """The program; beside it `calls` is written, a file `broken` makes exports fail, and one named `held` wait.
+
+    Args:
+        folder: Where it will be.
+        export: The export that its reports give.
+    """
     folder.mkdir()
     folder.chmod(0o777)
-    (folder / "recorded").write_bytes(gzip.decompress(EXPORT.read_bytes()))
+    (folder / "recorded").write_bytes(export or gzip.decompress(EXPORT.read_bytes()))
     (folder / "calls").touch()
     (folder / "calls").chmod(0o666)
     nsys = folder / "nsys"
