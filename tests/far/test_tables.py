@@ -1,4 +1,4 @@
-"""`collect: tables` behind `far`: another user's machine, whose connection fails at each step of a reduction."""
+"""`collect: tables | reports | everything` behind `far`: another user's machine, whose connection fails at each step of a reduction."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ sites:
 class Laptop:
     """A folder with recipe and sites file, on a machine without an nsys."""
 
-    def __init__(self, far: Far, site: Site, folder: Path) -> None:
+    def __init__(self, far: Far, site: Site, folder: Path, collect: str = "tables") -> None:
         self.far, self.work = far, folder
         self.nsys = make_nsys(far.folder / "nsight")
-        (folder / "recipe.yaml").write_text(recipe("tables"))
-        (folder / "prog.sh").write_text('echo "$1"')
+        (folder / "recipe.yaml").write_text(recipe(collect))
+        (folder / "prog.sh").write_text('echo "$1" >residual.dat')
         keys = far.site.replace("}, scratch", "}\n    scratch")
         text = SITES.replace("SITE", keys, 1).replace("SCHEDULER", site.scheduler).replace("NSYS", str(self.nsys))
         (folder / "sites.yaml").write_text(text)
@@ -101,3 +101,26 @@ def test_the_connection_ends_while_a_reduction_is_polled(far_site, tmp_path):
     folder = laptop.finish()
     assert far.faults(), far.commands()
     assert_reduced_once(laptop, folder)
+
+
+@pytest.mark.parametrize(
+    ("collect", "brought"),
+    [("reports", {"timeline.nsys-rep"}), ("everything", {"timeline.nsys-rep", "residual.dat"})],
+)
+def test_what_was_asked_for_is_brought_over_a_connection_that_ends_on_the_way(far_site, tmp_path, collect, brought):
+    far, site = far_site
+    laptop = Laptop(far, site, tmp_path, collect)
+    far.order("cut", match=r"openssl_hashes")
+    laptop.nsw("run", "recipe.yaml", "--site", "cluster", "--sites", "sites.yaml", "--yes")
+    (folder,) = (path for path in (tmp_path / "campaigns").iterdir() if not path.name.startswith("."))
+    for _ in range(3):
+        if len(list((folder / "reports").rglob("*.nsys-rep"))) == 3:
+            break
+        laptop.nsw("resume", "--root", "campaigns")
+    assert far.faults(), far.commands()
+    assert verbs(laptop.nsys) == ["profile"] * 3
+    usual = {"stdout", "stderr", "claim", "status"}
+    for run in (folder / "reports").iterdir():
+        assert {path.name for path in run.iterdir()} - usual == brought
+        (report,) = run.glob("*.nsys-rep")
+        assert report.read_bytes() == (laptop.nsys.parent / "recorded").read_bytes()
