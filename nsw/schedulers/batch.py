@@ -91,8 +91,10 @@ class BatchScheduler:
         self._scratch = scratch
         self._jobs = f"{scratch}/{JOBS}"
         self._has_folder = has_folder
+        self._campaign = campaign
         self._comment = f"nsw:{campaign}"
         self._limits = limits
+        self._fence = fence
         self._say = say
         self._clock = clock
         self._sleep = sleep
@@ -112,6 +114,12 @@ class BatchScheduler:
         self._full_until = 0.0
         self._waited_for: float | None = None
         self._said_slow = False
+
+    def beside(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
+        """Another batch system of the same campaign, reached the same way."""
+        return BatchScheduler(
+            adapter, self._transport, self._scratch, self._campaign, limits, fence=self._fence, say=self._say
+        )
 
     # --- what the loop asks -----------------------------------------------------------------------------
 

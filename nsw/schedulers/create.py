@@ -44,25 +44,12 @@ def batch_commands_here() -> list[str]:
     return list(dict.fromkeys(one.submit for one in found if one is not None and shutil.which(one.submit)))
 
 
-def with_login_node(
-    jobs: Scheduler,
-    place_of: Callable[[str], str],
-    transport: Transport,
-    scratch: str,
-    campaign: str,
-    say: Callable[[str], object] = lambda _text: None,
-    fence: Fence | None = None,
-) -> Scheduler:
+def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Scheduler:
     """A site's scheduler, and beside it the node where its commands are run, for tasks that are done there.
 
     Args:
         jobs: The site's scheduler, as `create` made it; one that is no batch system is given back as it is.
         place_of: Where the tasks of a job are done: job or login.
-        transport: The way to the site.
-        scratch: The campaign's folder there.
-        campaign: The campaign's id.
-        say: Prints a line for the user.
-        fence: Around commands that change something there.
     """
     from nsw.schedulers.batch import BatchScheduler, Limits
     from nsw.schedulers.host import Host
@@ -70,9 +57,7 @@ def with_login_node(
 
     if not isinstance(jobs, BatchScheduler):
         return jobs
-    limits = Limits(in_flight=ON_LOGIN, array=1)
-    login = BatchScheduler(Host(), transport, scratch, campaign, limits, fence=fence, say=say)
-    return Places(jobs, login, place_of)
+    return Places(jobs, jobs.beside(Host(), Limits(in_flight=ON_LOGIN, array=1)), place_of)
 
 
 def create(

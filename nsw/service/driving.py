@@ -96,8 +96,7 @@ def held(
         handover = handover_of(folder, ledger, transport, scratch)
         scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
         if ledger.has_login_tasks():
-            fence = handover.fence if handover else None
-            scheduler = with_login_node(scheduler, ledger.place_of, transport, scratch, folder.id, say, fence)
+            scheduler = with_login_node(scheduler, ledger.place_of)
         if only is not None:
             ledger.choose(only)
         ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))

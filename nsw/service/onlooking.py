@@ -15,7 +15,6 @@ from nsw.service.runs_by_name import as_named
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
-    from types import TracebackType
 
     from nsw.campaign.ledger import RunRow
     from nsw.campaign.onlooker import Onlooker
@@ -54,9 +53,7 @@ class Watching:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ _TURN_S = 0.2  # between two looks whether another campaign is over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
-    from types import TracebackType
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger_rows import State
@@ -67,9 +66,7 @@ class Running:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
