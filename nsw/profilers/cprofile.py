@@ -39,12 +39,9 @@ def is_python(word: str) -> bool:
 def profile(request: Request) -> Profiled:
     """`python -m cProfile -o FILE SCRIPT ...` with the program's own exit status, for a Python script or module."""
     program = request.program
-    if not program or not is_python(program[0]):
-        first = program[0] if program else ""
-        return Profiled(impossible=f"cProfile profiles Python programs; the command starts with {first!r}")
-    at = script_position(program)
-    if at is None:
-        return Profiled(impossible="cProfile needs a script or -m MODULE; `python -c` cannot be profiled so")
+    at = script_at(program, "cProfile")
+    if isinstance(at, Profiled):
+        return at
     if request.per_rank:
         # $1 how many words start the interpreter, $2 the bootstrap; the report's name needs a variable of the
         # rank's own shell
@@ -54,6 +51,17 @@ def profile(request: Request) -> Profiled:
         return Profiled(wrapped, reports=(f"{_REPORT}*.pstats",))
     command = (*program[:at], "-c", _BOOTSTRAP, "-o", f"{_REPORT}.pstats", *request.options, *program[at:])
     return Profiled(command, reports=(f"{_REPORT}.pstats",))
+
+
+def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:
+    """Where the script (or `-m`) stands, or why a tool cannot profile the program."""
+    if not program or not is_python(program[0]):
+        first = program[0] if program else ""
+        return Profiled(impossible=f"{tool} profiles Python programs; the command starts with {first!r}")
+    at = script_position(program)
+    if at is None:
+        return Profiled(impossible=f"{tool} needs a script or -m MODULE; `python -c` cannot be profiled so")
+    return at
 
 
 def script_position(program: tuple[str, ...]) -> int | None:

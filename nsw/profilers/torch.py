@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Final
 
-from nsw.profilers.cprofile import is_python, script_position
+from nsw.profilers.cprofile import script_at
 from nsw.profilers.model import Profiled, Request
 
 TOOL = "torch"
@@ -24,12 +24,9 @@ TABLE: Final = ".operators.txt"
 def profile(request: Request) -> Profiled:
     """`python -c CODE CONFIGURATION SCRIPT ...`, with the program's own exit status."""
     program = request.program
-    if not program or not is_python(program[0]):
-        first = program[0] if program else ""
-        return Profiled(impossible=f"PyTorch's profiler needs a Python program; the command starts with {first!r}")
-    at = script_position(program)
-    if at is None:
-        return Profiled(impossible="PyTorch's profiler needs a script or -m MODULE; `python -c` cannot be profiled so")
+    at = script_at(program, "PyTorch's profiler")
+    if isinstance(at, Profiled):
+        return at
     if request.options:
         return Profiled(impossible="PyTorch's profiler takes no options: `record` and `steps` say what is recorded")
     code = files("nsw.profilers").joinpath("torch_bootstrap.py").read_text(encoding="utf-8")

@@ -70,22 +70,29 @@ def parse_duration(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(f"the duration {value} has no unit", hint=f"write {value}m for minutes or {value}s for seconds")
-    if not isinstance(value, str):
-        raise Fault(f"expected a duration such as 10m, found {shown(value)}")
-    text = value.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        raise Fault(
-            f"the duration {shown(text)} has no unit",
-            hint=f"write {text}m for minutes or {text}s for seconds",
-        )
+    text = _with_unit(value, "duration", "10m", "write {0}m for minutes or {0}s for seconds")
     seconds = _clock(text) if ":" in text else _time_parts(text)
     if seconds.denominator != 1:
         raise Fault(f"the duration {shown(text)} is no whole number of seconds")
     if not 0 < seconds <= _LONGEST:
         raise Fault(f"the duration {shown(text)} is {'zero' if not seconds else 'longer than ten years'}")
     return int(seconds)
+
+
+def _with_unit(value: object, what: str, example: str, hint: str) -> str:
+    """The text of a value that must have a unit; the hint has its number as {0}.
+
+    Raises:
+        Fault: It is a bare number, or no text.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Fault(f"the {what} {value} has no unit", hint=hint.format(value))
+    if not isinstance(value, str):
+        raise Fault(f"expected a {what} such as {example}, found {shown(value)}")
+    text = value.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        raise Fault(f"the {what} {shown(text)} has no unit", hint=hint.format(text))
+    return text
 
 
 def _clock(text: str) -> Fraction:
@@ -137,13 +144,7 @@ def parse_size(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(f"the size {value} has no unit", hint=f"write {value}G for GiB or {value}M for MiB")
-    if not isinstance(value, str):
-        raise Fault(f"expected a size such as 32G, found {shown(value)}")
-    text = value.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        raise Fault(f"the size {shown(text)} has no unit", hint=f"write {text}G for GiB or {text}M for MiB")
+    text = _with_unit(value, "size", "32G", "write {0}G for GiB or {0}M for MiB")
     match = _SIZE.fullmatch(text)
     power = _size_power(match[2].lower()) if match else None
     if match is None or power is None:

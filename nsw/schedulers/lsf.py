@@ -13,6 +13,7 @@ from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.lsf_answers import DELIMITER, FIELDS, ended_lines, listed_lines
 from nsw.schedulers.native import spans
 from nsw.schedulers.unsupported_keys import own_lines
+from nsw.scripts.quoting import directive_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -293,14 +294,7 @@ def _lines(needs: Resources) -> list[str]:
 
 
 def _directive(option: str, value: str) -> str:
-    if re.search(r"[\x00-\x1f\x7f]", value):
-        raise UsageError(f"resources: -{option} holds a control character: {value!r}")
-    if not _PLAIN.fullmatch(value):
-        quote = "'" if '"' in value else '"'
-        if quote in value:
-            raise UsageError(f"resources: -{option} holds both kinds of quotes, which bsub cannot read: {value}")
-        value = f"{quote}{value}{quote}"
-    return f"#BSUB -{option} {value}"
+    return f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}"
 
 
 def _extra(line: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import clock
+from nsw.scripts.quoting import directive_value
 
 if TYPE_CHECKING:
     from nsw.plan.model import Job, Resources
@@ -88,14 +89,7 @@ def place(needs: Resources) -> str | None:
 
 def directive(letter: str, value: str) -> str:
     """One line; the value is quoted as qsub's own parser reads quotes: it has no escapes."""
-    if re.search(r"[\x00-\x1f\x7f]", value):
-        raise UsageError(f"resources: -{letter} holds a control character: {value!r}")
-    if not _PLAIN.fullmatch(value):
-        quote = "'" if '"' in value else '"'
-        if quote in value:
-            raise UsageError(f"resources: -{letter} holds both kinds of quotes, which PBS cannot read: {value}")
-        value = f"{quote}{value}{quote}"
-    return f"#PBS -{letter} {value}"
+    return f"#PBS -{letter} {directive_value(letter, value, _PLAIN, 'PBS')}"
 
 
 def _extra(line: str) -> str:

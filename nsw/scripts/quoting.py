@@ -28,6 +28,22 @@ def quote_all(values: Iterable[object]) -> str:
     return " ".join(quote(v) for v in values)
 
 
+def directive_value(option: str, value: str, plain: re.Pattern[str], reader: str) -> str:
+    """The value of a directive's option, in quotes unless it is plain, for a reader that knows no escapes.
+
+    Raises:
+        UsageError: It holds a control character, or both kinds of quotes.
+    """
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise UsageError(f"resources: -{option} holds a control character: {value!r}")
+    if plain.fullmatch(value):
+        return value
+    mark = "'" if '"' in value else '"'
+    if mark in value:
+        raise UsageError(f"resources: -{option} holds both kinds of quotes, which {reader} cannot read: {value}")
+    return f"{mark}{value}{mark}"
+
+
 def comment(value: object) -> str:
     """Text that is safe behind `#`: on one line, without control characters."""
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", str(value)).strip()

@@ -119,7 +119,7 @@ def test_steps_that_never_came_are_told(place):
 
 @pytest.mark.parametrize(
     ("program", "told"),
-    [(("./prog",), "needs a Python program"), (("python", "-c", "x"), "needs a script or -m MODULE")],
+    [(("./prog",), "profiles Python programs"), (("python", "-c", "x"), "needs a script or -m MODULE")],
 )
 def test_what_cannot_be_profiled_so_is_told(program, told):
     assert told in torch.profile(Request("", program)).impossible
