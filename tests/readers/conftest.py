@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nsw.readers import read
 from nsw.readers.nsys.export.binary import find_nsys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from nsw.readers.model import Report
 
 KERNEL_2020 = [
     "start",
@@ -310,3 +314,15 @@ def insert(connection, table, **values):
     columns = ", ".join(f'"{c}"' for c in values)
     marks = ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Report]:
+    """Read a text (or bytes) as a report file."""
+
+    def load(text: str | bytes, name: str = "out.txt") -> Report:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read(path)
+
+    return load

@@ -72,18 +72,6 @@ Tesla V100-SXM2         1         7   axpy(float, float*)         100         10
 """
 
 
-@pytest.fixture
-def load(tmp_path):
-    """Read a text as a report file."""
-
-    def load(text):
-        path = tmp_path / "out.txt"
-        path.write_text(text)
-        return read(path)
-
-    return load
-
-
 def metrics(report):
     return list(rows("metrics", report.tables.get("metrics", [])))
 

@@ -72,18 +72,6 @@ PERIOD = 10031.2080200501  # microseconds between two samples
 HITS = {"_Z5inneri": 251, "_Z5outerPKc": 44, "main": 1}
 
 
-@pytest.fixture
-def load(tmp_path):
-    """Read a text as a report file."""
-
-    def load(text):
-        path = tmp_path / "cpu.txt"
-        path.write_text(text)
-        return read(path)
-
-    return load
-
-
 def functions(report):
     return {r["name"]: (r["self_s"], r["cpu_time_s"]) for r in rows("functions", report.tables.get("functions", []))}
 

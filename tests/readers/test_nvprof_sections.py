@@ -103,18 +103,6 @@ TRACE = """\
 """
 
 
-@pytest.fixture
-def load(tmp_path):
-    """Read a text as a report file."""
-
-    def load(text):
-        path = tmp_path / "out.txt"
-        path.write_text(text)
-        return read(path)
-
-    return load
-
-
 def table(report, name):
     return list(rows(name, report.tables.get(name, [])))
 
