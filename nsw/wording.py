@@ -15,6 +15,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+def one_or(count: int, one: str, several: str) -> str:
+    """`a figure is` of one, `7 figures are` of more."""
+    return one if count == 1 else f"{count} {several}"
+
+
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
     """`24 runs: 20 done (2 without a required figure, 1 with reports that cannot be read), 1 running, 3 failed`."""
     total = sum(counts.values())

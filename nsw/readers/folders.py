@@ -14,6 +14,7 @@ from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.detect import UNKNOWN, detect
 from nsw.readers.model import Sample
 from nsw.readers.not_a_report import ANNEX, LFS
+from nsw.readers.sqlite_files import MAGIC, open_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,6 @@ _DATABASES = (".sqlite", ".sqlite3")
 _PACKED = (".sqlite.gz", ".json.gz")
 _MAYBE = (*_DATABASES, *_PACKED, ".prof", ".cprof")
 _WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
-_DATABASE = b"SQLite format 3\0"
 
 
 def is_meant_as_report(report: Report) -> bool:
@@ -50,17 +50,17 @@ def _is_whole(path: Path, said: list[str]) -> bool:
         if name.endswith(_PACKED):
             with gzip.open(path) as packed:
                 begin = packed.read(1 << 20)
-            return bool(begin) and (".sqlite" not in name or begin.startswith(_DATABASE))
+            return bool(begin) and (".sqlite" not in name or begin.startswith(MAGIC))
         if name.endswith(_DATABASES):
             with path.open("rb") as file:
-                return file.read(len(_DATABASE)) == _DATABASE and _can_be_asked(path)
+                return file.read(len(MAGIC)) == MAGIC and _can_be_asked(path)
     except (OSError, EOFError, zlib.error, sqlite3.Error):
         return False
     return UNKNOWN in said
 
 
 def _can_be_asked(path: Path) -> bool:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)) as database:
+    with closing(open_read_only(path)) as database:
         return database.execute("SELECT count(*) FROM sqlite_master").fetchone() is not None
 
 

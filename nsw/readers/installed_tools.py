@@ -1,15 +1,22 @@
-"""Find NVIDIA's command-line tools on this machine, for readers that have one of them export a report."""
+"""Find and run NVIDIA's command-line tools on this machine, for readers that have one of them export a report."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+
+class ToolFault(Exception):  # noqa: N818  its text is what is told of the tool
+    """A tool cannot be started, or does not end."""
+
 
 _VERSION: Final = re.compile(r"(20\d\d)\.(\d+)(?:\.(\d+))?")
 
@@ -27,6 +34,39 @@ def find_tool(name: str, places: Iterable[str]) -> list[str]:
     installed = [str(p) for place in places for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
     newest = sorted(installed, key=_version, reverse=True)
     return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
+
+
+def run_tool(command: Sequence[str], seconds: float, output: Path | None = None) -> tuple[int, str]:
+    """Run a tool, and with it end every process that it starts; its exit status and what it said.
+
+    Args:
+        command: The words.
+        seconds: How long it may take.
+        output: Where its standard output goes, in English; None: it is part of what it said.
+
+    Raises:
+        ToolFault: It cannot be started, or did not end.
+    """
+    with Path(output or os.devnull).open("wb") as file:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file if output else subprocess.PIPE,
+                stderr=subprocess.PIPE if output else subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C"} if output else None,
+            )
+        except OSError as fault:
+            raise ToolFault(f"cannot be run: {fault.strerror}") from fault
+        with process:
+            try:
+                said = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                raise ToolFault(f"no answer after {seconds:.0f} s") from None
+    return process.returncode, b"".join(filter(None, said)).decode(errors="replace")
 
 
 def _version(path: str) -> tuple[int, ...]:

@@ -6,19 +6,21 @@ import codecs
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from nsw.readers.text.notebook_lines import is_notebook, notebook_lines
 from nsw.tables.unpacking_limit import hint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.tables import TableData
     from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
+MOST_SHOWN = 5  # problems that are alike
 SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
 _PIECE_BYTES = 1 << 20  # that are looked through at a time
 
@@ -57,6 +59,15 @@ class Report:
     def error(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
         """Note what could not be read."""
         self.problems.append(Problem("error", message, line, fix))
+
+    def errors(
+        self, messages: Sequence[str], in_all: str, *, lines: Sequence[int] = (), fix: str | None = None
+    ) -> None:
+        """Note the first few of many that are alike; where there are more, `in_all` tells how many."""
+        for message, line in zip_longest(messages[:MOST_SHOWN], lines[: min(len(messages), MOST_SHOWN)]):
+            self.error(message, line=line, fix=fix)
+        if len(messages) > MOST_SHOWN:
+            self.error(in_all, line=lines[0] if lines else None, fix=fix)
 
     def warn(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
         """Note what may mislead."""

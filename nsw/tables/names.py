@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from nsw.tables.demangling import demangle_all, is_mangled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _LONGEST = 16384  # characters of a name that are looked at
 _LONGEST_ARGUMENTS = 2048  # of them that are searched for the functor
@@ -95,6 +95,14 @@ def demangle(name: str) -> str:
     For many names at once `nsw.tables.demangling.demangle_all` is several times faster.
     """
     return demangle_all([name])[name] if is_mangled(name) else name
+
+
+def names_of(printed: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """The columns `name` (demangled), `short_name` and `mangled_name` of each name, as a report has it."""
+    return {
+        name: {"name": clear, "short_name": short_name(clear), "mangled_name": name if is_mangled(name) else None}
+        for name, clear in demangle_all(printed).items()
+    }
 
 
 @lru_cache(maxsize=_CACHED)

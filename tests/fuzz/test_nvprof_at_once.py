@@ -12,12 +12,12 @@ from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.csv import CsvTable
 from nsw.readers.nvprof.text.memory import MemoryTable
 from nsw.readers.nvprof.text.metrics import MetricTable
-from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, sizes, times, whole_times
+from nsw.readers.nvprof.text.numbers import OddRowsError, counts, rates, shares, sizes, times, whole_times
 from nsw.readers.nvprof.text.summary import SummaryTable
 from nsw.readers.nvprof.text.times import exact_to_a_ns, whole_ns
 from nsw.readers.nvprof.text.trace import TraceTable
 from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values
-from nsw.readers.text.quantities import duration, percent, size, whole
+from nsw.readers.text.quantities import duration, percent, rate, size, whole
 from nsw.tables import rows
 
 from .damage import TIMES
@@ -384,6 +384,8 @@ def test_columns_of_numbers_are_those_of_their_cells(cells, unit):
     ]
     found = or_none(sizes, cells, unit)
     assert found is None or list(zip(*found, strict=True)) == [size(c, unit, base=1024) for c in cells]
+    found = or_none(rates, cells, unit)
+    assert found is None or list(zip(*found, strict=True)) == [rate(c, unit, base=1024) for c in cells]
     for sign in ("", "%"):
         found = or_none(shares, cells, sign)
         assert found is None or list(zip(*found, strict=True)) == list(map(percent, cells))

@@ -125,7 +125,7 @@ def test_a_hanging_nsys_is_ended_with_its_children(report, stand_in, monkeypatch
     monkeypatch.setattr(nsys_binary, "_TIMEOUT", 0.3)
     stand_in("sleep 60 & sleep 60")
     (error,) = errors(read(report))
-    assert "no export after" in error.message
+    assert "no answer after" in error.message
 
 
 def test_an_nsys_that_cannot_be_run_is_named(report, monkeypatch):

@@ -15,9 +15,6 @@ from nsw.readers.nvprof.text import lines as nvprof_lines
 from nsw.readers.nvprof.text import metrics as nvprof_metrics
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.lines import clean
-from nsw.readers.nvprof.text.sizes import byte_rate, byte_size
-from nsw.readers.nvprof.text.times import exact_to_a_ns, whole_ns
-from nsw.readers.text.quantities import duration, rate, size
 from nsw.tables import TABLES, as_arrow, rows
 
 SUMMARY = """\
@@ -140,18 +137,6 @@ ALL = {
         "COPIES_CSV",
     }
 }
-
-
-@pytest.fixture
-def load(tmp_path):
-    """Read a text (or bytes) as a report file."""
-
-    def load(text, name="out.txt"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read(path)
-
-    return load
 
 
 def table(report, name):
@@ -555,27 +540,6 @@ def test_ids_of_rows_alike_are_not_taken_for_each_others(at_once, slowly):
 @given(text=damaged())
 def test_shortcuts_change_nothing_of_a_damaged_report(at_once, slowly, text):
     assert_read_the_same(at_once(rows_again(text)), slowly(rows_again(text)))
-
-
-@given(
-    number=st.from_regex(r"\A-?[0-9]{0,17}(\.[0-9]{0,12})?(e-0[1-9])?\Z"),
-    own=st.sampled_from(["", "ns", "us", "ms", "s", "m", " ms", "x"]),
-    unit=st.sampled_from([None, "ns", "us", "ms", "s", "msec", "%"]),
-)
-def test_times_are_those_of_quantities(number, own, unit):
-    found = duration(number + own, unit)
-    wanted = (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
-    assert whole_ns(number + own, unit) == wanted
-
-
-@given(
-    number=st.from_regex(r"\A-?[0-9]{0,17}(\.[0-9]{0,12})?(e-0[1-9])?\Z"),
-    own=st.sampled_from(["", "B", "KB", "MB", "GB/s", "B/s", " KB", "KiB", "x"]),
-    unit=st.sampled_from([None, "B", "MB", "KB/s", "kb", "%"]),
-)
-def test_sizes_and_rates_are_those_of_quantities(number, own, unit):
-    for fast, slow in ((byte_size, size), (byte_rate, rate)):
-        assert fast(number + own, unit) == (slow(number + own, unit, base=1024) or (None, None))
 
 
 def _peak_of_reading(path, megabytes):

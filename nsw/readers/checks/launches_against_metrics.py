@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.checks.plausible import without
 from nsw.readers.text.quantities import TIME_UNITS
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +29,6 @@ _SIZES: Final = {
     "Block Size": "block_size", "launch__block_size": "block_size", "Block Size (launch__block_size)": "block_size",
 }  # fmt: skip
 _POSITIVE: Final = frozenset(TIME_UNITS) | {"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"}
-_MOST_SHOWN: Final = 5
 _FIX: Final = "print the report again: ncu --import REPORT --page details --csv"
 
 
@@ -106,10 +106,8 @@ def _leave_out_mixed(report: Report) -> None:
                 mixed.setdefault(tuple(key), f"{kernel}: {column} {size} in its header, {own:g} in its section")
     if not mixed:
         return
-    for what in list(mixed.values())[:_MOST_SHOWN]:
-        report.error(f"figures of another launch stand below {what}: they are left out", fix=_FIX)
-    if len(mixed) > _MOST_SHOWN:
-        report.error(f"figures of other launches stand below {len(mixed)} launches in all", fix=_FIX)
+    found = [f"figures of another launch stand below {what}: they are left out" for what in mixed.values()]
+    report.errors(found, f"figures of other launches stand below {len(mixed)} launches in all", fix=_FIX)
     for table in ("metrics", "rules"):
         if table in report.tables:
             kept = [row for row in _rows(report.tables[table]) if _key(row) not in mixed]
@@ -125,7 +123,7 @@ def _leave_out_negative(report: Report) -> None:
     data = report.tables.get("launches", [])
     if launches := [row for row in _below_zero(data, "duration_ns") if row["duration_ns"] < 0]:
         first = f"{launches[0].get('kernel')}: {launches[0]['duration_ns']:g} ns"
-        several = "a launch has" if len(launches) == 1 else f"{len(launches)} launches have"
+        several = one_or(len(launches), "a launch has", "launches have")
         report.error(f"{several} a negative duration, which is left out (first: {first})", fix=_FIX)
         report.tables["launches"] = [
             row | {"duration_ns": None, "duration_ns_pm": None} if (row.get("duration_ns") or 0) < 0 else row
@@ -135,7 +133,7 @@ def _leave_out_negative(report: Report) -> None:
     wrong = [row for row in _below_zero(data, "value") if row.get("unit") in _POSITIVE]
     if wrong:
         first = f"{wrong[0]['metric']} of {wrong[0].get('kernel')}: {wrong[0]['value']:g} {wrong[0]['unit']}"
-        several = "a metric is" if len(wrong) == 1 else f"{len(wrong)} metrics are"
+        several = one_or(len(wrong), "a metric is", "metrics are")
         report.error(f"{several} below zero and left out (first: {first})", fix=_FIX)
         report.tables["metrics"] = [
             row for row in _rows(data) if not ((row.get("value") or 0) < 0 and row.get("unit") in _POSITIVE)

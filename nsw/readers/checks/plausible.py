@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.checks.shares import foreign_rows
+from nsw.readers.model import MOST_SHOWN
 from nsw.readers.text.quantities import QUANTITY
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ _STORED: Final = frozenset(
 )
 _NO_NAME: Final = re.compile(rf"{QUANTITY.pattern}(?:\s\s|\Z)")  # a number of the table, then perhaps the name
 _UNTIMED: Final = re.compile("invalid timestamps|no valid times|have no time")  # so nvprof and its readers say
-_MOST_SHOWN: Final = 5
 # Formats whose tables are printed whole, with shares of their own, and what tells the tables of one apart. nsys prints
 # several tables for gpu_summary: its reader looks at each.
 _SHARED: Final = frozenset({"nvprof-text"})
@@ -78,7 +78,7 @@ def leave_out_contradictions(report: Report) -> None:
         for at, row in suspects:
             if (why := _fault(row, is_named=is_named, all_timed=all_timed)) is not None:
                 places.append(at)
-                if len(shown) < _MOST_SHOWN:
+                if len(shown) <= MOST_SHOWN:
                     shown.append((row.get("name") or row.get("metric") or "", why))
         if places:
             report.tables[table] = without(data, frozenset(places))
@@ -106,10 +106,8 @@ def _leave_out_foreign_rows(report: Report) -> None:
 
 def say_left_out(report: Report, table: str, rows: Sequence[tuple[str, str]], count: int) -> None:
     """An error for each of the first rows that were left out (name, why), and one for their number."""
-    for name, why in rows[:_MOST_SHOWN]:
-        report.error(f"a row of {table} contradicts itself and is left out: {name[:80]}: {why}", fix=_FIX)
-    if count > _MOST_SHOWN:
-        report.error(f"{count} rows of {table} in all contradict themselves", fix=_FIX)
+    found = [f"a row of {table} contradicts itself and is left out: {name[:80]}: {why}" for name, why in rows]
+    report.errors(found, f"{count} rows of {table} in all contradict themselves", fix=_FIX)
 
 
 def without(data: TableData, places: frozenset[int]) -> TableData:

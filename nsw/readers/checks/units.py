@@ -24,7 +24,6 @@ _VALUES: Final = ("value", "min", "max", "avg")
 _COLUMNS: Final = (*_VALUES, *(f"{name}_pm" for name in _VALUES))
 _SCALED: Final = re.compile(r"[a-z]?(?:bytes?|b|seconds?|s|hz)", re.IGNORECASE)  # a prefix and what it scales
 _KINDS: Final = frozenset({"byte", "ns", "cycle/s"})
-_MOST_SHOWN: Final = 5
 _FIX: Final = "print the report again"
 
 Pair = tuple[str, str]  # a metric and a unit
@@ -34,11 +33,12 @@ def check_units(report: Report) -> None:
     """Report unknown units in table `metrics`; give each metric of ncu one unit."""
     data = report.tables["metrics"]
     pairs = _pairs(data)
-    unknown = [(metric, unit) for metric, unit in pairs if is_unknown(unit)]
-    for metric, unit in unknown[:_MOST_SHOWN]:
-        report.error(f"nsw does not know the unit '{unit}' of '{metric}': the figure is as printed", fix=_FIX)
-    if len(unknown) > _MOST_SHOWN:
-        report.error(f"nsw does not know the units of {len(unknown)} metrics in all", fix=_FIX)
+    unknown = [
+        f"nsw does not know the unit '{unit}' of '{metric}': the figure is as printed"
+        for metric, unit in pairs
+        if is_unknown(unit)
+    ]
+    report.errors(unknown, f"nsw does not know the units of {len(unknown)} metrics in all", fix=_FIX)
     if report.tool == "ncu" and (changes := _changes(pairs)):
         report.tables["metrics"] = (
             _converted_rows(data, changes) if isinstance(data, list) else _converted(data, changes)

@@ -13,7 +13,7 @@ from nsw.readers.ncu.values import ABSENCE, Value, in_ns
 from nsw.readers.text.decimal_marks import has_other_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Hashable, Iterable
 
     import pyarrow as pa
 
@@ -100,22 +100,8 @@ class Results:
         """One piece of advice on a launch; columns are those of the rules table."""
         self.rules.append((owner, columns))
 
-    def fill(
-        self,
-        report: Report,
-        options: Options,
-        *,
-        metrics: Callable[[], pa.Table] | None = None,
-        rules: Callable[[], pa.Table] | None = None,
-    ) -> None:
-        """Put the tables that were asked for, and that have rows, into the report.
-
-        Args:
-            report: Where to.
-            options: What is asked for.
-            metrics: Makes the metrics table where it was not gathered here; called when the kernels have their names.
-            rules: Likewise.
-        """
+    def fill(self, report: Report, options: Options) -> None:
+        """Put the tables that were asked for, and that have rows, into the report."""
         say_other_marks(report, self.other_marks)
         rows = [*self.launches.values(), *self.summaries.values()]
         if unmeasured := forget_sizes(rows, report):
@@ -124,13 +110,9 @@ class Results:
         made: dict[str, TableData] = {}
         if self.launches:
             made["launches"] = [_less(row, "invocations") for row in self.launches.values()]
-        if metrics is not None and options.wants("metrics"):
-            made["metrics"] = metrics()
-        elif self.owners:
+        if self.owners:
             made["metrics"] = self.metric_table() if len(self.owners) > ARROW_ROWS else self.metric_rows()
-        if rules is not None and options.wants("rules"):
-            made["rules"] = rules()
-        elif self.rules:
+        if self.rules:
             made["rules"] = [{c: owner.get(c) for c in _RULED} | columns for owner, columns in self.rules]
         if self.facts:
             made["facts"] = self.facts
@@ -204,12 +186,12 @@ def known(number: float) -> float | None:
     return None if isnan(number) else number
 
 
-def nullable(numbers: array[float]) -> pa.Array:
+def nullable(numbers: Iterable[float]) -> pa.Array:
     """An Arrow column in which NaN is null."""
     import numpy as np
     import pyarrow as pa
 
-    plain = np.array(numbers)
+    plain = np.asarray(numbers)
     return pa.array(plain, mask=np.isnan(plain))
 
 
@@ -242,14 +224,13 @@ def note_duration(launch: Row, unit: str | None, value: Value) -> None:
 
 def name_kernels(rows: Iterable[Row]) -> None:
     """Demangle the kernels' names, all at once, and give launches their short names."""
-    from nsw.tables.demangling import demangle_all, is_mangled
-    from nsw.tables.names import short_name
+    from nsw.tables.names import names_of
 
     rows = [r for r in rows if r.get("kernel")]
-    plain = demangle_all({r["kernel"] for r in rows})
+    known = names_of({r["kernel"] for r in rows})
     for row in rows:
-        kernel = row["kernel"]
-        if is_mangled(kernel):
-            row["mangled_name"], row["kernel"] = kernel, plain[kernel]
+        names = known[row["kernel"]]
+        if names["mangled_name"]:
+            row["mangled_name"], row["kernel"] = names["mangled_name"], names["name"]
         if "invocations" not in row:
-            row["short_name"] = short_name(row["kernel"])
+            row["short_name"] = names["short_name"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from nsw.wording import one_or
+
 if TYPE_CHECKING:
     from nsw.readers.model import Report
     from nsw.readers.ncu.csv.page import Page
@@ -32,7 +34,6 @@ _SECTIONS: Final = {
     "WorkloadDistribution": "GPU and Memory Workload Distribution",
 }
 RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
-_MOST_SHOWN: Final = 5
 
 
 @dataclass(slots=True)
@@ -46,20 +47,19 @@ class LeftOut:
     def tell(self, report: Report, *, empty: bool) -> None:
         """Name it: an error where it is damage, or all that the file held."""
         if self.damaged:
-            rows = "1 row does" if len(self.damaged) == 1 else f"{len(self.damaged)} rows do"
+            rows = one_or(len(self.damaged), "1 row does", "rows do")
             report.error(
                 f"{rows} not fit the header and left no trace in the tables",
                 line=self.damaged[0],
                 fix="print the report again: ncu --import REPORT --page raw --csv",
             )
-        for number, line in list(self.of_two.items())[:_MOST_SHOWN]:
-            report.error(
-                f"ID {number} stands for two launches: rows with another kernel or size than its first are left out",
-                line=line,
-                fix="print the report again: ncu --import REPORT --page details --csv",
-            )
-        if len(self.of_two) > _MOST_SHOWN:
-            report.error(f"{len(self.of_two)} IDs in all stand for two launches")
+        what = "stands for two launches: rows with another kernel or size than its first are left out"
+        report.errors(
+            [f"ID {number} {what}" for number in self.of_two],
+            f"{len(self.of_two)} IDs in all stand for two launches",
+            lines=list(self.of_two.values()),
+            fix="print the report again: ncu --import REPORT --page details --csv",
+        )
         if self.source_lines:
             (report.error if empty else report.warn)(
                 f"a source page of {self.source_lines} lines without figures",
@@ -82,7 +82,7 @@ def section_title(name: str) -> str:
 def say_other_marks(report: Report, count: int) -> None:
     """Report figures that are none by the decimal mark of the rest."""
     if count:
-        figures = "a figure is" if count == 1 else f"{count} figures are"
+        figures = one_or(count, "a figure is", "figures are")
         report.error(
             f"{figures} written with another decimal mark than the rest: text here, no number",
             fix="print the report again: ncu --import REPORT --page details --csv",

@@ -89,7 +89,7 @@ class Parser:
     def _parse(self, text: str) -> Value:
         if self.marks.decimal == "." and _PLAIN.match(text):  # `number` gives the same, later
             decimals = len(text) - 1 - text.find(".") if "." in text else 0
-            return Value(float(text.replace(",", "")), _halves()[decimals])
+            return Value(float(text.replace(",", "")), half_widths()[decimals])
         if (found := number(text, self.marks.decimal)) is not None:
             return Value(found.value, found.pm)
         if text.removeprefix("(!)").strip().lower() in ABSENT:
@@ -102,7 +102,7 @@ class Parser:
 
 
 @cache
-def _halves() -> list[float | None]:
+def half_widths() -> list[float | None]:
     """Half the width of the last digit, by the number of decimals; None of a whole number."""
     return [None, *(q.pm for n in range(1, 16) if (q := number("0." + "0" * n)) is not None)]
 

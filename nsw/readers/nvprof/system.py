@@ -28,13 +28,16 @@ SAMPLES: Final = {
 
 
 @dataclass(slots=True)
-class _Sum:
+class Sum:
+    """Values that are only counted, added and compared."""
+
     count: int = 0
     total: float = 0.0
     least: float = float("inf")
     most: float = float("-inf")
 
     def add(self, value: float) -> None:
+        """One more."""
         self.count += 1
         self.total += value
         self.least, self.most = min(self.least, value), max(self.most, value)
@@ -44,7 +47,7 @@ class _Sum:
 class Sampled:
     """Samples of the quantities of several GPUs, summed."""
 
-    _sums: dict[tuple[tuple[tuple[str, Any], ...], str, str], _Sum] = field(default_factory=dict)
+    _sums: dict[tuple[tuple[tuple[str, Any], ...], str, str], Sum] = field(default_factory=dict)
 
     def add(self, origin: dict[str, Any], name: str, value: str) -> bool:
         """A row of a trace; whether its value is what its name says."""
@@ -58,7 +61,7 @@ class Sampled:
 
     def add_sample(self, origin: dict[str, Any], quantity: tuple[str, str], value: float) -> None:
         """One value of one quantity."""
-        self._sums.setdefault((tuple(origin.items()), *quantity), _Sum()).add(value)
+        self._sums.setdefault((tuple(origin.items()), *quantity), Sum()).add(value)
 
     def facts(self) -> list[dict[str, Any]]:
         """How many, their mean, least and greatest of each quantity."""

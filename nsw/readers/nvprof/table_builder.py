@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.tables.demangling import demangle_all
-from nsw.tables.names import short_name
+from nsw.tables.names import names_of
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class Columns:
     def __init__(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> None:
         types = {c.name: c.type for c in TABLES[table].columns}
         self._has_short_names = "short_name" in types
-        self._is_of_kernels = self._has_short_names or name == "kernel"
         self._types = {name: types[name] for name in (*shared, name, *own)}
         self._shared = (*shared, name)
         self._own = own
@@ -102,13 +101,9 @@ class Columns:
         names = (*self._shared, *self._own)
         printed = [(*parts[code], *own) for code, *own in self._rows]
         rows = [{k: v for k, v in zip(names, row, strict=True) if v is not None} for row in printed]
-        clear = self._clear([str(row[self._name]) for row in rows])
+        known = self._named([str(row[self._name]) for row in rows])
         for row in rows:
-            name = str(row[self._name])
-            row[self._name] = clear[name]
-            if self._has_short_names:
-                row["short_name"] = short_name(clear[name])
-                row["mangled_name"] = name if clear[name] != name else None
+            row.update(known[str(row[self._name])])
         return rows
 
     def _as_arrow(self) -> pa.Table:
@@ -122,23 +117,19 @@ class Columns:
                 continue
             chunks = [pa.nulls(rows, type_) if chunk is None else chunk for rows, chunk in found]
             if name == self._name:
-                columns |= {n: _coded(chunks, values) for n, values in self._names().items()}
+                printed = [str(n) for n in self._words[name]]
+                known = self._named(printed)
+                columns |= {c: _coded(chunks, [known[n][c] for n in printed]) for c in next(iter(known.values()))}
             else:
                 columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
         return pa.table(columns)
 
-    def _names(self) -> dict[str, list[str | None]]:
-        printed = [str(n) for n in self._words[self._name]]
-        clear = self._clear(printed)
-        names: dict[str, list[str | None]] = {self._name: [clear[n] for n in printed]}
+    def _named(self, printed: list[str]) -> dict[str, dict[str, str | None]]:
+        """The columns that each name fills."""
         if self._has_short_names:
-            names["short_name"] = [short_name(clear[n]) for n in printed]
-            names["mangled_name"] = [n if clear[n] != n else None for n in printed]
-        return names
-
-    def _clear(self, names: list[str]) -> dict[str, str]:
-        """Each name demangled, where it is one of a kernel."""
-        return demangle_all(names) if self._is_of_kernels else {name: name for name in names}
+            return names_of(printed)
+        clear = demangle_all(printed) if self._name == "kernel" else {name: name for name in printed}
+        return {name: {self._name: plain} for name, plain in clear.items()}
 
 
 def _has_value(values: tuple[Any, ...]) -> bool:

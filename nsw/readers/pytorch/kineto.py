@@ -11,6 +11,7 @@ from nsw.readers.pytorch import kineto_breakdown, kineto_operators, kineto_phase
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
 from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
+from nsw.readers.timeline.from_traces import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
 
@@ -33,7 +34,6 @@ _OTHERS = (
     (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
-_PHASES = ("phases", "phase_summary", "iterations", "iteration_trace")
 _UNROUNDED = ("phases", "iterations", "iteration_trace")
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
@@ -104,7 +104,7 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
         "nvtx_gpu_summary": _projected(trace),
         "communication": communication(trace),
     }
-    if any(options.wants(t, default=t not in TRACES) for t in _PHASES):
+    if wanted(options):
         every = options.wants("iteration_trace", default=False)
         tables |= kineto_phases.phase_tables(trace, named_step=options.steps, warmup=options.warmup, every=every)
     for name, table in tables.items():

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, OP
+from nsw.readers.timeline.one_process import launch_times
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,8 +131,8 @@ def _steps(trace: Trace) -> Spans:
     if not steps:
         empty = np.empty(0, np.int64)
         return (gpu_start.min(keepdims=True), gpu_end.max(keepdims=True)) if len(gpu_start) else (empty, empty)
-    launched = launch_times(trace)
-    inside = [(launched >= start) & (launched <= end) for start, end in steps]
+    times = launched(trace)
+    inside = [(times >= start) & (times <= end) for start, end in steps]
     before = steps[0][0]
     if inside[0].any():
         # what ran before the first step's own work was launched by a step that is not in the trace
@@ -156,19 +157,13 @@ def _of_operators(trace: Trace) -> list[tuple[int, int]]:
     return [(int(starts.min()), int(ends.max()))] if len(starts) else []
 
 
-def launch_times(trace: Trace) -> Ints:
+def launched(trace: Trace) -> Ints:
     """When the host launched each GPU event; -1 where no call tells."""
     import numpy as np
 
     kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
     calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
-    wanted = np.asarray(trace.gpu.correlation)
-    if not len(calls):
-        return np.full(len(wanted), -1, np.int64)
-    order = calls[np.argsort(correlation[calls], kind="stable")]
-    keys = correlation[order]
-    place = np.searchsorted(keys, wanted).clip(0, len(keys) - 1)
-    return np.where((keys[place] == wanted) & (wanted >= 0), np.asarray(trace.host.start)[order[place]], -1)
+    return launch_times(np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls])
 
 
 def _roles(trace: Trace) -> list[Spans]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.pytorch.kineto_breakdown import launch_times
+from nsw.readers.pytorch.kineto_breakdown import launched
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, Trace
 from nsw.readers.pytorch.kineto_gpu import named
 from nsw.readers.timeline import one_process
@@ -50,7 +50,7 @@ def _recorded(trace: Trace) -> Recorded:
         gpu_kind=np.asarray(gpu.kind),
         start=np.asarray(gpu.start),
         duration=np.asarray(gpu.duration),
-        launched=launch_times(trace),
+        launched=launched(trace),
         device=np.asarray(gpu.device),
         size=np.asarray(gpu.size),
         call_name=np.asarray(host.name)[calls],

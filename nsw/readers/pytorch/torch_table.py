@@ -11,12 +11,14 @@ from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.pasted_lines import pasted_lines, unquoted
 from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
 from nsw.readers.text.ranked_lines import as_shown, by_rank
+from nsw.readers.text.table_layouts import piped_cells, ruled_cells, ruled_spans, spaced_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from nsw.readers.text.ranked_lines import Line
+    from nsw.readers.text.table_layouts import Span
     from nsw.tables import Row
 
 # a line that may be the header; `_Table.is_known` decides
@@ -33,9 +35,7 @@ _MOST_SAID = 50
 _TITLES = re.compile(r"\s{2,}|\s*\|\s*")
 _ENOUGH_TITLES = 4
 _AGAIN = "copy or print the table again"
-_GAP = re.compile(r"\s{2,}")
 _ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
-_MOST_ODD = 5  # cells that are named
 
 _FIXED = {
     "Name": "name", "Self CPU %": "self_cpu_pct", "Self CPU total %": "self_cpu_pct", "Self CPU": "self_cpu_ns",
@@ -103,10 +103,12 @@ def read(path: Path, options: Options) -> Report:
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
                 _note(report, problem)
             before = text if text.strip() else before
-    for number, title, cell in odd[:_MOST_ODD]:
-        report.error(f"'{cell[:40]}' below '{title}' is no figure: it is absent here", line=number, fix=_AGAIN)
-    if len(odd) > _MOST_ODD:
-        report.error(f"{len(odd)} cells in all are no figures", line=odd[0][0], fix=_AGAIN)
+    report.errors(
+        [f"'{cell[:40]}' below '{title}' is no figure: it is absent here" for _, title, cell in odd],
+        f"{len(odd)} cells in all are no figures",
+        lines=[number for number, _, _ in odd],
+        fix=_AGAIN,
+    )
     if facts and not operators:
         report.warn("the totals of a table stand here, but no row of it that can be read", fix=_AGAIN)
     if options.wants("operators"):
@@ -178,7 +180,7 @@ class _Table:
         self.after_blank = False
         self.odd: list[tuple[str, str]] = []  # of the last row, title and text of cells that are no figures
         self.ruled = False
-        self._spans: list[tuple[int, int]] = []
+        self._spans: tuple[Span, ...] = ()
         self._piped = header.count("|") >= 4
         self._is_fenced = "|" in header[: header.find("Name")]  # pipes at both ends of each line
         dashes = _DASHES.search(before)
@@ -207,7 +209,7 @@ class _Table:
         self.ruled = True
         found = _DASHES.search(dashes)
         if found and not self._spans:
-            self._spans = [(found.start() + m.start(), found.start() + m.end()) for m in re.finditer("-+", found[0])]
+            self._spans = ruled_spans(dashes[: found.end()], found.start())
 
     def row(self, text: str) -> Row | None:
         """A row of `operators`, or None where the line is none."""
@@ -229,16 +231,12 @@ class _Table:
     def _cut(self, text: str) -> list[str] | None:
         if not self._spans or self._piped or len(self._spans) != len(self._columns):
             return None
-        for (_, stop), (start, _) in zip(self._spans, self._spans[1:], strict=False):
-            if text[stop:start].strip():
-                return None
-        return [text[start:stop].strip() for start, stop in self._spans]
+        return ruled_cells(text, self._spans)
 
     def _split(self, text: str) -> list[str]:
         if self._piped:
-            cells = text.strip().removeprefix("|").removesuffix("|").split("|")
-            return [_ESCAPED.sub(r"\1", " ".join(cell.split())) for cell in cells]
-        return [cell.strip() for cell in _GAP.split(text[self._spans[0][0] if self._spans else 0 :].strip())]
+            return [_ESCAPED.sub(r"\1", " ".join(cell.split())) for cell in piped_cells(text)]
+        return spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
 
     def _column(self, header: str) -> _Column:
         name = " ".join(header.split())

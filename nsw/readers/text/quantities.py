@@ -91,9 +91,9 @@ def whole(text: str, mark: Mark = ".") -> int | None:
 
 
 @lru_cache(maxsize=16384)
-def percent(text: str, mark: Mark = ".") -> Quantity | None:
+def percent(text: str) -> Quantity | None:
     """`41.68%` or `41.68` as 41.68, in per cent."""
-    found = digits(text.strip().removesuffix("%").rstrip(), mark)
+    found = digits(text.strip().removesuffix("%").rstrip())
     return found.scaled() if found else None
 
 
@@ -105,20 +105,20 @@ def split_unit(text: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=65536)
-def duration(text: str, unit: str | None = None, mark: Mark = ".") -> Quantity | None:
+def duration(text: str, unit: str | None = None) -> Quantity | None:
     """A time in ns; the unit stands behind the number or is given (for a column)."""
     printed, own = split_unit(text)
     power = TIME_UNITS.get(own or unit or "")
-    found = digits(printed, mark) if power is not None else None
+    found = digits(printed) if power is not None else None
     return found.scaled(power or 0) if found else None
 
 
 @lru_cache(maxsize=16384)
-def size(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
+def size(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
     """Bytes; `base` says what the tool's K is (nvprof: 1024). `KiB` is 1024 bytes whatever the tool."""
     printed, own = split_unit(text)
     factor = size_factor(own or unit or "", base)
-    found = digits(printed, mark) if factor is not None else None
+    found = digits(printed) if factor is not None else None
     if found is None or factor is None:
         return None
     value, pm = found.scaled()
@@ -126,14 +126,16 @@ def size(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[
     return Quantity(value * factor, None if exact or pm is None else pm * factor)
 
 
-def rate(text: str, unit: str | None = None, mark: Mark = ".", *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
+def rate(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
     """Bytes a second, of `19.105MB/s`, `1.5 Gbyte/second`."""
     printed, own = split_unit(text)
     amount, _, per = (own or unit or "").partition("/")
-    if per.strip() not in {"s", "sec", "second"} or not printed:
+    factor = size_factor(amount, base) if per.strip() in {"s", "sec", "second"} else None
+    found = digits(printed) if factor is not None else None
+    if found is None or factor is None:
         return None
-    found = size(printed, amount.strip(), mark, base=base)
-    return found and Quantity(found.value, _half_of_digits(printed, mark) * (size_factor(amount.strip(), base) or 1))
+    value, pm = found.scaled()
+    return Quantity(value * factor, (pm or 0.0) * factor)
 
 
 def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
@@ -143,11 +145,6 @@ def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
         return None
     step = 1024 if found[2] else base
     return int(step ** _PREFIXES[found[1].lower()])
-
-
-def _half_of_digits(printed: str, mark: Mark) -> float:
-    found = digits(printed, mark)
-    return _half(found.exponent) if found else 0.0
 
 
 def _times(mantissa: int, exponent: int) -> float:

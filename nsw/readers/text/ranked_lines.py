@@ -17,7 +17,8 @@ Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
 
 LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
 _HELD = 4_000_000  # labelled lines that are sorted by rank in memory
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# colours, titles of terminals, and what only moves or erases
+CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
 # srun --label, mpirun --tag-output (Open MPI 4 and 5), Intel MPI -l
 _LABEL = re.compile(r"^(?: *(\d{1,5}): ?|\[(?:\d+,)?(\d{1,5})\](?:<std\w+>)?:? ?)(?=.)")
 
@@ -37,7 +38,7 @@ def as_shown(line: str) -> str:
     before, _, drawn = line.rstrip("\r").rpartition("\r")
     if before.startswith('"') and before.count('"') % 2:
         drawn = line.replace("\r", "")  # the end of a line of source code, in a cell of CSV
-    return _COLOUR.sub("", drawn) if "\x1b" in drawn else drawn
+    return CONTROL.sub("", drawn) if "\x1b" in drawn else drawn
 
 
 def is_labelled(first: Sequence[Line]) -> bool:

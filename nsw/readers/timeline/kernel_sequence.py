@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.timeline.iterations import Iterations
+
 if TYPE_CHECKING:
     from nsw.readers.timeline.arrays import IntArray
 
@@ -21,6 +23,21 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
+
+
+def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
+    """The iterations of a process by its kernels; as `repetitions`, in any order, with the time of each launch, ns."""
+    import numpy as np
+
+    if not bool((launched[1:] >= launched[:-1]).all()):
+        order = np.argsort(launched, kind="stable")
+        names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
+    found = repetitions(names, starts, durations)
+    if found is None:
+        return None
+    heads, behind = found
+    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
+    return Iterations("kernel_sequence", None, launched[heads], end)
 
 
 def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple[IntArray, int] | None:

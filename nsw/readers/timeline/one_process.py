@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.timeline.communication_by_name import nccl_operation
 from nsw.readers.timeline.durations_by_phase import Groups
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
-from nsw.readers.timeline.kernel_sequence import repetitions
+from nsw.readers.timeline.kernel_sequence import of_kernels
 from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
 from nsw.readers.timeline.phases import COMMUNICATION, KERNEL, MEMORY, PHASES, Operations, Phased, phased
 from nsw.readers.timeline.statistics import statistics
@@ -129,14 +129,25 @@ def iterations_of(of: Recorded, work: Operations, named_step: str | None) -> Ite
     if found is not None:
         return found
     kernels = np.flatnonzero(work.what != MEMORY)
-    kernels = kernels[np.argsort(work.launched[kernels], kind="stable")]
-    start, launched = work.start[kernels], work.launched[kernels]
-    repeated = repetitions(of.gpu_name[kernels], start, work.end[kernels] - start)
-    if repeated is None:
-        return None
-    heads, behind = repeated
-    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
-    return Iterations("kernel_sequence", None, launched[heads], end)
+    return of_kernels(of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels])
+
+
+def launch_times(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray:
+    """When the call of each correlation id began, of several the first; -1 where none has it, or it is below zero.
+
+    Args:
+        wanted: Shape (n,), the correlation ids of operations.
+        keys: Shape (m,), those of the calls.
+        starts: Shape (m,), ns.
+    """
+    import numpy as np
+
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    place = np.searchsorted(keys, wanted).clip(0, len(keys) - 1)
+    return np.where((keys[place] == wanted) & (wanted >= 0), starts[order][place], -1)
 
 
 def marks_by_name(

@@ -135,9 +135,9 @@ def _deviation(values: IntArray, mean: float) -> float | None:
     return math.sqrt(squares / (len(values) - 1))
 
 
-def with_shares(rows: list[dict[str, Any]], total: float | None = None) -> list[dict[str, Any]]:
-    """The rows, most time first, each with its `time_pct` of `total` ns (of the rows' own sum where None)."""
-    whole = sum(r["total_ns"] for r in rows if r["total_ns"] is not None) if total is None else total
+def with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, most time first, each with its `time_pct` of the rows' sum."""
+    whole = sum(r["total_ns"] for r in rows if r["total_ns"] is not None)
     for row in rows:
         known = row["total_ns"] is not None and whole > 0
         row["time_pct"] = 100.0 * row["total_ns"] / whole if known else None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shlex
 import signal
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from nsw.readers.installed_tools import find_tool
+from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
 _PLACES: Final = (
@@ -72,28 +70,9 @@ def extract_command(report: Path) -> list[str] | None:
 def run(command: list[str], output: Path) -> str | None:
     """Run a command with its standard output in a file; what went wrong, or None."""
     try:
-        with output.open("wb") as out:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, "LC_ALL": "C"},
-            )
-    except OSError as fault:
-        return f"cannot be run: {fault.strerror}"
-    with process:
-        try:
-            _, errors = process.communicate(timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return f"no answer after {TIMEOUT:.0f} s"
-    return _failure(process.returncode, errors.decode(errors="replace"), output)
-
-
-def _failure(status: int, errors: str, output: Path) -> str | None:
+        status, errors = run_tool(command, TIMEOUT, output)
+    except ToolFault as fault:
+        return str(fault)
     if status == 0:
         return None
     if status < 0:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from nsw.readers.ncu.csv.lines import Layout, Numbers, OddFileError, Piece, strings
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, page_of, split
 from nsw.readers.ncu.rows import RULE_COLUMNS
-from nsw.readers.ncu.values import Marks, Parser, is_misplaced
-from nsw.readers.text.quantities import number
+from nsw.readers.ncu.values import Marks, Parser, half_widths, is_misplaced
 
 if TYPE_CHECKING:
     from nsw.readers.ncu.results import Names
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 Coded: TypeAlias = "tuple[Numbers, list[str | None]]"  # a code for each row; what each code stands for
 
 # Numbers that Arrow converts; all else goes through ncu_values.Parser, each different text once.
-_DECIMALS: Final = 15
-_SIMPLE: Final = rf"^[+-]?([0-9]{{1,3}}(,[0-9]{{3}}){{0,4}}|[0-9]{{1,15}})(\.[0-9]{{1,{_DECIMALS}}})?$"
+_SIMPLE: Final = r"^[+-]?([0-9]{1,3}(,[0-9]{3}){0,4}|[0-9]{1,15})(\.[0-9]{1,15})?$"
 _NOTHING: Final = r"[^\s\S]"
 NO_TEXT: Final = -1
 
@@ -206,6 +204,5 @@ def _half_widths(plain: Any) -> Numbers:
     point = pc.find_substring(plain, ".").to_numpy(zero_copy_only=False)
     length = pc.binary_length(plain).to_numpy(zero_copy_only=False)
     decimals = np.where(point < 0, 0, length - point - 1)
-    found = [number("0." + "0" * n) for n in range(1, _DECIMALS + 1)]
-    widths: Numbers = np.array([float("nan"), *(q.pm for q in found if q)], dtype=float)[decimals]
+    widths: Numbers = np.array(half_widths(), dtype=float)[decimals]  # of None: NaN
     return widths

@@ -11,7 +11,7 @@ import pyarrow as pa
 from nsw.readers.ncu.csv.block import NO_TEXT
 from nsw.readers.ncu.csv.lines import OddFileError
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
-from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary
+from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary, nullable
 from nsw.readers.ncu.rows import RULE_COLUMNS, section_title
 from nsw.readers.ncu.values import in_ns, whole
 from nsw.readers.text.decimal_marks import has_other_mark
@@ -147,8 +147,7 @@ class _Tables:
     """The tables; launches are told from their first runs."""
 
     def __init__(self, columns: Columns, first: Numbers, metric_launch: Numbers) -> None:
-        from nsw.tables.demangling import demangle_all, is_mangled
-        from nsw.tables.names import short_name
+        from nsw.tables.names import names_of
 
         self.columns, self.metric_launch = columns, metric_launch
         self.names, self.texts = columns.names.take(), columns.texts.take()
@@ -165,12 +164,9 @@ class _Tables:
             self.owned[ours] = pa.array([whole(w) for w in words], type=pa.int64()).take(pa.array(codes))
         self.owned["device_name"] = self._device_names(*cells["Device"])
         codes, kernels = cells["Kernel Name"]
-        plain = demangle_all({k for k in kernels if k})
-        mangled = [k if k and is_mangled(k) else None for k in kernels]
-        shown = [k if m is None else plain[m] for k, m in zip(kernels, mangled, strict=True)]
-        self.owned["kernel"] = _words(codes, shown)
-        self.owned["mangled_name"] = _words(codes, mangled)
-        self.owned["short_name"] = _words(codes, [short_name(k) if k else None for k in shown])
+        names = names_of(k for k in kernels if k)
+        for ours, theirs in (("kernel", "name"), ("mangled_name", "mangled_name"), ("short_name", "short_name")):
+            self.owned[ours] = _words(codes, [names[k][theirs] if k else None for k in kernels])
 
     def _device_names(self, codes: Numbers, words: list[str | None]) -> pa.Array:
         """The name that stands for the device, or the last one among the launch's metrics."""
@@ -188,7 +184,7 @@ class _Tables:
         """The launches."""
         value, half = self._durations()
         made = {k: v for k, v in self.owned.items() if k != "duration_ns"}
-        return pa.table(made | {"duration_ns": _nullable(value), "duration_ns_pm": _nullable(half)})
+        return pa.table(made | {"duration_ns": nullable(value), "duration_ns_pm": nullable(half)})
 
     def _durations(self) -> tuple[Numbers, Numbers]:
         """How long each launch took; of several that are printed, the first with most digits."""
@@ -227,7 +223,7 @@ class _Tables:
         for i, name in enumerate(("section", "metric", "description", "unit")):
             made[name] = _words(self.names, [n[i] for n in self.columns.names.known])
         made["text"] = _words(self.texts, list(self.columns.texts.known))
-        made["value"], made["value_pm"] = _nullable(self.numbers), _nullable(self.halves)
+        made["value"], made["value_pm"] = nullable(self.numbers), nullable(self.halves)
         return pa.table(made)
 
     def rules(self, places: Numbers) -> pa.Table:
@@ -241,7 +237,7 @@ class _Tables:
                 words = [word and section_title(word) for word in words]
             made[name] = _words(column.take()[order], words)
         speedups = _all(self.columns.speedups)[order]
-        made["speedup_pct"], made["speedup_pct_pm"] = _nullable(speedups[:, 0]), _nullable(speedups[:, 1])
+        made["speedup_pct"], made["speedup_pct_pm"] = nullable(speedups[:, 0]), nullable(speedups[:, 1])
         return pa.table(made)
 
     def _of(self, launch: pa.Array, names: tuple[str, ...]) -> dict[str, pa.Array]:
@@ -266,11 +262,6 @@ def _all(parts: list[Numbers]) -> Numbers:
     found = np.concatenate(parts) if parts else np.empty(0)
     parts.clear()
     return found
-
-
-def _nullable(numbers: Numbers) -> pa.Array:
-    """NaN becomes null."""
-    return pa.array(numbers, mask=np.isnan(numbers))
 
 
 def _words(codes: Numbers, words: list[str | None]) -> pa.DictionaryArray:

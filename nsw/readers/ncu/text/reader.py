@@ -16,6 +16,7 @@ from nsw.readers.ncu.text.table import Columns, columns_of
 from nsw.readers.ncu.values import Parser, decide_marks, is_misplaced
 from nsw.readers.text.pasted_lines import pasted_lines, without_lead
 from nsw.readers.text.ranked_lines import by_rank
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,10 +85,14 @@ def read(path: Path, options: Options) -> Report:
             )
         left.damaged += scan.damaged
         if bare := scan.without_figures():
-            report.error(f"{_launches(len(bare))} no figure that could be read", line=bare[0], fix=_AGAIN)
+            report.error(
+                f"{one_or(len(bare), 'a launch has', 'launches have')} no figure that could be read",
+                line=bare[0],
+                fix=_AGAIN,
+            )
         if scan.unclosed:
             report.warn(
-                f"{_tables(len(scan.unclosed))} before its end: rows may be missing",
+                f"{one_or(len(scan.unclosed), 'a table stops', 'tables stop')} before the end: rows may be missing",
                 line=next((n for n in scan.unclosed if n), None),
                 fix=_AGAIN,
             )
@@ -98,14 +103,6 @@ def read(path: Path, options: Options) -> Report:
     report.tool_version = tool_version(results.facts)
     messages.tell(report, empty=results.empty)
     return report
-
-
-def _launches(count: int) -> str:
-    return "a launch has" if count == 1 else f"{count} launches have"
-
-
-def _tables(count: int) -> str:
-    return "a table stops" if count == 1 else f"each of {count} tables stops"
 
 
 @dataclass(slots=True)

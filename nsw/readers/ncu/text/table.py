@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.text.table_layouts import ruled_cells, ruled_spans
+
+if TYPE_CHECKING:
+    from nsw.readers.text.table_layouts import Span
 
 _DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
-_RUN: Final = re.compile(r"-+")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table
 
 
@@ -15,23 +19,13 @@ _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of ad
 class Columns:
     """Where the columns of a table begin and end, in characters."""
 
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
 
     def cells(self, line: str) -> list[str] | None:
         """The cells of one line; None when the line is no row, because text stands between the columns."""
-        if not line.strip():
+        if not line.strip() or line[: self.spans[0][0]].strip():
             return None
-        at = self.spans[0][0]
-        if line[:at].strip():
-            return None
-        cut: list[str] = []
-        for i, (start, end) in enumerate(self.spans):
-            stop = max(end, len(line)) if i == len(self.spans) - 1 else end
-            if line[at:start].strip():
-                return None
-            cut.append(line[start:stop].strip())
-            at = end
-        return cut
+        return ruled_cells(line, self.spans, is_last_open=True)
 
     def is_full(self, line: str, column: int) -> bool:
         """Whether the cell fills its column, so that the next line may go on with it."""
@@ -43,4 +37,4 @@ def columns_of(line: str) -> Columns | None:
     """The columns of a line of dashes; None for other lines."""
     if "--" not in line or not _DASHES.fullmatch(line) or _RULE_LINE.fullmatch(line):
         return None
-    return Columns(tuple((m.start(), m.end()) for m in _RUN.finditer(line)))
+    return Columns(ruled_spans(line))

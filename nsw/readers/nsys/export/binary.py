@@ -12,12 +12,10 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import tempfile
 from pathlib import Path
 
-from nsw.readers.installed_tools import find_tool
+from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export import sqlite
 
@@ -91,7 +89,7 @@ def _words(tool: str, target: Path, report: Path) -> list[str]:
 
 
 def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
-    """What went wrong, or None: the exit status says little, the file counts."""
+    """What went wrong, or None."""
     link = folder / f"report{path.suffix}"  # whatever nsys leaves beside its input is left here
     link.unlink(missing_ok=True)
     link.symlink_to(path.absolute())
@@ -102,12 +100,7 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
         if failure is not None:
             return failure
         link = made
-    output, timed_out = _run(_words(tool, target, link))
-    if timed_out:
-        return f"no export after {_TIMEOUT:.0f} s"
-    if target.exists() and target.stat().st_size:
-        return None
-    return _last_words(output) or "it made no export and said nothing"
+    return _make(_words(tool, target, link), target)
 
 
 def _is_raw(path: Path) -> bool:
@@ -122,30 +115,19 @@ def _import(tool: str, raw: Path, made: Path) -> str | None:
     importer = next((str(p) for home in homes for p in sorted(home.glob(_IMPORTERS)) if os.access(p, os.X_OK)), None)
     if importer is None:
         return "a .qdstrm must be imported first, and there is no QdstrmImporter beside this nsys"
-    output, timed_out = _run([importer, "-i", str(raw), "-o", str(made)])
-    if timed_out:
-        return f"QdstrmImporter did not end within {_TIMEOUT:.0f} s"
+    failure = _make([importer, "-i", str(raw), "-o", str(made)], made)
+    return failure and f"QdstrmImporter: {failure}"
+
+
+def _make(command: list[str], made: Path) -> str | None:
+    """Have a tool make a file; what went wrong, or None: the exit status says little, the file counts."""
+    try:
+        _, said = run_tool(command, _TIMEOUT)
+    except ToolFault as fault:
+        return str(fault)
     if made.exists() and made.stat().st_size:
         return None
-    return f"QdstrmImporter: {_last_words(output) or 'it made no report and said nothing'}"
-
-
-def _run(command: list[str]) -> tuple[str, bool]:
-    """The output of a command, and whether it was ended; with it goes every process it started."""
-    try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    except OSError as fault:
-        return f"cannot be run: {fault.strerror}", False
-    with process:
-        try:
-            output, _ = process.communicate(timeout=_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return "", True
-    return output.decode(errors="replace"), False
+    return _last_words(said) or "it made no file and said nothing"
 
 
 def _last_words(output: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsw.readers.nsys.export.collect import Collected, collect
 from nsw.readers.nsys.export.phases import PARTS, phase_groups, phase_name
@@ -66,7 +66,12 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
 
 def osrt_summary(source: Source) -> list[Row]:
     """Calls of the operating system's runtime."""
-    return _by_name(source, "OSRT_API", str, without=_NO_CALLS)
+    found = collect(source, "OSRT_API", "nameId", distinct=("globalTid",))
+    if found is None:
+        return []
+    pid = pid_of(found, "globalTid")
+    calls = merge(found.grouped, _spelled(source, found)).items()
+    return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in _NO_CALLS])
 
 
 def openacc_summary(source: Source) -> list[Row]:
@@ -83,8 +88,10 @@ def openmp_summary(source: Source) -> list[Row]:
     values: dict[str, list[IntArray]] = {}
     for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
         found = collect(source, table, "nameId")
-        if found is not None:
-            _gather(values, found, source.strings(found.grouped.keys))
+        if found is None:
+            continue
+        for index, name in enumerate(_spelled(source, found)):
+            values.setdefault(name, []).append(found.grouped.of(index))
     return with_shares([{"name": name, **statistics(_joined(parts))} for name, parts in values.items()])
 
 
@@ -102,11 +109,9 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
         if found is None:
             continue
         unended += found.unended
-        names = source.strings(found.grouped.keys)
         sent = _bytes_by_key(source, table)
-        _gather(values, found, names)
-        for key in found.grouped.keys:
-            name = names.get(key, f"string {key}")
+        for index, (key, name) in enumerate(zip(found.grouped.keys, _spelled(source, found), strict=True)):
+            values.setdefault(name, []).append(found.grouped.of(index))
             if key in sent and bytes_are_sent(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
@@ -122,22 +127,10 @@ def pid_of(found: Collected, column: str) -> int | None:
     return pids.pop() if len(pids) == 1 else None
 
 
-def _by_name(source: Source, table: str, spell: Any, without: frozenset[str] = frozenset()) -> list[Row]:
-    found = collect(source, table, "nameId", distinct=("globalTid",))
-    if found is None:
-        return []
+def _spelled(source: Source, found: Collected) -> list[str]:
+    """The name of each key; one that StringIds lacks stays apart from all others."""
     names = source.strings(found.grouped.keys)
-    # a name that StringIds lacks stays apart from all others
-    labels = [spell(names.get(k, f"string {k}")) for k in found.grouped.keys]
-    pid = pid_of(found, "globalTid")
-    calls = merge(found.grouped, labels).items()
-    return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in without])
-
-
-def _gather(values: dict[str, list[IntArray]], found: Collected, names: dict[int, str]) -> None:
-    """Add the durations of each key to those of its name."""
-    for index, key in enumerate(found.grouped.keys):
-        values.setdefault(names.get(key, f"string {key}"), []).append(found.grouped.of(index))
+    return [names.get(key, f"string {key}") for key in found.grouped.keys]
 
 
 def _constructs(source: Source, table: str) -> list[Row]:

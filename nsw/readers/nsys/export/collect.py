@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.nsys.export.source import DURATION, NULL, TableFault, has_columns, require_integers
+from nsw.readers.nsys.export.source import DURATION, NULL, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import Grouped, group, require_sums
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def collect(
             continue
         require_integers(table, batch, key, DURATION)
         for column, values in parts.items():
-            values.append(_narrow(batch[column]))
+            values.append(narrow(batch[column]))
         for column in distinct:
             codes[column].append(interned[column].codes(batch[column]))
         if companion:
@@ -163,14 +163,6 @@ class _Interned:
         import numpy as np
 
         return np.int16 if len(self.values) < _MOST_SHORT else np.int32
-
-
-def _narrow(values: IntArray) -> IntArray:
-    """Integers in half the room where they fit: tens of millions are held at once."""
-    import numpy as np
-
-    fits = int(values.min()) >= -(2**31) and int(values.max()) < 2**31
-    return values.astype(np.int32) if fits else values.copy()  # a copy frees the batch's other columns
 
 
 def _remember(first: dict[int, int], keys: IntArray, before: int) -> None:

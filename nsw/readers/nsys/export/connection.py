@@ -10,13 +10,12 @@ from __future__ import annotations
 import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
-from nsw.readers.checks.sqlite_pages import faults
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
+from nsw.readers.sqlite_files import faults, open_read_only, read_only_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -27,13 +26,7 @@ if TYPE_CHECKING:
 _BATCH = 65536  # rows a batch
 _IDS = 500  # ids a query; SQLite takes 999 variables in its oldest builds
 _LEAST_ROW = 4  # bytes of the file
-_LONGEST_TEXT = 64 << 20  # bytes of a value; more is damage
 _NO_TEXT = b"\0"  # stands for NULL in a text column: a NULL would let the ADBC driver guess the column's type
-
-
-def read_only_uri(path: Path) -> str:
-    """A URI that opens the file as it is: no lock, no journal, no side file, whoever else has it open."""
-    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
 
 
 class SqliteSource:
@@ -50,7 +43,7 @@ class SqliteSource:
         self.contradictions = Contradictions()
         self._codes: dict[bytes, int] = {}
         self._interning = Lock()
-        self._connection = _open(path)
+        self._connection = open_read_only(path)
         try:
             self._encoding = str(self._connection.execute("PRAGMA encoding").fetchone()[0])
             self.columns = _tables(self._connection)
@@ -64,18 +57,11 @@ class SqliteSource:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def scan(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        text: str | None = None,
-        within: Mapping[str, tuple[int, int]] | None = None,
-    ) -> Iterator[Batch]:
+    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
         """Integer columns in batches; see `Source.scan`."""
         timed = ("start", "end") if DURATION in columns else ()
         plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
-        select = _select(table, plain, self.columns.get(table, frozenset()), text) + _where(within or {})
+        select = _select(table, plain, self.columns.get(table, frozenset()), text)
         names = [*plain, *([TEXT] if text else [])]
         if table not in self.columns:
             return
@@ -187,14 +173,6 @@ class SqliteSource:
         return out
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(read_only_uri(path), uri=True, check_same_thread=False)
-    connection.text_factory = lambda raw: raw.decode(errors="replace")  # environment values are not always UTF-8
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
-    connection.execute("PRAGMA trusted_schema=OFF")  # defaults and generated columns of a hostile file
-    return connection
-
-
 def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """Columns by table; views and virtual tables are none of nsys's and would run code of the file."""
     found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -221,11 +199,6 @@ def _select(table: str, columns: Sequence[str], present: frozenset[str], text: s
         no_text = f"x'{_NO_TEXT.hex()}'"
         wanted.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
     return f"SELECT {', '.join(wanted)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
-
-
-def _where(within: Mapping[str, tuple[int, int]]) -> str:
-    tests = [f"{_quoted(column)} BETWEEN {low:d} AND {high:d}" for column, (low, high) in within.items()]
-    return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
 def _integers(table: str, column: str, values: Sequence[Any]) -> IntArray:

@@ -154,9 +154,7 @@ def um_summary(source: Source) -> list[Row]:
     """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
     import numpy as np
 
-    copies = (
-        _sized(source, MEMCPY, "copyKind", only=_UNIFIED) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
-    )
+    copies = _moved(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
     rows = [
         {
             "name": COPY_KINDS[kind].removeprefix("Unified "),
@@ -228,20 +226,17 @@ def _sizes(found: Collected) -> IntArray | None:
     return found.kept["bytes"]
 
 
-def _sized(
-    source: Source, table: str, key: str, *, only: tuple[int, ...] | None = None
-) -> dict[int, tuple[IntArray, IntArray]]:
-    """Sizes in bytes and durations in ns by key, in the order of the table."""
+def _moved(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
+    """Sizes in bytes and durations in ns of the copies of Unified Memory, by their kind."""
     import numpy as np
 
     parts: dict[int, list[tuple[IntArray, IntArray]]] = {}
-    for batch in source.scan(table, [key, "bytes", DURATION]):
-        require_integers(table, batch, key, "bytes", DURATION)
-        for value in np.unique(batch[key]).tolist():
-            if only is None or value in only:
-                mine = batch[key] == value
-                parts.setdefault(value, []).append((batch["bytes"][mine], batch[DURATION][mine]))
+    for batch in source.scan(MEMCPY, ["copyKind", "bytes", DURATION]):
+        require_integers(MEMCPY, batch, "copyKind", "bytes", DURATION)
+        for kind in _UNIFIED:
+            if (mine := batch["copyKind"] == kind).any():
+                parts.setdefault(kind, []).append((batch["bytes"][mine], batch[DURATION][mine]))
     return {
-        value: (np.concatenate([p[0] for p in found]), np.concatenate([p[1] for p in found]))
-        for value, found in parts.items()
+        kind: (np.concatenate([size for size, _ in found]), np.concatenate([took for _, took in found]))
+        for kind, found in parts.items()
     }

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsw.readers.nsys.export.source import narrow
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -100,7 +102,7 @@ class _CallIndex:
         for one in np.unique(process).tolist():
             mine = process == one
             different, which = np.unique(codes[mine], return_inverse=True)
-            self._parts.setdefault(one, []).append((_narrow(correlation[mine]), different, which.astype(np.int32)))
+            self._parts.setdefault(one, []).append((narrow(correlation[mine]), different, which.astype(np.int32)))
 
     def finish(self) -> IntArray:
         """The different codes, ascending: the place of one is the number of its cell."""
@@ -179,10 +181,3 @@ class _Sums:
         np.add.at(self.busy, at, np.add.reduceat(end - start, heads))
         np.minimum.at(self.first, at, np.minimum.reduceat(start, heads))
         np.maximum.at(self.last, at, np.maximum.reduceat(end, heads))
-
-
-def _narrow(keys: IntArray) -> IntArray:
-    import numpy as np
-
-    fits = len(keys) and int(keys.min()) >= -(2**31) and int(keys.max()) < 2**31
-    return keys.astype(np.int32) if fits else keys

@@ -12,7 +12,7 @@ from nsw.tables.parquet_tables import values
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -67,25 +67,16 @@ class ParquetSource:
         """The name of a table's file."""
         return self._files[table].name
 
-    def scan(
-        self,
-        table: str,
-        columns: Sequence[str],
-        *,
-        text: str | None = None,
-        within: Mapping[str, tuple[int, int]] | None = None,
-    ) -> Iterator[Batch]:
+    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
         """Integer columns in batches; see `Source.scan`."""
-        bounds = within or {}
         parts = ["start", "end"] if DURATION in columns else []
-        wanted = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *bounds, *([text] if text else [])])
+        wanted = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *([text] if text else [])])
         for raw in self._batches(table, list(wanted)):
             batch = {name: self._column(table, raw, name) for name in wanted if name != text}
             if text:
                 batch[TEXT] = self._coded(raw, text)
             if DURATION in columns:
                 batch = with_duration(table, batch, self.contradictions)
-            batch = _chosen(batch, bounds)
             if batch and len(next(iter(batch.values()))):
                 yield batch
 
@@ -207,10 +198,3 @@ def _of_arrow(file: Path, columns: list[str], allowance: Allowance) -> Iterator[
             chosen = batch.select(columns)
             chosen.validate(full=True)  # places that are not in the file: Arrow would read them all the same
             yield chosen
-
-
-def _chosen(batch: Batch, bounds: Mapping[str, tuple[int, int]]) -> Batch:
-    for column, (low, high) in bounds.items():
-        mine = (batch[column] >= low) & (batch[column] <= high)
-        batch = {name: values[mine] for name, values in batch.items()}
-    return batch

@@ -9,7 +9,7 @@ from nsw.readers.nsys.export.gpu_work_by_range import Lookup
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.durations_by_phase import Groups
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
-from nsw.readers.timeline.kernel_sequence import repetitions
+from nsw.readers.timeline.kernel_sequence import of_kernels
 from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
 from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, PHASES, Operations, Phased, lock_step, phased
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
@@ -264,21 +264,10 @@ def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[
 
 
 def _of_kernels(made: Split, kernels: Collected, place: int) -> Iterations | None:
-    import numpy as np
-
     mine = _rows(made, kernels, place)
-    launched, start, keys, durations = (
-        values[mine] for values in (made.launched[KERNEL], kernels.kept["start"], kernels.keys, kernels.durations)
+    return of_kernels(
+        *(values[mine] for values in (kernels.keys, kernels.kept["start"], kernels.durations, made.launched[KERNEL]))
     )
-    if not bool((launched[1:] >= launched[:-1]).all()):
-        order = np.argsort(launched, kind="stable")
-        launched, start, keys, durations = (values[order] for values in (launched, start, keys, durations))
-    found = repetitions(keys, start, durations)
-    if found is None:
-        return None
-    heads, behind = found
-    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
-    return Iterations("kernel_sequence", None, launched[heads], end)
 
 
 def phase_tables(

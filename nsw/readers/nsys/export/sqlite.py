@@ -10,15 +10,14 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
-from nsw.readers.checks.sqlite_pages import may_not_end
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.connection import SqliteSource, read_only_uri
+from nsw.readers.nsys.export.connection import SqliteSource
 from nsw.readers.nsys.export.tables import fill
+from nsw.readers.sqlite_files import MAGIC, may_not_end, open_read_only
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MAGIC = b"SQLite format 3\0"
 _NSYS_TABLES = frozenset(
     (b"StringIds", b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"ENUM_NSYS_EVENT_TYPE", b"TARGET_INFO_SESSION_START_TIME")
 )
@@ -29,10 +28,10 @@ _CHECKED = 64 << 20  # bytes; larger files are not checked for structure before 
 
 def sniff(sample: Sample) -> int:
     """Certain of a database with a table that only nsys makes."""
-    if not sample.head.startswith(_MAGIC):
+    if not sample.head.startswith(MAGIC):
         return 0
     try:
-        connection = sqlite3.connect(read_only_uri(sample.path), uri=True)
+        connection = open_read_only(sample.path)
         connection.text_factory = bytes  # damaged names are no text
         try:
             names = {n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

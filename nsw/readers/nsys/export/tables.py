@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.model import MOST_SHOWN
 from nsw.readers.nsys.export import calls, facts, gpu, nvtx, traces
 from nsw.readers.nsys.export.diagnostics import diagnostics
 from nsw.readers.nsys.export.needed_columns import unknown_shapes
@@ -14,6 +15,7 @@ from nsw.readers.nsys.export.phases import Split, phase_tables, split
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, NVTX, RUNTIME, TableFault, has_columns
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables import TABLES, TRACES
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 _DAMAGED = "export the report again, or copy the file again"
 
-
-_NAMELESS_SHOWN = 5
 _EVENTS = frozenset(TABLES) - {"facts"}
 
 
@@ -203,23 +203,19 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
         for table, rows in source.contradictions.backwards.items():
             backwards.setdefault(table, set()).update(rows)
     for table, rows in sorted(backwards.items()):
-        count = "a row ends before it starts" if len(rows) == 1 else f"{len(rows)} rows end before they start"
+        count = one_or(len(rows), "a row ends before it starts", "rows end before they start")
         report.error(f"{table}: {count}: left out", fix=_DAMAGED)
     if nameless := set().union(*(source.contradictions.nameless for source in sources)):
-        first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:_NAMELESS_SHOWN])
-        count = "a name is" if len(nameless) == 1 else f"{len(nameless)} names are"
-        report.error(f"{count} not in StringIds: {first} here", fix=_DAMAGED)
+        first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
+        report.error(f"{one_or(len(nameless), 'a name is', 'names are')} not in StringIds: {first} here", fix=_DAMAGED)
     unrelated = sum(
         int((found.kept["correlationId"] == NULL).sum())
         for found in (made.get("calls"), *made.get("gpu", gpu.GpuTables()).found.values())
         if found is not None and has_columns(sources[0], found.table, "correlationId")
     )
     if unrelated:
-        what = "CUDA call or GPU operation has" if unrelated == 1 else "CUDA calls or GPU operations have"
-        report.error(
-            f"{unrelated} {what} no correlation id: nvtx_gpu_summary and the phases lack what they launched",
-            fix=_DAMAGED,
-        )
+        what = one_or(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
+        report.error(f"{what} no correlation id: nvtx_gpu_summary and the phases lack what they launched", fix=_DAMAGED)
 
 
 def _warn(report: Report, made: Mapping[str, Any]) -> None:

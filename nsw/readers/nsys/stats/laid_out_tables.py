@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.nsys.stats.columns import are_damaged, are_numbers, is_header, is_known, is_row
 from nsw.readers.nsys.stats.grid import Grid, Ruler, border_in, filled, first_cell, is_between
+from nsw.readers.text.table_layouts import piped_cells, ruled_cells, ruled_spans, spaced_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsw.readers.text.peeked_lines import Lines
     from nsw.readers.text.ranked_lines import Line
+    from nsw.readers.text.table_layouts import Span
 
 _STRAY = 2  # lines of other programs that may stand between two rows
 # Of titles that do not stand above their dashes these words are left.
@@ -81,15 +83,14 @@ def piped(header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]
 
 
 def _pipe_cells(text: str) -> list[str]:
-    inside = text[text.find("|") :].strip().removeprefix("|").removesuffix("|")
-    return [cell.strip().strip("`*") for cell in inside.split("|")]
+    return [cell.strip("`*") for cell in piped_cells(text[text.find("|") :])]
 
 
 def bare_titles(above: str, below: str) -> list[str] | None:
     """Titles with a row right below them: somebody left out the dashes. Only the last may be of a text."""
     if not (first_cell(above) and _FIGURES.search(below)):
         return None
-    headers = re.split(r"\s{2,}", _COMMENT.sub("", above).strip())
+    headers = spaced_cells(_COMMENT.sub("", above))
     if not (len(headers) > 3 and all(map(is_known, headers)) and are_numbers(headers[:-1])):
         return None
     cells = below.split(None, len(headers) - 1)
@@ -100,30 +101,23 @@ def bare_titles(above: str, below: str) -> list[str] | None:
 class _Layout:
     """Where the cells of a printed row are."""
 
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[Span, ...]
     gap: str  # what stands between cells
 
     def cut(self, text: str) -> list[str] | None:
         """The cells, or None where text stands between them."""
-        end = self.spans[0][0]
-        for (_, stop), (start, _) in itertools.pairwise(self.spans):
-            if text[stop:start].strip() not in ("", self.gap):
-                return None
-        if self.gap and text[end - 1 : end] != self.gap:
-            return None
-        cells = [text[start:stop].strip() for start, stop in self.spans]
-        if not self.gap:  # the last column may be longer than its dashes
-            start, stop = self.spans[-1]
-            if not (_REMARK.match(text, stop) and text[stop - 1 : stop] == " "):
-                cells[-1] = text[start:].strip()
-        return cells
+        begin, stop = self.spans[0][0], self.spans[-1][1]
+        if self.gap:
+            return ruled_cells(text, self.spans, mark=self.gap) if text[begin - 1 : begin] == self.gap else None
+        is_remarked = _REMARK.match(text, stop) is not None and text[stop - 1 : stop] == " "
+        return ruled_cells(text, self.spans, is_last_open=not is_remarked)
 
     def titles(self, text: str) -> list[str] | None:
         """The titles above the dashes; where an author's editor moved them, the blanks between them tell."""
         cut = self.cut(text)
         if cut is not None and all(map(is_known, cut)):
             return cut
-        apart = re.split(r"\s{2,}", _COMMENT.sub("", text).strip())
+        apart = spaced_cells(_COMMENT.sub("", text))
         return apart if len(apart) == len(self.spans) and is_header(apart) else cut
 
     def split(self, text: str) -> list[str] | None:
@@ -133,8 +127,7 @@ class _Layout:
 
 
 def _under_dashes(dashes: Ruler) -> _Layout:
-    start = dashes.start
-    spans = [(start + m.start(), start + m.end()) for m in re.finditer("-+", dashes.dashes)]
+    spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
     if not dashes.before.strip():  # numbers may begin left of their dashes
         spans[0] = (0, spans[0][1])
     return _Layout(tuple(spans), "")

@@ -19,6 +19,7 @@ from nsw.readers.text.decimal_marks import Votes
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
 from nsw.readers.timeline.from_traces import TRACES, add_phases, wanted
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +138,7 @@ def read(path: Path, options: Options) -> Report:
         report.problems = [_softer(p) for p in report.problems]
     collected.say_foreign_rows()
     if other_marks:
-        figures = "a figure is" if len(other_marks) == 1 else f"{len(other_marks)} figures are"
+        figures = one_or(len(other_marks), "a figure is", "figures are")
         report.error(
             f"{figures} written with another decimal mark than the rest ('{other_marks[0][0]}'): absent here",
             line=other_marks[0][1],
@@ -254,9 +255,8 @@ def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
 def _note_faults(report: Report, grid: Grid) -> None:
     if grid.stray:
         lost = len(grid.stray)
-        one = "a line within a table of nsys is no row of it (damaged, or another program's) and was passed over"
-        several = f"{lost} lines within a table of nsys are no rows of it (damaged, or another program's): passed over"
-        report.warn(one if lost == 1 else several, line=grid.stray[0])
+        lines = one_or(lost, "a line within a table of nsys is no row", "lines within a table of nsys are no rows")
+        report.warn(f"{lines} of it (damaged, or another program's): passed over", line=grid.stray[0])
         grid.stray.clear()  # the next part of the table has the same list
     rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
     clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]

@@ -9,9 +9,8 @@ from nsw.readers.nsys.stats.columns import Marks, column
 from nsw.readers.nsys.stats.kinds import nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.communication_by_name import bytes_are_sent
-from nsw.tables.demangling import is_mangled
 from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name, demangle, short_name
+from nsw.tables.names import api_name, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,10 +128,7 @@ def _statistics(cells: Cells) -> Row:
 
 def named(name: str) -> Row:
     """The name of a GPU row and what to call it; one that is mangled (option `mangled`) is read too."""
-    row: Row = {"kind": gpu_kind(name), "name": name, "short_name": short_name(name)}
-    if is_mangled(name):
-        row |= {"name": demangle(name), "mangled_name": name}
-    return row
+    return {"kind": gpu_kind(name)} | names_of((name,))[name]
 
 
 def kernels(grid: Grid, marks: Marks) -> list[Row]:

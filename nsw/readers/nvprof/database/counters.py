@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.database.activity import KERNELS, whole
+from nsw.readers.nvprof.system import Sum
 from nsw.tables.demangling import demangle_all
 
 if TYPE_CHECKING:
@@ -36,20 +37,6 @@ class Counter:
     description: str | None
 
 
-@dataclass(slots=True)
-class _Sum:
-    count: int = 0
-    least: float = float("inf")
-    most: float = float("-inf")
-    total: float = 0.0
-
-    def add(self, value: float) -> None:
-        self.count += 1
-        self.least = min(self.least, value)
-        self.most = max(self.most, value)
-        self.total += value
-
-
 def counters(database: Database) -> list[dict[str, Any]]:
     """One row a kernel and counter: least, greatest, mean over its launches; values without a meaning are told."""
     kernels = database.union(KERNELS, "name", "deviceId", "correlationId")
@@ -69,7 +56,7 @@ def counters(database: Database) -> list[dict[str, Any]]:
 def _read(
     database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], what: str
 ) -> list[dict[str, Any]]:
-    sums: dict[_Key, _Sum] = {}
+    sums: dict[_Key, Sum] = {}
     unknown: set[Any] = set()
     lost = 0
     for device, kernel, id_, unit, raw in _values(database, table, kernels):
@@ -80,7 +67,7 @@ def _read(
         if value is None:
             unknown.add(id_)
         else:
-            sums.setdefault((device, kernel, id_, unit), _Sum()).add(value)
+            sums.setdefault((device, kernel, id_, unit), Sum()).add(value)
     if lost:
         database.report.warn(f"{lost} {what} values belong to no kernel of the file: not read")
     if unknown:
@@ -92,7 +79,7 @@ def _read(
     return [_row(database, what, *key, value) for key, value in sorted(sums.items(), key=_order)]
 
 
-def _order(item: tuple[_Key, _Sum]) -> tuple[int, ...]:
+def _order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
     return tuple(n if isinstance(n, int) else -1 for n in item[0])
 
 
@@ -108,7 +95,7 @@ def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any,
 
 
 def _row(
-    database: Database, what: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: _Sum
+    database: Database, what: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: Sum
 ) -> dict[str, Any]:
     counter = names().get((what, id_)) or Counter(f"{what} {id_}", "uint64", None)
     return {

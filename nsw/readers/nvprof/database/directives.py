@@ -6,10 +6,11 @@ events within it on the same thread, as under nvprof's title `OpenACC (excl)`. T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.nvprof.database.activity import whole
 from nsw.readers.nvprof.openacc import openacc_kind
+from nsw.readers.nvprof.system import Sum
 from nsw.readers.timeline.statistics import with_shares
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.database.connection import Database
 
-_Key = TypeVar("_Key")
 _EVENTS: Final = dict(
     enumerate(
         (
@@ -49,9 +49,9 @@ def openacc_summary(database: Database) -> list[dict[str, Any]]:
     if not parts:
         return []
     sql = " UNION ALL ".join(parts) + " ORDER BY cuProcessId, cuThreadId, start, end DESC"
-    sums: dict[tuple[Any, ...], list[int]] = {}
+    sums: dict[tuple[Any, ...], Sum] = {}
     for key, own in _own_times(database.rows(sql)):
-        _count(sums, key, own)
+        sums.setdefault(key, Sum()).add(own)
     rows = [
         {"name": (name := _name(database, *key)), "kind": openacc_kind(name), **_figures(t)} for key, t in sums.items()
     ]
@@ -63,10 +63,10 @@ def openmp_summary(database: Database) -> list[dict[str, Any]]:
     table = "CUPTI_ACTIVITY_KIND_OPENMP"
     if not database.has(table, "eventKind", "start", "end"):
         return []
-    sums: dict[str, list[int]] = {}
+    sums: dict[str, Sum] = {}
     sql = f"SELECT {whole('eventKind')}, start, end FROM {table}{_TIMES}"  # noqa: S608
     for kind, start, end in database.rows(sql):
-        _count(sums, f"omp_{_OPENMP.get(kind, 'unknown')}", end - start)
+        sums.setdefault(f"omp_{_OPENMP.get(kind, 'unknown')}", Sum()).add(end - start)
     return with_shares([{"name": name, **_figures(times)} for name, times in sums.items()])
 
 
@@ -94,12 +94,6 @@ def _name(database: Database, kind: Any, line: Any, file: Any, thing: Any) -> st
     return name + (f" ({database.text(thing)})" if thing else "")
 
 
-def _count(sums: dict[_Key, list[int]], key: _Key, time: int) -> None:
-    """Calls, total, least, greatest."""
-    calls, total, least, most = sums.get(key, (0, 0, time, time))
-    sums[key] = [calls + 1, total + time, min(least, time), max(most, time)]
-
-
-def _figures(counted: list[int]) -> dict[str, Any]:
-    calls, total, least, most = counted
-    return {"calls": calls, "total_ns": total, "avg_ns": total / calls, "min_ns": least, "max_ns": most, "block": 0}
+def _figures(of: Sum) -> dict[str, Any]:
+    times = {"total_ns": of.total, "avg_ns": of.total / of.count, "min_ns": of.least, "max_ns": of.most}
+    return {"calls": of.count, **times, "block": 0}

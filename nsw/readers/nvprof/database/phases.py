@@ -11,9 +11,9 @@ from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.activity import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
 from nsw.readers.nvprof.database.ranges import spans
 from nsw.readers.timeline import one_process
-from nsw.readers.timeline.one_process import Recorded, marks_by_name
-from nsw.tables.demangling import demangle_all
-from nsw.tables.names import short_name
+from nsw.readers.timeline.from_traces import wanted
+from nsw.readers.timeline.one_process import Recorded, launch_times, marks_by_name
+from nsw.tables.names import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.iterations import Marks
     from nsw.tables import Row
 
-PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
 _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 
 
 def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     """The tables of phases and iterations that were asked for; none without operations that have times."""
-    every = options.wants("iteration_trace", default=False)
-    if not every and not any(options.wants(name) for name in PHASE_TABLES if name != "iteration_trace"):
-        return {}
+    asked = wanted(options)
     of = _recorded(database)
     if not len(of.start):
         return {}
@@ -42,13 +39,9 @@ def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
         first = min(first, int(of.call_start.min()))
         last = max(last, int((of.call_start + of.call_duration).max()))
     made = one_process.phase_tables(
-        of, (first, last), named_step=options.steps, warmup=options.warmup, every=every
+        of, (first, last), named_step=options.steps, warmup=options.warmup, every="iteration_trace" in asked
     )  # fmt: skip
-    return {
-        name: [{"block": 0} | row for row in rows]
-        for name, rows in made.items()
-        if rows and options.wants(name, default=name != "iteration_trace")
-    }
+    return {name: [{"block": 0} | row for row in made[name]] for name in asked if made.get(name)}
 
 
 def _recorded(database: Database) -> Recorded:
@@ -57,21 +50,14 @@ def _recorded(database: Database) -> Recorded:
     names: dict[str, int] = {}
     work = _array(_operations(database, names), 7)
     calls = _array(_calls(database, names), 4)
-    plain = demangle_all(names)
-
-    def named(name: str) -> Row:
-        mangled = {"mangled_name": name} if plain[name] != name else {}
-        return {"name": plain[name], "short_name": short_name(plain[name])} | mangled
-
-    order = np.argsort(calls[:, 3], kind="stable")
     return Recorded(
         names=list(names),
-        named=named,
+        named=names_of(names).__getitem__,
         gpu_name=work[:, 0],
         gpu_kind=work[:, 1],
         start=work[:, 2],
         duration=work[:, 3] - work[:, 2],
-        launched=_launched(work[:, 4], calls[order, 3], calls[order, 1]),
+        launched=launch_times(np.where(work[:, 4] > 0, work[:, 4], -1), calls[:, 3], calls[:, 1]),
         device=work[:, 5],
         size=work[:, 6],
         call_name=calls[:, 0],
@@ -117,16 +103,6 @@ def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...
             sql = f"SELECT cbid, start, end, {correlation} FROM {table} WHERE {TIMED} IS NOT NULL"  # noqa: S608
             for cbid, start, end, one in database.rows(sql):
                 yield names.setdefault(api_name(api, cbid), len(names)), start, end, -1 if one is None else one
-
-
-def _launched(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray:
-    """When the call of each correlation began; -1 where there is none. `keys` are in order."""
-    import numpy as np
-
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    place = np.searchsorted(keys, wanted).clip(0, len(keys) - 1)
-    return np.where((keys[place] == wanted) & (wanted > 0), starts[place], -1)
 
 
 def _marks(database: Database) -> list[Marks]:

@@ -11,9 +11,7 @@ import sqlite3
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from nsw.readers.checks.sqlite_pages import faults, may_not_end
 from nsw.readers.cuda_calls import Api, api_name
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.database.activity import (
@@ -32,13 +30,15 @@ from nsw.readers.nvprof.database.activity import (
 from nsw.readers.nvprof.database.counters import counters
 from nsw.readers.nvprof.database.directives import openacc_summary, openmp_summary
 from nsw.readers.nvprof.database.facts import facts
-from nsw.readers.nvprof.database.phases import PHASE_TABLES, phase_tables
+from nsw.readers.nvprof.database.phases import phase_tables
 from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
 from nsw.readers.nvprof.database.samples import HITS, functions
 from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
 from nsw.readers.nvprof.table_builder import Columns
-from nsw.tables.demangling import demangle_all
-from nsw.tables.names import short_name
+from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only
+from nsw.readers.timeline.from_traces import wanted
+from nsw.readers.timeline.statistics import with_shares
+from nsw.tables.names import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,17 +46,15 @@ if TYPE_CHECKING:
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
-_MAGIC = b"SQLite format 3\0"
 _SESSION = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?<session\s")
 _SIGN = b"CUPTI_ACTIVITY_KIND_"
 _SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
 _STEPS = 100_000  # of SQLite's machine between two looks at the clock
-_LONGEST_TEXT = 1 << 24
 
 
 def sniff(sample: Sample) -> int:
     """A database with CUPTI's tables and a StringTable, or samples of the CPU, or a session of the Visual Profiler."""
-    if sample.head.startswith(_MAGIC):
+    if sample.head.startswith(MAGIC):
         if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
             return 95
         if _holds(sample, f"CREATE TABLE {HITS}(") and _holds(sample, "CREATE TABLE profCall("):
@@ -97,10 +95,7 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
-    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
-    connection.execute("PRAGMA trusted_schema = OFF")
+    connection = open_read_only(path)
     end = time.monotonic() + _SECONDS
     connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
     return connection
@@ -159,10 +154,8 @@ class _Database:
 
     def _of_phases(self) -> list[tuple[str, Callable[[], None], bool]]:
         """One step for all tables of phases, under the name of one that is wanted."""
-        wanted = [name for name in PHASE_TABLES if self._options.wants(name, default=name != "iteration_trace")]
-        return (
-            [(wanted[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)] if wanted else []
-        )
+        asked = wanted(self._options)
+        return [(asked[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)] if asked else []
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
         if rows:
@@ -195,12 +188,10 @@ class _Database:
         if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
-        clear = demangle_all(row["name"] for row in rows)
+        known = names_of(row["name"] for row in rows)
         for row in rows:
-            printed, row["name"] = row["name"], clear[row["name"]]
-            row["mangled_name"] = printed if row["name"] != printed else None
-            row["short_name"] = short_name(row["name"])
-        self.report.tables["gpu_summary"] = _with_shares(rows)
+            row.update(known[row["name"]])
+        self.report.tables["gpu_summary"] = with_shares(rows)
 
     def union(self, tables: tuple[str, ...], *columns: str) -> str:
         """The rows of several tables of one kind as one source."""
@@ -216,6 +207,7 @@ class _Database:
         ):
             untimed += calls - timed
             figures: dict[str, Any] = {
+                "block": 0,
                 "calls": calls,
                 "total_ns": total,
                 "avg_ns": avg,
@@ -240,7 +232,7 @@ class _Database:
             if self.has(table, "cbid", "start", "end"):
                 key = self._call_key(table, api)
                 rows += [{"name": api_name(api, cbid), **figures} for cbid, figures in self._durations(table, key)]
-        self.report.tables["api_summary"] = _with_shares(rows)
+        self.report.tables["api_summary"] = with_shares(rows)
 
     def _call_key(self, table: str, api: Api) -> str:
         """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
@@ -334,12 +326,3 @@ _SHARED = (
     *("static_smem_bytes", "dynamic_smem_bytes", "src_memory", "dst_memory"),
 )
 _OWN = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")
-
-
-def _with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    whole = sum(row["total_ns"] or 0 for row in rows)
-    for row in rows:
-        row["block"] = 0
-        if whole and row["total_ns"] is not None:
-            row["time_pct"] = 100.0 * row["total_ns"] / whole
-    return sorted(rows, key=lambda row: -(row["total_ns"] or 0))

@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsw.readers.nvprof.text.cpu_tree import HALF_A_SHARE, CallTree, Damaged
+from nsw.readers.nvprof.text.state import AGAIN
 from nsw.readers.nvprof.text.summary import TIME
 from nsw.readers.text.quantities import duration, number
 
@@ -38,7 +39,6 @@ _END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz freq
 _LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
 _BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
 _WHOLE = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
-_AGAIN = "copy the report again"
 _UNREAD = {
     "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
@@ -115,11 +115,8 @@ class CpuTable:
         if off > most:
             self._withdraw(self._began, "doubled")
         elif off < -most:
-            self._sink.warn(
-                f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time",
-                self._began,
-                _AGAIN,
-            )
+            missing = f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time"
+            self._sink.warn(missing, self._began, AGAIN)
 
     def _hear(self, number: int, text: str) -> bool:
         if _THREAD.match(text):
@@ -181,7 +178,7 @@ class CpuTable:
             try:
                 functions = self._tree.functions(hertz)
             except Damaged as fault:
-                self._say(f"CPU samples from the top down are not read: {fault}", number, _AGAIN)
+                self._say(f"CPU samples from the top down are not read: {fault}", number, AGAIN)
                 functions = []
             for name, module, own, inclusive in functions:
                 row = {**self._origin, "name": name, "module": module, "self_s": own, "cpu_time_s": inclusive}
@@ -200,11 +197,11 @@ class CpuTable:
         self._rows.clear()
         what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
         if not self._said:
-            self._say(what, number, _WHOLE if why == "limited" else _AGAIN)
+            self._say(what, number, _WHOLE if why == "limited" else AGAIN)
 
     def _fault(self, number: int) -> None:
         if not self._said:
-            self._sink.fault("CPU samples are cut short or damaged", number, _AGAIN)
+            self._sink.fault("CPU samples are cut short or damaged", number)
         self._said = self._said or self._tree is not None
 
     def _leave_out(self, why: str, number: int) -> bool:

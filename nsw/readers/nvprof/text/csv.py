@@ -125,7 +125,7 @@ class CsvTable:
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
         if not cells or not self._looks_like_a_row(cells):
             return False  # a line of the program's own
-        self._sink.fault("a row of a CSV table is cut short or damaged", number, "copy the report again")
+        self._sink.fault("a row of a CSV table is cut short or damaged", number)
         return True
 
     def _looks_like_a_row(self, cells: Sequence[str]) -> bool:

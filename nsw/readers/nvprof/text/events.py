@@ -32,7 +32,6 @@ _TRACE_ROW: Final = re.compile(r"\s*\d+\s+\d+\s+\d+\s+\S+\s+\S")
 _ROWISH: Final = re.compile(rf"\s*(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+(?:.*\W)?(?>\w*?[a-z_]\w*)\s*\Z")
 _CSV_CELLS: Final = 6
 _DAMAGED: Final = "a row of events is cut short or damaged"
-_AGAIN: Final = "copy the report again"
 
 
 def event_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
@@ -70,7 +69,7 @@ class _EventTable:
             return True
         if text[:1] == "=" or not _ROWISH.match(text):
             return False
-        self._sink.fault(_DAMAGED, number, _AGAIN)
+        self._sink.fault(_DAMAGED, number)
         return True
 
 
@@ -89,7 +88,7 @@ class _EventTrace:
         device = whole(cells[0]) if cells else None
         value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
         if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
-            self._sink.fault(_DAMAGED, number, _AGAIN)
+            self._sink.fault(_DAMAGED, number)
             return True
         add_value(self._sink, self._stream, None, cells[4], cells[3], str(device), value)
         return True

@@ -34,7 +34,6 @@ _LISTED: Final = re.compile(r"\s*\d.*\s\[ +\S")  # one that lost a word
 _CSV_TAIL: Final = re.compile(rf'"{_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
 _BETWEEN: Final = re.compile(r'[\s,"]*')
 _DAMAGED: Final = "a row of metrics is cut short or damaged"
-_AGAIN: Final = "copy the report again"
 
 
 def _row(text: str) -> Mapping[str, str] | None:
@@ -81,7 +80,7 @@ class _Instances:
         return True
 
     def _fault(self, number: int) -> bool:
-        self._sink.fault(_DAMAGED, number, _AGAIN)
+        self._sink.fault(_DAMAGED, number)
         return True
 
 

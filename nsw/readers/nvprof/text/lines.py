@@ -8,7 +8,6 @@ notebook JSON. All that goes; the rank is kept.
 from __future__ import annotations
 
 import html
-import json
 import re
 from itertools import groupby, repeat
 from operator import itemgetter
@@ -16,6 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.text.line_blocks import line_blocks
+from nsw.readers.text.pasted_lines import unquoted
+from nsw.readers.text.ranked_lines import CONTROL
+from nsw.readers.text.table_layouts import piped_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
 Run: TypeAlias = "tuple[Sequence[int], int | None, Sequence[str]]"  # lines that follow each other, of one rank
 
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
 _ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
 _TAG = re.compile(r"</?(?:pre|br|code|span|div|samp|kbd|body|html)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE)
@@ -48,7 +49,6 @@ _HEAD = 14  # characters, among which a prefix of digits has a colon
 _WRAPPED = (_PREFIX_STARTS | {"|"}) - _DIGITS
 _MARKS = "\x00\x08\x1b\r&\u00a0\\"
 _TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
-_CELL = re.compile(r'\s*(".*\\n"),?\s*\Z', re.DOTALL)  # a line in the JSON of a notebook
 _GAP = re.compile(" {2,}")
 _OTHER_BLANKS = "\t\x0b\x0c\x1c\x1d\x1e\x1f"
 _RULE = re.compile(r"[\s|:+-]*\Z")
@@ -115,14 +115,14 @@ def _marked(first: int, block: str) -> Iterator[Line]:
 def clean(text: str) -> tuple[int | None, str]:
     """One line without colours, entities, pipes and prefixes, and the rank that its prefix names."""
     if "\x1b" in text or "\x08" in text or "\x00" in text:
-        text = _ANSI.sub("", text)
+        text = CONTROL.sub("", text)
     if "&" in text and _ENTITY.search(text):
         text = html.unescape(text)
     if "\u00a0" in text:
         text = text.replace("\u00a0", " ")
     if "<" in text and "|" not in text:
         text = _TAG.sub("", text)
-    if "\\" in text and _CELL.match(text) is None:
+    if "\\" in text and unquoted(text) is text:
         text = _ESCAPE.sub(r"\1", text)
     return _unwrapped(text)
 
@@ -132,8 +132,8 @@ def _unwrapped(text: str) -> tuple[int | None, str]:
     head = text.lstrip()[:1]
     if head == '"' and text[0] == "\t":
         text = text.lstrip("\t")
-    if head == '"' and (cell := _CELL.match(text)) is not None:
-        text = _from_json(cell[1])
+    if head == '"' and (told := unquoted(text)) is not text:
+        text = told
         head = text.lstrip()[:1]
     if head in _PREFIX_STARTS and head:
         rank, text = _without_prefixes(text)
@@ -155,17 +155,8 @@ def _without_prefixes(text: str) -> tuple[int | None, str]:
     return rank, text
 
 
-def _from_json(text: str) -> str:
-    r"""`"==7== API calls:\n"` as notebooks keep it."""
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return text
-    return _ANSI.sub("", line).rstrip("\n") if isinstance(line, str) else text
-
-
 def _from_pipes(text: str) -> str:
     """A row of a Markdown table as columns with blanks between them."""
     if _RULE.match(text):
         return ""
-    return "  ".join(cell.strip() for cell in text.strip().strip("|").split("|"))
+    return "  ".join(piped_cells(text))

@@ -69,7 +69,7 @@ class MemoryTable:
         words = text.split()
         if sum(map(bool, map(_MEASURED.fullmatch, words))) < _ENOUGH:
             return False
-        self._sink.fault("a row of Unified Memory is cut short or damaged", number, "copy the report again")
+        self._sink.fault("a row of Unified Memory is cut short or damaged", number)
         return True
 
 

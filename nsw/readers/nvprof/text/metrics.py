@@ -36,7 +36,6 @@ _DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
 _TITLE = "Kernel: "
 _MOST_CONTINUATIONS = 8
-_AGAIN = "copy the report again"
 _DAMAGED = "a row of metrics is cut short or damaged"
 
 
@@ -70,13 +69,13 @@ class MetricTable:
         if cells is None:
             return self._take_heading(number, text)
         if self._kernel is None:
-            self._sink.fault("a metric without the kernel it is of", number, _AGAIN)
+            self._sink.fault("a metric without the kernel it is of", number)
             return True
         self._open_name = 0
         calls, name, description, values = cells
         if name in self._seen:
             self._kernel = None
-            self._sink.fault("a metric that its kernel has already: whose it is, is lost", number, _AGAIN)
+            self._sink.fault("a metric that its kernel has already: whose it is, is lost", number)
             return True
         self._seen.add(name)
         self.rows += 1
@@ -163,7 +162,7 @@ class MetricTable:
 
     def _take_rest(self, number: int, text: str) -> bool:
         if self._looks_like_a_row(text):
-            self._sink.fault(_DAMAGED, number, _AGAIN)
+            self._sink.fault(_DAMAGED, number)
             return True
         if not self._open_name and _SIGNATURE.match(text):
             self._kernel = None  # what follows is of another kernel, perhaps of this one

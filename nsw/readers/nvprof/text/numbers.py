@@ -23,7 +23,7 @@ Twins: TypeAlias = "list[float | None]"
 
 _ZEROS: Final = str.maketrans("123456789", "000000000")
 _TIME: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?([num]?s)?\Z")
-_SIZE: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?([KMGT]?B)?\Z")
+_SIZE: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?([KMGT]?B(?:/s)?)?\Z")
 _SHARE: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?(%?)\Z")
 _OWN_UNITS: Final = {"ns": 0, "us": 3, "ms": 6, "s": 9}  # as text has them behind each time; "s" ends the others
 _REMEMBERED: Final = 4096
@@ -84,8 +84,17 @@ def counts(cells: Sequence[str]) -> list[int]:
 
 def sizes(cells: Sequence[str], unit: str | None) -> tuple[list[float], Twins]:
     """Bytes and twins: `quantities.size` of each cell, of which a K is 1024."""
+    return _amounts(cells, unit, "")
+
+
+def rates(cells: Sequence[str], unit: str | None) -> tuple[list[float], Twins]:
+    """Bytes a second and twins: `quantities.rate` of each cell, likewise."""
+    return _amounts(cells, unit, "/s")
+
+
+def _amounts(cells: Sequence[str], unit: str | None, per: str) -> tuple[list[float], Twins]:
     printed = "\n".join(cells)
-    factors, twins, units = zip(*map(_size_look, shapes(printed), repeat(unit)), strict=True)
+    factors, twins, units = zip(*map(_size_look, shapes(printed), repeat(unit), repeat(per)), strict=True)
     return list(map(mul, less_units(printed, set(units)), factors)), list(twins)
 
 
@@ -147,14 +156,15 @@ def _share_twin(shape: str, sign: str) -> float | None:
 
 
 @lru_cache(_REMEMBERED)
-def _size_look(shape: str, unit: str | None) -> tuple[int, float | None, str]:
+def _size_look(shape: str, unit: str | None, per: str) -> tuple[int, float | None, str]:
     found = _SIZE.match(shape)
     if found is None or (unit and found[2]):
         raise OddRowsError
-    factor = size_factor(found[2] or unit or "", 1024)
+    of = found[2] or unit or ""
+    factor = size_factor(of.removesuffix(per), 1024) if of.endswith(per) else None
     if factor is None:
         raise OddRowsError
     pm = Digits(0, -len(found[1] or "")).scaled().pm
     if pm is not None:
-        pm = None if factor == 1 and not found[1] else pm * factor
+        pm = None if factor == 1 and not found[1] and not per else pm * factor
     return factor, pm, found[2] or ""

@@ -22,8 +22,6 @@ _RANGE: Final = re.compile(
 )
 _RANGEISH: Final = re.compile(r"\s*NVTX range \S")
 
-_AGAIN: Final = "copy the report again"
-
 
 def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     """Whether the line names a range; what follows is of it."""
@@ -31,7 +29,7 @@ def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     if found is None:
         if not _RANGEISH.match(text):
             return False
-        sink.fault("a line of an NVTX range is cut short or damaged: what is below it is left out", number, _AGAIN)
+        sink.fault("a line of an NVTX range is cut short or damaged: what is below it is left out", number)
         stream.nvtx_range = stream.table = None
         return True
     name = found["name"] if found["unnamed"] is None else found["unnamed"]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
 _MARKS: Final = ("[Range start]", "[Range end]", "[Marker]")
-_AGAIN: Final = "copy the report again"
 
 
 def is_aside(name: str) -> bool:

@@ -15,10 +15,11 @@ from nsw.readers.nvprof.text.instances import TextInstances, with_instances
 from nsw.readers.nvprof.text.lines import clean, read_runs
 from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.old_ranges import take_old_range
-from nsw.readers.nvprof.text.state import LinesTaker, Sink, Stream
+from nsw.readers.nvprof.text.state import AGAIN, LinesTaker, Sink, Stream
 from nsw.readers.nvprof.text.summary_rows import nvtx_name
 from nsw.readers.nvprof.text.titles import BEGINS, are_damaged_titles, refuse
 from nsw.readers.timeline.from_traces import add_phases
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,6 @@ _TITLE = re.compile(
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
 _DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
-_AGAIN = "copy the report again"
 _SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
 _BARE_WARNING = re.compile(
     r"Warning: (?:\d+ records have invalid timestamps|Found \d+ invalid records|One or more events or metrics)"
@@ -129,7 +129,7 @@ def _want_results(report: Report) -> None:
     figures = any(len(t) for name, t in report.tables.items() if name != "facts")
     if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
         return
-    report.error("holds nvprof's messages only, no result", fix=None if report.problems else _AGAIN)
+    report.error("holds nvprof's messages only, no result", fix=None if report.problems else AGAIN)
 
 
 def _warn_of_cut_names(report: Report) -> None:
@@ -143,10 +143,7 @@ def _warn_of_cut_names(report: Report) -> None:
             cut |= {row["name"]} if call in calls else set()
             calls.add(call)
     if cut:
-        report.warn(
-            "a name is cut" if len(cut) == 1 else f"{len(cut)} names are cut",
-            fix="copy the report again, with whole lines",
-        )
+        report.warn(one_or(len(cut), "a name is cut", "names are cut"), fix="copy the report again, with whole lines")
 
 
 class _Reading:
@@ -184,7 +181,7 @@ class _Reading:
 
     def _follow(self, stream: Stream, number: int, text: str) -> None:
         if _RESULT_AND_MORE.search(text):
-            self._sink.fault("a result without line ends: which cell is of which row is lost", number, _AGAIN)
+            self._sink.fault("a result without line ends: which cell is of which row is lost", number)
         said = _SAID.match(text)
         if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
             said = _SAID.match(behind[0])
@@ -344,7 +341,7 @@ class _Reading:
         if isinstance(table, cpu.CpuTable):
             table.end()
         if getattr(table, "rows", 1) == 0:
-            self._sink.fault("a table has titles and no rows", getattr(table, "number", 0), "copy the report again")
+            self._sink.fault("a table has titles and no rows", getattr(table, "number", 0))
 
     def finish(self) -> None:
         """Say what was cut off, and hand the tables over."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+AGAIN = "copy the report again"
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted
 _MOST_MESSAGES = 200
 
@@ -114,17 +115,19 @@ class Sink:
             found = self.tables[table] = Columns(table, shared, own, name)
         return found
 
-    def fault(self, what: str, number: int, fix: str | None = None) -> None:
+    def fault(self, what: str, number: int) -> None:
         """An error of the file at a line; of many alike the first few are shown."""
-        self._faults[what] += 1
-        if self._faults[what] <= _MOST_SHOWN:
-            self.report.error(what, line=number, fix=fix)
+        if self._is_shown(what):
+            self.report.error(what, line=number, fix=AGAIN)
 
     def warn(self, what: str, number: int, fix: str | None = None) -> None:
         """The same for something that misleads."""
-        self._faults[what] += 1
-        if self._faults[what] <= _MOST_SHOWN:
+        if self._is_shown(what):
             self.report.warn(what, line=number, fix=fix)
+
+    def _is_shown(self, what: str) -> bool:
+        self._faults[what] += 1
+        return self._faults[what] <= _MOST_SHOWN
 
     def note(self, what: str) -> None:
         """Something that the report holds and that is not read: said once."""
@@ -152,4 +155,4 @@ class Sink:
         self.report.tables |= self.rows
         self.report.tables |= {name: columns.finish() for name, columns in self.tables.items() if len(columns)}
         if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:
-            self.report.error("a result is announced, and no table of it can be read", fix="copy the report again")
+            self.report.error("a result is announced, and no table of it can be read", fix=AGAIN)

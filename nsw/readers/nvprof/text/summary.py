@@ -74,20 +74,11 @@ class SummaryTable:
             self._units = units.groups()
             return True
         elif (labelled := _LABELLED.match(text)) is not None or _ROWISH.match(text):
-            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
-            if labelled is not None:  # what follows is of its section all the same
-                self._stream.section = SECTIONS[labelled[1]]
-            self._open = None
-            return True
+            return self._fault(number, SECTIONS[labelled[1]] if labelled else None)
         elif (torn := _UNLABELLED.match(text)) is not None:
-            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
-            self._stream.section = _LEFT_OF_LABELS.get(torn["label"].strip(), "other")
-            self._open = None
-            return True
+            return self._fault(number, _LEFT_OF_LABELS.get(torn["label"].strip(), "other"))
         elif _is_shareless(text):
-            self._sink.fault("a row of a summary is cut short or damaged", number, "copy the report again")
-            self._open = None
-            return True
+            return self._fault(number, None)
         else:
             return self._take_continuation(text)
         self.rows += 1
@@ -98,6 +89,13 @@ class SummaryTable:
         self._open = add_summary_row(self._sink, self._stream, number, figures, name.rstrip())
         self._continued = "" if self._open is None else self._open.text
         self._continuations = 0
+        return True
+
+    def _fault(self, number: int, section: str | None) -> bool:
+        """A row that is damaged; what follows is of its section all the same, where that is known."""
+        self._sink.fault("a row of a summary is cut short or damaged", number)
+        self._stream.section = section or self._stream.section
+        self._open = None
         return True
 
     def take_all(self, lines: Sequence[str]) -> None:

@@ -62,6 +62,6 @@ class _SystemTable:
             self._stream.set_device(device[1])
             return True
         if _ROWISH.match(text):
-            self._sink.fault("a row of clocks and temperatures is cut short or damaged", line, "copy the report again")
+            self._sink.fault("a row of clocks and temperatures is cut short or damaged", line)
             return True
         return False

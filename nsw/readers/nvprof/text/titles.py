@@ -47,6 +47,6 @@ def are_damaged_titles(text: str) -> bool:
 
 def refuse(sink: Sink, stream: Stream, number: int) -> None:
     """Say it, and end the table before: what follows is none of its rows."""
-    sink.fault("the titles of a table are damaged: its rows are left out", number, "copy the report again")
+    sink.fault("the titles of a table are damaged: its rows are left out", number)
     stream.table = None
     stream.section = "other"

@@ -139,7 +139,7 @@ class TraceTable:
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
-            self._sink.fault("a row of a trace is cut short or damaged", number, "copy the report again")
+            self._sink.fault("a row of a trace is cut short or damaged", number)
             return True
         return False
 

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import accumulate, compress, repeat
+from itertools import accumulate, compress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from nsw.readers.nvprof.devices import split_device
 from nsw.readers.nvprof.text.metric_rows import add_value
-from nsw.readers.nvprof.text.numbers import OddRowsError, counts, present, spread, where_present, whole_times
+from nsw.readers.nvprof.text.numbers import (
+    OddRowsError,
+    counts,
+    present,
+    rates,
+    sizes,
+    spread,
+    where_present,
+    whole_times,
+)
 from nsw.readers.nvprof.text.other_trace_rows import asides_of, is_aside
-from nsw.readers.nvprof.text.sizes import byte_rate, byte_size
 from nsw.readers.nvprof.text.times import whole_ns
 from nsw.readers.nvprof.text.values import metric_value
-from nsw.readers.text.quantities import whole
+from nsw.readers.text.quantities import rate, size, whole
 from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nsw.readers.nvprof.table_builder import Columns
-    from nsw.readers.nvprof.text.sizes import Pair
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
@@ -87,6 +94,7 @@ _GPU_COLUMNS = (
 )
 _MOVED = ("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm")
 _NOTHING: Final = (None, None)
+Pair: TypeAlias = "tuple[float | None, float | None]"  # a value and its twin
 _took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
 
 
@@ -141,8 +149,10 @@ class TraceColumns:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
                 is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
-                size = self._read(byte_size, cells, "unified" if is_unified else "bytes")
-                moved = (*size, *self._read(byte_rate, cells, "bytes_per_s"))
+                moved = (
+                    *self._read(_byte_size, cells, "unified" if is_unified else "bytes"),
+                    *self._read(_byte_rate, cells, "bytes_per_s"),
+                )
             own = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
             table.append((*self._stream.where(), *alike.shared), own)
         if self._metrics and alike.kind == "work":
@@ -178,7 +188,7 @@ class TraceColumns:
             for id_, other, code in zip(printed, named, which, strict=True)
         ]
         own: list[Sequence[Any]] = [*start, *took, ids]
-        moved = self._moved(columns, [alike[code].is_copy for code in which]) if "work" in kinds else []
+        moved = self._moved(columns, [alike[code].is_copy for code in which]) if "work" in kinds else ()
         for kind in kinds & self._tables.keys():
             rows = [*own, *moved] if kind == "work" else own
             self._extend(kind, alike, which, rows)
@@ -207,26 +217,24 @@ class TraceColumns:
                 self._known[key] = alike
         return [self._known[key] for key in codes], which
 
-    def _moved(self, columns: Sequence[Sequence[str]], are_copies: Sequence[bool]) -> list[Sequence[float | None]]:
+    def _moved(self, columns: Sequence[Sequence[str]], are_copies: Sequence[bool]) -> Iterable[Sequence[float | None]]:
         """Sizes and rates with their twins."""
-        sizes = self._pairs(byte_size, columns, "bytes", len(are_copies))
-        if "unified" in self._at and any(are_copies):
-            moved = self._pairs(byte_size, columns, "unified", len(are_copies))
-            is_there = map(str.strip, columns[self._at["unified"]])
-            rows = zip(sizes, moved, are_copies, is_there, strict=True)
-            sizes = [found if is_copy and there else size for size, found, is_copy, there in rows]
-        return [
-            *zip(*sizes, strict=True),
-            *zip(*self._pairs(byte_rate, columns, "bytes_per_s", len(sizes)), strict=True),
-        ]
+        blank = [""] * len(are_copies)
 
-    def _pairs(
-        self, read: Callable[[str, str | None], Pair], columns: Sequence[Sequence[str]], column: str, count: int
-    ) -> list[Pair]:
-        at = self._at.get(column)
-        if at is None:
-            return [_NOTHING] * count
-        return list(map(read, map(str.strip, columns[at]), repeat(self._units[at])))
+        def printed(column: str) -> Sequence[str]:
+            return list(map(str.strip, columns[self._at[column]])) if column in self._at else blank
+
+        moved: tuple[list[Any], ...] = where_present(sizes, printed("bytes"), self._unit("bytes"))
+        if "unified" in self._at and any(are_copies):  # of other events it is an address, a count
+            unified = [cell if is_copy else "" for cell, is_copy in zip(printed("unified"), are_copies, strict=True)]
+            pairs = zip(moved, where_present(sizes, unified, self._unit("unified")), strict=True)
+            moved = tuple(
+                [other if there else own for own, other, there in zip(*pair, unified, strict=True)] for pair in pairs
+            )
+        return (*moved, *where_present(rates, printed("bytes_per_s"), self._unit("bytes_per_s")))
+
+    def _unit(self, column: str) -> str | None:
+        return self._units[self._at[column]] if column in self._at else None
 
     def _extend(self, kind: str, alike: Sequence[_Alike], which: Sequence[int], own: Sequence[Sequence[Any]]) -> None:
         """Put the rows of one kind into its table."""
@@ -274,8 +282,7 @@ class TraceColumns:
         )  # fmt: skip
 
     def _size(self, cells: dict[str, str], column: str) -> Pair:
-        cell = cells.get(column, "")
-        return byte_size(cell, self._units[self._at[column]]) if column in self._at else _NOTHING
+        return _byte_size(cells.get(column, ""), self._unit(column))
 
     def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
         for at, metric in self._metrics:
@@ -283,6 +290,14 @@ class TraceColumns:
             if printed not in {"", "-"}:
                 value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
                 add_value(self._sink, self._stream, correlation, name, metric, self._cell(cells, "device"), value)
+
+
+def _byte_size(text: str, unit: str | None) -> Pair:
+    return size(text, unit, base=1024) or _NOTHING
+
+
+def _byte_rate(text: str, unit: str | None) -> Pair:
+    return rate(text, unit, base=1024) or _NOTHING
 
 
 def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
