@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
@@ -102,32 +101,18 @@ def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str,
 def _progress(
     folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
-    """How long it goes on already, how long it will, and what the running programs printed last.
-
-    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last.
-    """
-    from nsw.campaign.last_lines import last_lines
-    from nsw.campaign.meta import SCRATCH
-    from nsw.service.progress import last_seen
-    from nsw.transport.create import connect
+    """How long it goes on already, how long it will, and what the running programs printed last."""
+    from nsw.service.progress import lines_now
 
     if not any(counts.get(state) for state in State if state not in ENDED):
         return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}
     now, driven = time.time(), folders.is_driven(folder)
     running = [run for run in runs if run.state is State.RUNNING]
-    lines: dict[str, str] = {}
-    if running and not owner_if_other(folder.path):
-        site = ledger.site()
-        if (site.get("transport") or {}).get("kind", "local") == "local":
-            with closing(connect(site)) as transport:
-                lines = last_lines(transport, ledger.meta(SCRATCH), running)
-        elif driven:
-            lines = {id_: line for id_, line in last_seen(folder).items() if any(id_ == run.id for run in running)}
     begun = ledger.began()
     return {
         "elapsed_s": None if begun is None else max(0.0, now - begun),
         "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
-        "last_lines": lines,
+        "last_lines": lines_now(folder, ledger, running, driven=driven),
     }
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.last_lines import MOST, last_lines
 from nsw.campaign.ledger_rows import State
+from nsw.campaign.meta import SCRATCH
+from nsw.campaign.ownership import owner_if_other
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
 from nsw.service.events import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.service.driving import Held
 
 _HERE_S: Final = 2.0
@@ -74,3 +79,21 @@ def last_seen(folder: CampaignFolder) -> dict[str, str]:
         return {str(run): str(line) for run, line in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow], *, driven: bool) -> dict[str, str]:
+    """The last line of each of these runs, by its id, as far as it is known without asking a site.
+
+    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of
+    another user's campaign nothing is read.
+    """
+    from nsw.transport.create import connect
+
+    if not running or owner_if_other(folder.path):
+        return {}
+    site = ledger.site()
+    if (site.get("transport") or {}).get("kind", "local") == "local":
+        with closing(connect(site)) as transport:
+            return last_lines(transport, ledger.meta(SCRATCH), running)
+    ids = {run.id for run in running}
+    return {id_: line for id_, line in last_seen(folder).items() if id_ in ids} if driven else {}
