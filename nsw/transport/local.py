@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nsw.transport.model import Content
 
 _LAST_WORDS_S = 5.0
+_LOOK_S = 0.02
 
 
 class LocalTransport:
@@ -94,6 +95,7 @@ class LocalTransport:
                     stdout, stderr = child.communicate(timeout=_LAST_WORDS_S)
                 except subprocess.TimeoutExpired as late:  # a process that left the group holds its output open
                     stdout, stderr = late.stdout or b"", late.stderr or b""
+                _wait_for_group(child.pid)
                 return CommandResult(
                     tuple(argv), -1, _text(stdout), _text(stderr), timed_out=True, seconds=time.monotonic() - start
                 )
@@ -184,6 +186,17 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
+
+
+def _wait_for_group(group: int) -> None:
+    """Return when no process of a group is left that was killed: one of them may have been handing a job over."""
+    deadline = time.monotonic() + _LAST_WORDS_S
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except OSError:  # there is none, or none of ours
+            return
+        time.sleep(_LOOK_S)
 
 
 def _read(path: str, limit: int, *, from_end: bool = False) -> Content:
