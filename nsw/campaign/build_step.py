@@ -1,6 +1,6 @@
-"""The recipe's build step before the loop and after it: files go to the site, and what is built here is built.
+"""The recipe's build step before the loop and after it: files go to the site, failed builds are reported.
 
-Each distinct build happens once. One in a job is a task as any other, which the runs need.
+Each distinct build happens once. It is a task like any other, which the runs need.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign.added_jobs import reducer_to
-from nsw.campaign.failure_line import reason_with
-from nsw.campaign.ledger_rows import BuildRow, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
 from nsw.campaign.meta import PREPARED
 from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
-_AROUND_S = 300.0
 _BAD = (State.FAILED, State.LOST)
 _AGAIN = (*_BAD, State.CANCELLED)
 
@@ -39,11 +37,7 @@ class Builds:
         self._it = it
 
     def prepare(self) -> None:
-        """Put the application's files on the site, and build here what is built here and not done yet.
-
-        Raises:
-            CampaignError: A build here failed; it holds the end of what it printed.
-        """
+        """Put the application's files on the site, and plan again the builds that went wrong and are needed."""
         known = self._it.ledger.builds()
         if not self._it.ledger.meta(PREPARED):
             staged: list[tuple[Path, str]] = []
@@ -62,9 +56,9 @@ class Builds:
         for build in known:
             if build.id not in needed or self._is_done(build):
                 continue
-            if not self._in_job(build):
-                self._build_here(build)
-            elif build.state in _AGAIN:
+            # an nsw of before built without a submission; one that was killed meanwhile left this state
+            unknown = build.state in IN_FLIGHT and build.submission is None
+            if unknown or build.state in _AGAIN:
                 self._it.ledger.release([build.id])
 
     def conclude(self) -> list[str]:
@@ -76,40 +70,14 @@ class Builds:
         Raises:
             CampaignError: No run of the campaign is done, for want of a build.
         """
-        bad = [b for b in self._it.ledger.builds() if b.state in _BAD]
+        needed = self._it.ledger.needed_by()  # not those in whose place another was made
+        bad = [b for b in self._it.ledger.builds() if b.state in _BAD and b.id in needed]
         told = [self._failure(b) for b in bad]
         if told and not self._it.ledger.counts().get("done"):
             raise CampaignError("\n".join(told), hint=self._hint(bad[0]))
         return told
 
-    # --- here -------------------------------------------------------------------------------------------
-
-    def _build_here(self, build: BuildRow) -> None:
-        attempt = build.attempt + 1
-        self._it.ledger.update_tasks([build.id], state=State.RUNNING, attempt=attempt, reason=None)
-        script = self._it.script(build.job)
-        # the script's own first line, which says whether bash is a login shell
-        shell = script.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
-        there = self._it.transport.show(script, f"{self._it.scratch}/scripts/{script.name}")
-        words = [*shell, there, str(attempt), "0"]
-        self._it.transport.run(words, timeout=build.seconds_limit + _AROUND_S, cwd=self._it.scratch)
-        build = self._row(build.id)
-        if self._is_done(build):
-            return
-        status = self._status(build, attempt)
-        how = (status.reason if status else None) or "it was ended before it was done"
-        login_shell = self._it.ledger.has_login_shell()
-        reason = reason_with(how, self._output(build).encode(), login_shell=login_shell)
-        self._it.ledger.update_tasks([build.id], state=State.FAILED, reason=reason)
-        raise CampaignError(self._failure(build), hint=self._hint(build))
-
     # --- what is known of a build -----------------------------------------------------------------------
-
-    def _in_job(self, build: BuildRow) -> bool:
-        return build.place == "job" and self._it.scheduler.batches
-
-    def _row(self, build: str) -> BuildRow:
-        return next(b for b in self._it.ledger.builds() if b.id == build)
 
     def _is_done(self, build: BuildRow) -> bool:
         """Whether it was ever done, as far as the ledger or one of its attempts says."""
@@ -149,6 +117,6 @@ class Builds:
 
     def _hint(self, build: BuildRow) -> str:
         return (
-            f"mend it and start again; `nsw logs {build.id}` shows what it printed, and all of that is in"
-            f" {self._it.folder.path / 'build.txt'}"
+            "mend it and start again, or `nsw retry --update-app` builds again and goes on;"
+            f" `nsw logs {build.id}` shows what it printed, and all of that is in {self._it.folder.path / 'build.txt'}"
         )

@@ -103,11 +103,12 @@ class Driver:
         self._canary.check()
         self._stages.advance()
         if self._it.scheduler.shares_machine:
+            if self._submitting.builds:  # what they decide costs every round of the others nothing
+                self._settle_needs()
             chosen = self._poll_and_intend()
         else:
             self._watching.poll()
-            self._watching.fail_dependents()
-            self._spare_builds()
+            self._settle_needs()
             chosen = self._next()
         self._submitting.hand_over(chosen)
         self._failures.withdraw()
@@ -117,6 +118,11 @@ class Driver:
         if self._failures.reached:
             return self._it.ledger.has_reductions_to_do()
         return self._it.ledger.has_planned()
+
+    def _settle_needs(self) -> None:
+        """What waits for a task that went wrong ends, and so does a build for which nothing waits."""
+        self._watching.fail_dependents()
+        self._spare_builds()
 
     def _next(self) -> list[Submission]:
         self._failures.look()

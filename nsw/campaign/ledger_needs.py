@@ -28,7 +28,10 @@ _FREE: Final = (
     " AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id{but})"
 )
 # ... but a build whose job the batch system makes theirs wait for
-_LEFT: Final = f" AND NOT (n.why = 'build' AND EXISTS (SELECT 1 FROM tasks s WHERE s.id = n.source AND {_HAS_JOB}))"  # noqa: S608
+_LEFT: Final = (
+    " AND NOT (n.why = 'build' AND EXISTS (SELECT 1 FROM tasks s WHERE s.id = n.source AND s.place = 'job'"  # noqa: S608
+    f" AND {_HAS_JOB}))"
+)
 
 
 def free(*, leave_builds: bool) -> str:
@@ -95,19 +98,13 @@ class LedgerNeeds(LedgerBase):
         ).fetchall()
         self._set(Met.MET, "source = ? AND why IN ('build', 'run')", found)
 
-    def doomed(self, task: str | None = None, *, builds: bool = True) -> list[Doomed]:
-        """The tasks, planned or in flight, whose source went wrong; of one task also when it is over.
-
-        Args:
-            task: Only this one.
-            builds: Whether builds are in jobs; the failure of one that is not ends nsw instead.
-        """
+    def doomed(self, task: str | None = None) -> list[Doomed]:
+        """The tasks, planned or in flight, whose source went wrong; of `task` alone also when it is over."""
         which, values = ("n.task = ?", (task,)) if task else (f"w.state IN {_GOING}", ())
         found = self._db.execute(
             "SELECT n.task, n.why, n.source, s.state, s.reason FROM needs n JOIN tasks s ON s.id = n.source"  # noqa: S608
             f" JOIN tasks w ON w.id = n.task WHERE n.state = 'open' AND {_UNTIL_DONE} AND {which}"
-            " AND (s.state IN ('failed', 'lost') OR (s.state = 'cancelled' AND s.kind <> 'build'))"
-            f" AND (s.kind <> 'build' OR {'s.place' if builds else 'NULL'} = 'job') ORDER BY w.seq",
+            " AND (s.state IN ('failed', 'lost') OR (s.state = 'cancelled' AND s.kind <> 'build')) ORDER BY w.seq",
             values,
         )
         return [Doomed(id_, Why(why), source, State(state), reason) for id_, why, source, state, reason in found]
@@ -133,7 +130,8 @@ class LedgerNeeds(LedgerBase):
         """The scheduler's id of the build that a job's tasks must wait for."""
         row = self._db.execute(
             "SELECT b.native_id FROM needs n JOIN tasks w ON w.id = n.task JOIN tasks s ON s.id = n.source"  # noqa: S608
-            f" JOIN submissions b ON b.name = s.submission WHERE w.job = ? AND n.why = 'build' AND {_HAS_JOB} LIMIT 1",
+            " JOIN submissions b ON b.name = s.submission WHERE w.job = ? AND n.why = 'build' AND s.place = 'job'"
+            f" AND {_HAS_JOB} LIMIT 1",
             (job,),
         ).fetchone()
         return row[0] if row else None

@@ -26,7 +26,7 @@ class LedgerSubmissions(LedgerBase):
             self._db.execute(
                 "INSERT INTO submissions (name, job, tasks, attempt, gpus, state, created)"
                 " VALUES (?, ?, ?, ?, ?, 'intent', ?)",
-                (sent.name, sent.job, json.dumps(sent.tasks), sent.attempt, sent.gpus, time.time()),
+                (sent.name, sent.job, json.dumps(sent.tasks), sent.attempt, sent.gpus or 0, time.time()),
             )
             self._db.executemany(
                 "UPDATE tasks SET state = 'intent', attempt = ?, submission = ?"

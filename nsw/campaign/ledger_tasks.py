@@ -143,7 +143,7 @@ class LedgerTasks(LedgerNeeds):
 
     def has_login_tasks(self) -> bool:
         """Whether tasks are done on the site's login node."""
-        found = self._db.execute("SELECT 1 FROM tasks WHERE kind = 'reduction' AND place = 'login' LIMIT 1")
+        found = self._db.execute("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1")
         return found.fetchone() is not None
 
     def place_of(self, job: str) -> str:
@@ -233,14 +233,14 @@ class LedgerTasks(LedgerNeeds):
     # --- what comes next ----------------------------------------------------------------------------------
 
     def pending(
-        self, limit: int, *, leave_builds: bool, place: str = "job", kinds: Sequence[Kind] = tuple(Kind)
+        self, limit: int, *, leave_builds: bool, place: str | None = None, kinds: Sequence[Kind] = tuple(Kind)
     ) -> list[Pending]:
         """The next tasks of jobs to submit, those first that others need.
 
         Args:
             limit: At most so many runs, and so many of each other kind, are looked at.
             leave_builds: The scheduler can be trusted to start a task only after its build.
-            place: Where they are done: job or login.
+            place: Only those that are done there: job or login.
             kinds: Which tasks.
         """
         free_ones = free(leave_builds=leave_builds) if self.any_waits() else ""
@@ -250,11 +250,12 @@ class LedgerTasks(LedgerNeeds):
         some = (kind for kind in self._kinds if kind in kinds)
         return [one for kind in some for one in self._pending(kind, limit, free_ones, place)]
 
-    def _pending(self, kind: Kind, limit: int, free_ones: str, place: str) -> list[Pending]:
-        which = f"{self._chosen} AND t.place = '{place}'"
+    def _pending(self, kind: Kind, limit: int, free_ones: str, place: str | None) -> list[Pending]:
+        there = f" AND t.place = '{place}'" if place else ""
+        which = f"{self._chosen}{there}"
         if kind is Kind.BUILD:  # only if a run that may go needs it
             which = (
-                f" AND t.place = '{place}' AND EXISTS (SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608
+                f"{there} AND EXISTS (SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task"  # noqa: S608
                 f" WHERE n.source = t.id AND r.state = 'planned'{self._chosen.replace('t.', 'r.')})"
             )
         # rows are inserted task by task: the first ones name the next tasks without looking at all of them;

@@ -32,8 +32,8 @@ class Needs:
         self._scheduler = it.scheduler
         it.scheduler.after = it.ledger.dependency_of
 
-    def pending(self, limit: int, place: str = "job", kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
-        """The next tasks to submit to a place; at most so many runs are looked at."""
+    def pending(self, limit: int, place: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
+        """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
         if self._ledger.any_waits():
             self._ledger.meet_done()
         return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies, place=place, kinds=kinds)
@@ -42,11 +42,11 @@ class Needs:
         """The tasks, planned or in flight, that can not begin, each with its end."""
         if not self._ledger.any_waits():
             return {}
-        return {one.task: _end(one) for one in self._ledger.doomed(builds=self._scheduler.batches)}
+        return {one.task: _end(one) for one in self._ledger.doomed()}
 
     def end_of(self, task: str) -> Verdict | None:
         """How a task ends whose source went wrong; None for any other."""
-        return next((_end(one) for one in self._ledger.doomed(task, builds=self._scheduler.batches)), None)
+        return next((_end(one) for one in self._ledger.doomed(task)), None)
 
     def waiting_for(self, sources: Iterable[str]) -> set[str]:
         """The tasks that wait for any of these to be done."""

@@ -87,31 +87,47 @@ class Submitting:
             return []
         kinds = (Kind.REDUCTION,) if only_reductions else tuple(Kind)
         try:
-            return [*self._on_login(), *self._in_jobs(kinds)]
+            return [*self._on_login(kinds), *self._in_jobs(kinds)]
         except UnreachableError:  # it says so itself when that lasts
             return []
 
-    def _on_login(self) -> list[Submission]:
+    def _on_login(self, kinds: Sequence[Kind]) -> list[Submission]:
         scheduler = self._it.scheduler
         if not isinstance(scheduler, Places):
             return []
         room = scheduler.room_on_login(self._flight.submissions())
-        return self._submissions(self._needs.pending(room, LOGIN, (Kind.REDUCTION,)) if room > 0 else [], 1)
+        return self._submissions(self._needs.pending(room, LOGIN, kinds) if room > 0 else [], 1, LOGIN)
 
     def _in_jobs(self, kinds: Sequence[Kind]) -> list[Submission]:
-        room = self._it.scheduler.room(self._flight.submissions())
+        scheduler = self._it.scheduler
+        room = scheduler.room(self._flight.submissions())
         if room <= 0:
             return []
-        pending = self._needs.pending(room * self._runs_per_task, JOB, kinds)
-        most = self._it.scheduler.most_tasks() if pending else 1
-        return self._submissions(self._gathering.ready(pending, most), most)
+        place = JOB if isinstance(scheduler, Places) else None
+        pending = self._needs.pending(room * self._runs_per_task, place, kinds)
+        if scheduler.shares_machine and self.builds:
+            pending = self._builds_alone(pending)[:room]
+        most = scheduler.most_tasks() if pending else 1
+        return self._submissions(self._gathering.ready(pending, most), most, JOB)
 
-    def _submissions(self, pending: Iterable[Pending], most: int) -> list[Submission]:
+    def _builds_alone(self, pending: list[Pending]) -> list[Pending]:
+        """On this machine nothing is measured while something is built."""
+        builds = [one for one in pending if one[0] in self.builds]
+        flying = {one.kind for one in self._flight}
+        if builds:
+            return builds if Kind.RUN not in flying else []
+        return pending if Kind.BUILD not in flying else []
+
+    def _submissions(self, pending: Iterable[Pending], most: int, place: str) -> list[Submission]:
         scheduler = self._it.scheduler
-        return submissions(
+        found = submissions(
             self._it.folder, pending, most, contiguous=scheduler.contiguous,
             names=(scheduler.longest_name, scheduler.name_characters),
         )  # fmt: skip
+        if place == JOB and not scheduler.shares_machine:
+            return found
+        # a build that is no job finds the GPUs that a compiler run by hand there would
+        return [replace(one, gpus=None) if one.job in self.builds else one for one in found]
 
     def intend(self, chosen: Sequence[Submission]) -> None:
         """Write down all of these at once, for a scheduler that costs nothing to hand them over to."""
@@ -146,6 +162,11 @@ class Submitting:
             some, left = left[: min(scheduler.together, room)], left[min(scheduler.together, room) :]
             if not self._submit(some) and scheduler.batches:
                 return
+
+    @cached_property
+    def builds(self) -> frozenset[str]:
+        """The jobs that are builds."""
+        return frozenset(build.job for build in self._it.ledger.builds())
 
     @cached_property
     def _runs_per_task(self) -> int:

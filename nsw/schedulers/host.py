@@ -42,7 +42,8 @@ class Host(Adapter):
     def submit_command(self, request: Request) -> list[str]:
         """Start the supervisor of one task."""
         one = request.submission
-        return _words("submit", request.log, one.gpus, request.script, one.attempt, one.tasks[0])
+        gpus = "any" if one.gpus is None else one.gpus
+        return _words("submit", request.log, gpus, request.script, one.attempt, one.tasks[0])
 
     def parse_submitted(self, result: CommandResult) -> str | None:
         """Process and start time, `123.456`."""

@@ -1,5 +1,5 @@
 # A machine without a batch system, behind a transport: nsw runs this there with bash -c. It needs bash, coreutils, flock.
-# submit LOG GPUS SCRIPT ATTEMPT TASK | list LOG... | hold LOG... | release LOG... | cancel LOG...
+# submit LOG GPUS|any SCRIPT ATTEMPT TASK | list LOG... | hold LOG... | release LOG... | cancel LOG...
 # LOG.host holds one job: its id, then its state; with LOG.hold it claims no GPUs.
 
 starttime() {    # PID: when a living process began, in clock ticks after boot
@@ -43,17 +43,19 @@ claim() {    # GPUS: holds a lock a GPU, fails when fewer are free
   return 1
 }
 
-job() {    # LOG GPUS SCRIPT ATTEMPT TASK: waits for its GPUs, runs, leaves its end
+job() {    # LOG GPUS|any SCRIPT ATTEMPT TASK: waits for its GPUs, runs, leaves its end
   local log=$1 needs=$2 script=$3 first shell=(bash) code me=$BASHPID
   nsw_id=$me.$(starttime "$me")    # inside $(...) BASHPID is another process
   record "$log" queued
-  if [ "$needs" -gt 0 ]; then
+  if [ "$needs" = any ]; then :    # it claims none, and none is hidden from it
+  elif [ "$needs" -gt 0 ]; then
     nsw_claims=$(claims_folder) || { record "$log" "ended 97 no safe folder for GPU claims"; return; }
     until [ ! -e "$log.hold" ] && claim "$needs"; do sleep 2; done
     printf -v CUDA_VISIBLE_DEVICES '%s,' "${nsw_taken[@]}"; CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%,}
   else CUDA_VISIBLE_DEVICES=
   fi
-  export CUDA_VISIBLE_DEVICES NSW_JOB_ID=$nsw_id
+  [ "$needs" = any ] || export CUDA_VISIBLE_DEVICES
+  export NSW_JOB_ID=$nsw_id
   record "$log" running
   export -fn starttime gpus_here claims_folder record claim job
   read -r first <"$script"; [[ $first != *\ -l ]] || shell=(bash -l)
@@ -65,13 +67,14 @@ job() {    # LOG GPUS SCRIPT ATTEMPT TASK: waits for its GPUs, runs, leaves its 
 case $1 in
 submit)
   shift
-  have=$(gpus_here | wc -l)
-  [ "$2" -eq 0 ] || [ "$have" -ge "$2" ] || { echo "nsw: $2 GPUs asked, and this machine has $have" >&2; exit 3; }
-  command -v flock >/dev/null || [ "$2" -eq 0 ] || { echo "nsw: there is no flock (util-linux) to claim GPUs with" >&2; exit 3; }
+  needs=${2/any/0} have=$(gpus_here | wc -l)
+  [ "$needs" -eq 0 ] || [ "$have" -ge "$needs" ] || { echo "nsw: $2 GPUs asked, and this machine has $have" >&2; exit 3; }
+  command -v flock >/dev/null || [ "$needs" -eq 0 ] || { echo "nsw: there is no flock (util-linux) to claim GPUs with" >&2; exit 3; }
   mkdir -p "${1%/*}" || exit 4
   ( set -C; : >"$1.host" ) 2>/dev/null || { [ ! -s "$1.host" ] || { head -n 1 "$1.host"; exit 0; }; }
   export -f starttime gpus_here claims_folder record claim job
-  setsid bash -c 'exec 7>&- 8>&- ; job "$@"' nsw "$@" >/dev/null 2>&1 </dev/null &
+  # it must hold no lock of the nsw that started it, whichever descriptor that is
+  setsid bash -c 'for fd in /proc/$BASHPID/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || exec {fd}>&-; done; job "$@"' nsw "$@" >/dev/null 2>&1 </dev/null &
   for ((n = 0; n < 100; n++)); do [ ! -s "$1.host" ] || { head -n 1 "$1.host"; exit 0; }; sleep 0.05; done
   exit 5 ;;
 list)

@@ -61,7 +61,7 @@ class LocalScheduler:
     name_characters = NAME_CHARACTERS
     dependencies = False
     together = 1
-    after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # builds are done before here
+    after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # nsw itself waits
     shares_machine = True
 
     def __init__(
@@ -135,7 +135,7 @@ class LocalScheduler:
         Raises:
             RefusedError: This machine does not have so many GPUs, or no safe folder for claims on them.
         """
-        needs = 0 if self._share else submission.gpus
+        needs = 0 if self._share else submission.gpus or 0
         if needs > len(self._gpus):
             have = len(self._gpus) or "none"
             raise RefusedError(
@@ -152,10 +152,9 @@ class LocalScheduler:
             if claimed is None:
                 return None
             taken, held = claimed
-            environment = os.environ | {
-                "CUDA_VISIBLE_DEVICES": ",".join(g.index for g in taken),
-                "NSW_CAMPAIGN": str(self._jobs.parent),
-            }
+            environment = os.environ | {"NSW_CAMPAIGN": str(self._jobs.parent)}
+            if submission.gpus is not None:
+                environment["CUDA_VISIBLE_DEVICES"] = ",".join(g.index for g in taken)
             with (self._jobs / f"{submission.name}.log").open("ab") as log:
                 child = subprocess.Popen(
                     [*self._bash, str(submission.script), str(submission.attempt), str(submission.tasks[0])],

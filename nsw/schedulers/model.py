@@ -53,7 +53,8 @@ class Answer:
 class Submission:
     """Tasks of one job, handed to the scheduler together under a name of their own.
 
-    `walltime_s` replaces the script's own time limit.
+    `walltime_s` replaces the script's own time limit. With `gpus` None it claims none, and sees those that nsw's own
+    commands there see.
 
     The name is written down before the scheduler hears of it, so that after a crash it can be looked up.
     """
@@ -63,7 +64,7 @@ class Submission:
     script: Path
     attempt: int
     tasks: tuple[int, ...]
-    gpus: int = 0
+    gpus: int | None = 0
     native_id: str | None = None
     walltime_s: int | None = None
 

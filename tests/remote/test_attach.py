@@ -5,11 +5,13 @@ import time
 
 import pytest
 
+import nsw
 from nsw.campaign.handover import LEDGER, RECIPE, pack, unpack
 from nsw.errors import CampaignError, FencedError
+from nsw.events import Finished, RunChanged, Started
 from nsw.transport.fence import Fence, take
 
-from .test_campaign import cluster  # noqa: F401  a fixture
+from .test_campaign import cluster, killed_when_a_run_began  # noqa: F401  a fixture
 
 ONE = pytest.mark.parametrize("cluster", ["ssh"], indirect=True)
 
@@ -64,6 +66,26 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     assert back.returncode == 0, back.stderr
     assert (cluster.work / "campaigns" / campaign / "reports/n-3.baseline.r1/stdout").read_text() == "speed=3\n"
     assert cluster.ran() == ["1", "2", "3"]
+
+
+@ONE
+def test_python_takes_a_campaign_over_and_goes_on_with_it(cluster, monkeypatch):  # noqa: F811
+    killed_when_a_run_began(cluster)
+    (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
+    monkeypatch.chdir(cluster.work)
+    running = nsw.attach(campaign[:5], "cluster", sites="sites.yaml", root="elsewhere")
+    events = list(running)
+    assert [type(event) for event in (events[0], events[-1])] == [Started, Finished]
+    assert events[-1].good
+    ended = {event.run.id for event in events if isinstance(event, RunChanged) and event.run.state == "done"}
+    assert ended <= {f"n-{n}.baseline.r1" for n in (1, 2, 3)}
+    assert ended  # at least those that had not begun
+    assert cluster.ran() == ["1", "2", "3"]  # none of them twice
+    found = nsw.open(campaign, root="elsewhere")
+    assert (found.good, found.counts) == (True, {"done": 3})
+    assert sorted(found.tables.figures["value"]) == [1, 2, 3]
+    with pytest.raises(CampaignError, match="was taken over by"):
+        nsw.resume(campaign, root="campaigns").wait()
 
 
 def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_next(far, tmp_path):

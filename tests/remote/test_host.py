@@ -12,6 +12,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.host import Host
 from nsw.schedulers.model import Phase, Submission
 from nsw.schedulers.native import Native
+from nsw.transport.local import LocalTransport
 
 NVIDIA_SMI = """#!/bin/sh
 for n in 0 1; do echo "GPU $n: NVIDIA H200 (UUID: GPU-0000000$n-aaaa)"; done
@@ -135,3 +136,21 @@ def test_cancel_ends_every_process_of_a_job(machine, tmp_path):
     (tmp_path / "alive").unlink(missing_ok=True)
     time.sleep(0.5)
     assert not (tmp_path / "alive").exists()
+
+
+def test_a_process_on_this_machine_holds_no_lock_of_the_nsw_that_began_it(tmp_path):
+    """A later nsw waits for commands of a killed one, and not for the tasks that these began."""
+    mark = tmp_path / "commands"
+    earlier = LocalTransport(mark)
+    assert not earlier.left_running()
+    scheduler = BatchScheduler(Host(), earlier, str(tmp_path / "scratch"), "c", Limits(in_flight=8))
+    (one,) = handed(scheduler, job(tmp_path, "long", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"))
+    os.close(earlier._held)  # as the kernel does when nsw is killed
+    earlier._held = None
+    try:
+        assert scheduler.poll([one])[one.name][0].phase is Phase.RUNNING
+        later = LocalTransport(mark)
+        assert not later.left_running()
+        later.close()
+    finally:
+        (tmp_path / "go").touch()

@@ -136,6 +136,19 @@ def test_killed_at_any_moment_the_build_is_submitted_once(cluster, moment):
     assert len(submitted(cluster)) == 3
 
 
+def test_killed_while_it_builds_on_the_login_node_the_next_one_waits_for_that_build(cluster):
+    make = "until [ -e WORK/go ]; do sleep 0.1; done\n" + MAKE
+    process = cluster.start(*nsw_words(*begin(cluster, make, where="login")))
+    wait_until(lambda: process.poll() is not None or reached(cluster, "running"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (cluster.work / "go").touch()
+    done = cluster.nsw("resume", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
+    assert lines(cluster.work / "builds") == ["built x job= gpus="]
+    assert states(cluster) == {"done": 4}
+
+
 def reached(place: Real, moment: str) -> bool:
     ledgers = list((place.work / "campaigns").glob("[!.]*/campaign.db"))
     if not ledgers:
