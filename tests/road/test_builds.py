@@ -13,7 +13,7 @@ CASES = "matrix: {kind: [one, two], n: [1, 2]}\n"
 
 def make(road, text: str) -> str:
     """The recipe of a program that `text` builds, and which fails where anything is built beside it."""
-    program = f"test ! -e '{road.home}/building'*; echo $1"
+    program = f"test ! -e '{road.home}/building'* || exit 7; echo $1"
     (road.home / "make.sh").write_text(
         f"echo \"$1 ${{CUDA_VISIBLE_DEVICES-none}}\" >>'{road.home}/built'; touch '{road.home}/building'$1\n{text}\n"
         f"rm '{road.home}/building'$1; echo \"{program}\" >prog.sh\n"
