@@ -12,6 +12,7 @@ from nsw.analysis.compare_variants import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import findings
 from nsw.analysis.outliers import Outlier, outliers
+from nsw.analysis.program_versions import findings as of_versions
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Finding
     from nsw.analysis.effective import AskedModel, Effective
+    from nsw.analysis.program_versions import ProgramVersion
     from nsw.tables import TableData
 
 TABLES = (
@@ -87,6 +89,8 @@ def summarize(
     asked: Asked,
     missing: Sequence[str] = (),
     counters: Mapping[str, TableData] | None = None,
+    versions: Sequence[ProgramVersion] = (),
+    remedy: str = "",
 ) -> Summary:
     """Summarise a campaign.
 
@@ -99,6 +103,8 @@ def summarize(
         asked: What to report.
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
+        versions: The versions of the program that its runs were done with, the oldest first.
+        remedy: The command that leaves one version only.
     """
     steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
     cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
@@ -118,6 +124,7 @@ def summarize(
         )  # fmt: skip
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
-        asked.figure, tuple(findings(cases, curve)), tuple(missing), effective_rates(cases, asked.models, runs, tables),
+        asked.figure, (*of_versions(versions, remedy), *findings(cases, curve)), tuple(missing),
+        effective_rates(cases, asked.models, runs, tables),
         tuple(outliers(runs, tables.get("figures", ()))), tables,
     )  # fmt: skip

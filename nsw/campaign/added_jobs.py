@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import meta
+from nsw.campaign import meta, program_versions
 from nsw.campaign.make_campaign import copy_files, write_scripts
 from nsw.errors import CampaignError, UsageError
 from nsw.plan.builds import APP
@@ -90,6 +90,8 @@ def add(
     transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
     with ledger.transaction():
         ledger.add_part(plan)
+        names = [job.name for job in plan.jobs]
+        program_versions.record(ledger, folder.path, part.app, names, copied=files is not None)
         ledger.set_meta(meta.PARTS, part.number - 1)
         ledger.set_meta(meta.APP_FOLDER, part.app)
 

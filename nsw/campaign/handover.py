@@ -114,6 +114,17 @@ def handover_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, sc
     return Handover(folder, ledger, transport, scratch) if transport.remote else None
 
 
+def hold_folder(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
+    """Make sure that the campaign is still this nsw's, before files of it are changed on its site.
+
+    Raises:
+        FencedError: Another nsw took it over.
+        UnreachableError: The site gave no answer.
+    """
+    if (handover := handover_of(folder, ledger, transport, scratch)) is not None:
+        handover.hold()
+
+
 def mark_of(folder: CampaignFolder, ledger: Ledger) -> Path:
     """The file whose lock the commands of this owner hold: those of a former owner are behind the fence."""
     epoch = (ledger.meta(OWNED_BY) or "1").partition(" ")[0]

@@ -100,6 +100,8 @@ STOPPED: Final = _maybe_text("stopped")  # why nothing new is submitted
 FAILED_BEFORE: Final = _number("failed_before")  # runs that had failed when a person last wanted to go on
 PARTS: Final = _number("parts")  # how often jobs were added to the campaign
 APP_FOLDER: Final = Key("app_folder", str, str, lambda: "app")  # of the application's newest files
+# of the program: [[{file: SHA-256}, build, Unix seconds, [jobs]], ...]; the first has all other jobs
+VERSIONS: Final = _list("versions")
 CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
 
 

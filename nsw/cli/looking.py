@@ -17,6 +17,7 @@ from nsw.cli import writing
 from nsw.cli.notices import warn
 from nsw.errors import Exit
 from nsw.present import emit
+from nsw.service import program_versions
 from nsw.service.runs_by_name import as_named, campaign_and_runs
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
 
     folder, selection = campaign_and_runs(which)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        counts, problems = ledger.counts(), ledger.problems()
+        counts, problems = ledger.counts(), [*ledger.problems(), *program_versions.problems(folder, ledger)]
         everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
         some = everything or format != "table"
         runs = ledger.runs() if some else ledger.runs(states=_NOTABLE)
@@ -70,7 +71,7 @@ def problems(which: Which, format: str, output: Path | None) -> int:
 
     folder, selection = campaign_and_runs(which)
     with Ledger(folder.ledger, read_only=True) as ledger:
-        found, note = [*ledger.problems(), *_outliers(folder, ledger)], ledger.meta(NOTE)
+        found, note = _all_problems(folder, ledger), ledger.meta(NOTE)
         if selection:
             ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
             found = [one for one in found if one[0] in ids]
@@ -86,6 +87,11 @@ def problems(which: Which, format: str, output: Path | None) -> int:
         else:
             console().print(f"{folder.id}: no problem")
     return Exit.GOOD
+
+
+def _all_problems(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+    """Those of reports, outliers, and runs of an older version of the program."""
+    return [*ledger.problems(), *_outliers(folder, ledger), *program_versions.problems(folder, ledger)]
 
 
 def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
@@ -182,6 +188,7 @@ def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
             counts, created = ledger.counts(), ledger.created()
             return {"campaign": folder.id, "site": ledger.meta(SITE), "created": _iso(created),
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
+                    "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
                     "note": ledger.meta(NOTE)}  # fmt: skip
     except sqlite3.Error as fault:
         return {"campaign": folder.id, "problem": explained(fault)}
@@ -196,19 +203,24 @@ def _iso(seconds: float) -> str:
 
 def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
     from nsw.present.terminal import console, table
-    from nsw.wording import headline
 
     out = console()
     columns = ("campaign", "site", "begun", "runs") if out.width >= _WIDE else ("campaign", "site", "runs")
     cells = [
-        {**r, "begun": _here(r.get("created")),
-         "runs": r.get("problem") or headline(r["counts"]) + (", driven now" if r["driven"] else "")}
+        {**r, "begun": _here(r.get("created")), "runs": r.get("problem") or _in_words(r)}
         for r in rows
     ]  # fmt: skip
     if cells:
         out.print(table(None, columns, ([c.get(name) for name in columns] for c in cells), wide="runs"))
     else:
         out.print(f"no campaign under {root}")
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    """How its runs stand, and whether an nsw drives it."""
+    from nsw.wording import headline
+
+    return headline(row["counts"], row["incomplete"], row["unreadable"]) + (", driven now" if row["driven"] else "")
 
 
 def _here(created: str | None) -> str | None:

@@ -147,6 +147,8 @@ class _Tables:
         """The columns of the recipe's parameters in a table of the summary; None: it is a table of the reports."""
         if self.is_plain(name):
             return None
+        if name == RUNS:
+            return frozenset(f"params.{key}" for run in self._ledger.runs() for key in run.params)
         columns = {column for row in self.rows(name) for column in row}
         names = {key for run in self._ledger.runs() for key in run.params}
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ class Changes:
 
 
 def changes(
-    before: Plan, now: Plan, files_before: Mapping[str, str], files_now: Mapping[str, str], known: Iterable[str]
-) -> Changes:
+    before: Plan, now: Plan, files_before: Mapping[str, str], files_now: Mapping[str, str], known: Iterable[str],
+    files_of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Changes:  # fmt: skip
     """Compare what a campaign carried out with what a recipe asks for.
 
     Args:
@@ -48,21 +50,29 @@ def changes(
         files_before: The application's files in the campaign, by name, with their hashes.
         files_now: Those that the recipe names.
         known: The runs of the campaign.
+        files_of: The same files as `files_before` of those runs that had an older version of the program.
     """
     there = set(known)
     old = {run.id: run for run in before.runs}
-    files = [name for name in sorted({*files_before, *files_now}) if files_before.get(name) != files_now.get(name)]
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    program = f"{', '.join(files[:_SHOWN])}{more} changed" if files else None
+    program = _files_changed(files_before, files_now)
     added, again = [], {}
     for run in now.runs:
         if run.id not in there:
             added.append(run.id)
-        elif why := program or _difference(old.get(run.id), run, before, now):
+            continue
+        files = _files_changed(files_of.get(run.id, files_before), files_now)
+        if why := files or _difference(old.get(run.id), run, before, now):
             again[run.id] = why
     wanted = {run.id for run in now.runs}
     kept = len(wanted) - len(added) - len(again)
-    return Changes(tuple(added), again, kept, len(there - wanted), bool(files) or _build_changed(before, now))
+    return Changes(tuple(added), again, kept, len(there - wanted), program is not None or _build_changed(before, now))
+
+
+def _files_changed(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """`train.py changed`; None where all files are as they were."""
+    files = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return f"{', '.join(files[:_SHOWN])}{more} changed" if files else None
 
 
 def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:

@@ -163,6 +163,8 @@ class Campaign(TypedDict):
     runs: NotRequired[int]
     driven: NotRequired[bool]
     counts: NotRequired[Counts]
+    incomplete: NotRequired[int]
+    unreadable: NotRequired[int]
     note: NotRequired[str | None]
     problem: NotRequired[str]  # fmt: skip
 

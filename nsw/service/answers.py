@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.meta import NOTE, SITE
+from nsw.service.program_versions import program_versions, remedy
 from nsw.service.read_collected import recipe_of
 from nsw.wording import plural
 
@@ -36,6 +37,8 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         _asked(folder, {run.case_id: run.params for run in runs}),
         _missing(ledger, runs),
         counters,
+        program_versions(ledger),
+        remedy(folder),
     )
 
 

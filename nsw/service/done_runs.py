@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
     from nsw.campaign.done_again import put_aside
-    from nsw.campaign.handover import mark_of
+    from nsw.campaign.handover import hold_folder, mark_of
     from nsw.transport.create import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
@@ -26,4 +26,5 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
         return
     site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site, scratch, mark_of(folder, ledger))) as transport:
+        hold_folder(folder, ledger, transport, scratch)
         put_aside(transport, scratch, done)

@@ -51,6 +51,7 @@ def extension(
         InputError, UsageError: As `make_plan` does.
         UsageError: A run that would be done again is not over.
     """
+    from nsw.campaign.program_versions import versions_of
     from nsw.campaign.recipe_lock import files_in, hash_of
     from nsw.plan.changes import changes
     from nsw.service.planning import make_plan
@@ -63,7 +64,11 @@ def extension(
         files = {
             name: hash_of(file) for source, called in now.plan.files for file, name in files_in(Path(source), called)
         }
-        found = changes(before.plan, now.plan, lock.files if lock else {}, files, [run.id for run in rows])
+        older = versions_of(ledger, rows)[:-1]
+        found = changes(
+            before.plan, now.plan, lock.files if lock else {}, files, [run.id for run in rows],
+            {run.id: one.files for one in older for run in one.runs},
+        )  # fmt: skip
         if going := [run.id for run in rows if run.id in found.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be done again ({found.again[going[0]]}), and is not over",
@@ -99,8 +104,9 @@ def extend(it: Extension) -> Running:
         _add(folder, ledger, planned, it.part, ready.render, planned.plan.files if it.changes.program else None)
         with ledger.transaction():
             _again(folder, ledger, list(it.changes.again))
-            ledger.set_meta(meta.RECIPE, str(planned.recipe.path.absolute()))
-            ledger.set_meta(meta.ORIGINS, origins(planned.plan.files, planned.recipe.path))
+            if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
+                ledger.set_meta(meta.RECIPE, str(planned.recipe.path.absolute()))
+                ledger.set_meta(meta.ORIGINS, origins(planned.plan.files, planned.recipe.path))
             failure_limit.go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {it.part.number}.\n", data)
     return Running(folder)
@@ -170,6 +176,7 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 
 
 def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part: Part, render: Any, files: Any) -> None:
+    from nsw.campaign.handover import hold_folder, mark_of
     from nsw.campaign.private_folder import write_secrets
     from nsw.scripts.secrets import secrets_text
     from nsw.transport.create import connect
@@ -182,7 +189,9 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
                 "the secrets are others than those that runs of this campaign still need",
                 hint="finish it first (`nsw resume`), or run the recipe as a campaign of its own",
             )
-    with closing(connect(ledger.site(), ledger.meta(meta.SCRATCH), folder.commands)) as transport:
+    scratch = ledger.meta(meta.SCRATCH)
+    with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:
+        hold_folder(folder, ledger, transport, scratch)
         parts.add(folder, ledger, transport, part, replace(planned.plan, absent=()), render, files)
 
 

@@ -1,7 +1,10 @@
 """A summary's tables as rows: parameters first, then what was found, and of what was not asked for nothing."""
 
+from dataclasses import replace
+
 import pytest
 
+from nsw.analysis.answer import comparison
 from nsw.analysis.summary import Asked, summarize
 from nsw.present.flat_rows import FLAT, flat_rows
 
@@ -36,6 +39,14 @@ def test_each_variant_is_a_row(summary):
     _, second = flat_rows(summary(compare="n", baseline=1, figure="speed"), "compare")
     assert (second["b"], second["variant"], second["case_id"], second["ratio"]) == (8, 2, "b-8_n-2", 1.5)
     assert "series" not in second
+
+
+def test_variants_without_a_gpu_have_no_column_of_kernels(summary):
+    made = summary(compare="n", baseline=1, figure="speed")
+    names = lambda block: [column.name for column in block.columns]  # noqa: E731
+    assert names(comparison.blocks(made)[0])[-1] == "top"
+    bare = replace(made, variants=tuple(replace(v, gpu_ns=None, top=None) for v in made.variants))
+    assert "top" not in names(comparison.blocks(bare)[0])
 
 
 def test_the_others_are_the_rows_of_each_case(summary):

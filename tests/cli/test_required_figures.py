@@ -32,6 +32,7 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     status = nsw("status")
     assert "2 runs: 2 done (1 without a required figure)" in status.out
     assert what in status.out
+    assert "2 runs: 2 done (1 without a required figure)" in nsw("ls").out
     assert "`nsw retry -c" in status.out
     data = json.loads(nsw("status", "--json").out)
     assert data["incomplete"] == 1

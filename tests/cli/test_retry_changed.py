@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -92,3 +94,57 @@ def test_a_program_that_is_built_is_built_again(nsw, recipe, home):
     assert nsw("retry", "--update-app").code == 0
     assert "\nmended\n" in nsw("logs", "case.baseline.r1").out
     assert [b["id"] for b in json.loads(nsw("status", "--json").out)["builds"]] == ["build", "build-2"]
+
+
+@pytest.fixture
+def mixed(nsw, begun, home):
+    """A campaign of which one run was done with the program as it was, and one as it is now."""
+    (home / "apps" / "go.sh").write_text("echo new\n")
+    assert nsw("retry", "--failed", "--update-app").code == 0
+    return begun
+
+
+def test_numbers_of_two_versions_of_the_program_are_not_mixed_without_a_word(nsw, mixed):
+    old, new = (
+        hashlib.sha256(text).hexdigest()[:12] for text in (b"echo old; exit $1\n", b"echo new\n")
+    )  # which cases come from which version, by hash, and since when
+    told = nsw("summarize").out
+    assert f"2 versions of the program: go.sh {old} (since 20" in told
+    assert ") in n-0; go.sh " + new in told
+    assert told.rstrip().endswith("does the runs of older versions again.")
+    assert f"go.sh {new}" in nsw("summarize", "-f", "markdown").out
+    assert nsw("summarize", "--case", "n-0").out.count("versions of the program") == 0
+    for command in ("status", "problems"):
+        told = nsw(command).out
+        assert f"n-0.baseline.r1: done with an older version of the program, go.sh {old} (since 20" in told
+        assert f"the newest is go.sh {new}" in told
+
+
+def test_the_command_that_is_named_does_the_runs_of_older_versions_again(nsw, mixed, home):
+    (command,) = re.findall(r"`nsw (run .* --into [^`]*)`", nsw("problems").out)
+    plan = nsw(*shlex.split(command.replace("run", "plan", 1)))
+    assert "does 1 run again, since go.sh changed: n-0.baseline.r1" in plan.out
+    said = nsw(*shlex.split(command))
+    assert said.code == 0, said.err
+    assert "\nnew\n" in nsw("logs", "n-0.baseline.r1").out
+    assert "versions of the program" not in nsw("summarize").out
+    assert nsw("problems").out == f"{mixed.name}: no problem\n"
+    (home / "apps" / "go.sh").write_text("exit 5\n")  # the program is still looked for where it came from
+    assert "does 2 runs again" in nsw("plan", "r.yaml", "--into", mixed.name).out
+
+
+def test_one_case_of_two_versions_is_named_and_a_version_that_comes_back_is_the_same(nsw, recipe, home):
+    (home / "go.sh").write_text("sleep 0; exit 0\n")
+    recipe("{command: bash go.sh, files: [go.sh]}", "repeats: 2\n")
+    assert nsw("run", "r.yaml", "-s", "here").code == 0
+    (folder,) = Path("campaigns").iterdir()
+    with Ledger(folder / "campaign.db") as ledger:
+        ledger.update_tasks(["case.baseline.r2"], state="failed")
+    (home / "go.sh").write_text("exit 0\n")
+    assert nsw("retry", "--update-app").code == 0
+    assert "In case runs of 2 versions of the program are mixed: go.sh " in nsw("summarize", "--case", "case").out
+    with Ledger(folder / "campaign.db") as ledger:
+        ledger.update_tasks(["case.baseline.r2"], state="failed")
+    (home / "go.sh").write_text("sleep 0; exit 0\n")
+    assert nsw("retry", "--update-app").code == 0
+    assert "versions of the program" not in nsw("summarize").out

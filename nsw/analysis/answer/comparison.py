@@ -21,6 +21,7 @@ def blocks(summary: Summary) -> list[Block]:
     first = variants[0]
     with_gpu = any(v.gpu_ns is not None for v in variants)
     repeated = any(v.runs > 1 for v in variants)
+    with_top = any(v.top for v in variants)
     columns = columns_of(
         *parameters.columns(first.series),
         Column("variant", summary.compared or "variant"),
@@ -28,13 +29,14 @@ def blocks(summary: Summary) -> list[Block]:
         Column("range", "range", "range") if repeated else None,
         Column("ratio", f"times {summary.compared_to}", "times"),
         Column("gpu_ns", "GPU time", "ns") if with_gpu else None,
-        Column("top", "most time in", "name"),
+        Column("top", "most time in", "name") if with_top else None,
     )
 
     def row(v: Variant) -> tuple[Cell, ...]:
         return (
             *(parameters.cell(value) for value in v.series.values()), parameters.cell(v.variant), v.figure,
-            *(((v.least, v.most),) if repeated else ()), v.ratio, *((v.gpu_ns,) if with_gpu else ()), v.top or "",
+            *(((v.least, v.most),) if repeated else ()), v.ratio, *((v.gpu_ns,) if with_gpu else ()),
+            *((v.top or "",) if with_top else ()),
         )  # fmt: skip
 
     title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
@@ -44,7 +46,7 @@ def blocks(summary: Summary) -> list[Block]:
             title + (" (median of the runs)" if repeated else ""),
             columns,
             tuple(row(v) for v in variants),
-            wide="top",
+            wide="top" if with_top else None,
             least=(*(("gpu_ns",) if with_gpu else ()), *(("range",) if repeated else ())),
             label="variant",
             value="figure",
