@@ -91,8 +91,9 @@ def read(path: Path, options: Options) -> Report:
                 fix=_AGAIN,
             )
         if scan.unclosed:
+            stopped = one_or(len(scan.unclosed), "a table stops before its end", "tables stop before their ends")
             report.warn(
-                f"{one_or(len(scan.unclosed), 'a table stops', 'tables stop')} before the end: rows may be missing",
+                f"{stopped}: rows may be missing",
                 line=next((n for n in scan.unclosed if n), None),
                 fix=_AGAIN,
             )
