@@ -39,33 +39,6 @@ _NOT_DONE = (State.FAILED, State.LOST, State.CANCELLED)
 _RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
 
 
-def read_all(
-    folder: CampaignFolder,
-    ledger: Ledger,
-    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
-    figures: Callable[[str], list[dict[str, Any]]],
-    progress: Callable[[int, int], object] = lambda _done, _all: None,
-    said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
-    required: Collection[str] = (),
-    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
-) -> None:
-    """Read the reports of every collected run and write the tables.
-
-    Args:
-        folder: The campaign's folder.
-        ledger: Its ledger.
-        read_reports: Reads files of any known format one after the other, in this order, as they are asked for; perhaps
-            in several processes, of which none sees the ledger.
-        figures: The rows of table `figures` in a program's output.
-        progress: Called with how many runs are read, of how many.
-        said: What a profiler said of itself in a run's output: (tool, file) -> problems.
-        required: The figures that every run must print.
-        checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
-    """
-    for done, total in read_each(folder, ledger, read_reports, figures, said, required, checked):
-        progress(done, total)
-
-
 def read_each(
     folder: CampaignFolder,
     ledger: Ledger,
@@ -75,7 +48,20 @@ def read_each(
     required: Collection[str] = (),
     checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
 ) -> Generator[tuple[int, int]]:
-    """The same a run at a time: yields how many runs are read, of how many. Ended early, some are read again later."""
+    """Read the reports of every collected run and write the tables, a run at a time.
+
+    Yields how many runs are read, of how many; ended early, some are read again later.
+
+    Args:
+        folder: The campaign's folder.
+        ledger: Its ledger.
+        read_reports: Reads files of any known format one after the other, in this order, as they are asked for; perhaps
+            in several processes, of which none sees the ledger.
+        figures: The rows of table `figures` in a program's output.
+        said: What a profiler said of itself in a run's output: (tool, file) -> problems.
+        required: The figures that every run must print.
+        checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
+    """
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
     flushed = time.monotonic()

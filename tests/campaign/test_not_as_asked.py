@@ -9,7 +9,7 @@ from nsw.analysis.guided import Picked
 from nsw.analysis.matched_launches import TABLE, chosen_rows
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.reading import load_rows, put_rows, read_all
+from nsw.campaign.reading import load_rows, put_rows, read_each
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 from nsw.recipe.load import load_recipe_text
@@ -53,7 +53,7 @@ def folder(tmp_path):
 def read_and_check(folder):
     with Ledger(folder.ledger) as ledger:
         check = checker(folder, ledger, load_recipe_text(RECIPE, "recipe.yaml").recipe)
-        read_all(folder, ledger, partial(read_many, workers=1), lambda _: [], checked=check)
+        list(read_each(folder, ledger, partial(read_many, workers=1), lambda _: [], checked=check))
         return ledger.problems(), _not_as_asked(ledger, ledger.runs()), ledger.runs()[0].reading
 
 

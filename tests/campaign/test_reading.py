@@ -10,7 +10,7 @@ import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.reading import load_rows, read_all
+from nsw.campaign.reading import load_rows, read_each
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 
@@ -45,7 +45,8 @@ def campaign(path):
 
 def done(folder, read_reports, progress=lambda _done, _all: None):
     with Ledger(folder.ledger) as ledger:
-        read_all(folder, ledger, read_reports, lambda _: [], progress)
+        for done, total in read_each(folder, ledger, read_reports, lambda _: []):
+            progress(done, total)
 
 
 def held(folder):
