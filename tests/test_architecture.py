@@ -1,6 +1,7 @@
 """The flow has one direction: a step imports the base layer and steps to its left (docs/architecture.md)."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,15 @@ def test_no_family_of_readers_imports_another():
             if not related and other not in MAY_USE.get(mine, set()):
                 wrong.append(f"{path.relative_to(READERS)} imports {module}")
     assert not wrong
+
+
+def test_no_constant_of_a_file_is_left_unused():
+    """What linters do not see: a name with an underscore at the top of a file, that nothing in the file mentions."""
+    unused = []
+    for path in FILES:
+        text = path.read_text()
+        for node in ast.parse(text).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [t.id for t in targets if isinstance(t, ast.Name) and re.match("_[^_]", t.id)]
+            unused += [f"{path.relative_to(ROOT)}: {n}" for n in names if len(re.findall(rf"\b{n}\b", text)) < 2]
+    assert not unused

@@ -38,6 +38,7 @@ _LAUNCH = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ", "block_x": "blockX", "block_y": "blockY",
     "block_z": "blockZ", "registers": "registersPerThread", "graph": "graphId", "graph_node": "graphNodeId",
 }  # fmt: skip
+_MOVED = {"bytes": "bytes", "graph_node": "graphNodeId"}
 _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dynamicSharedMemory"}
 
 
@@ -53,11 +54,10 @@ def api_trace(source: Source, phases: Phases) -> pa.Table:
     from nsw.tables.names import api_name
 
     def more(batch: Batch) -> dict[str, Any]:
-        tid = batch["globalTid"]
-        return {"pid": _part(tid, 24), "tid": _part(tid, 0), "name": _names(source, batch["nameId"], api_name)}
+        return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name)}
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
-    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["globalTid", "nameId"], more, phases))
+    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["nameId"], more, phases))
 
 
 def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
@@ -66,14 +66,13 @@ def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
     def more(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "kernel",
-            "pid": _part(batch["globalPid"], 24),
             "name": _names(source, batch["demangledName"], str),
             "short_name": _names(source, batch["demangledName"], short_name),
             "mangled_name": _names(source, batch["mangledName"], str),
         }
 
     columns = _TIMES | _PLACE | _LAUNCH | _SHARED
-    return _parts(source, KERNEL, columns, ["globalPid", "demangledName", "mangledName"], more, phases)
+    return _parts(source, KERNEL, columns, ["demangledName", "mangledName"], more, phases)
 
 
 def _copies(source: Source, phases: Phases) -> list[pa.Table]:
@@ -84,7 +83,6 @@ def _copies(source: Source, phases: Phases) -> list[pa.Table]:
         names = _taken(batch["copyKind"], lambda k: f"[CUDA memcpy {labels.get(k, f'kind {k}')}]")
         return {
             "kind": "memcpy",
-            "pid": _part(batch["globalPid"], 24),
             "name": names,
             "short_name": names,
             "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
@@ -92,23 +90,20 @@ def _copies(source: Source, phases: Phases) -> list[pa.Table]:
             "dst_memory": _taken(batch["dstKind"], memory.get),
         }
 
-    columns = _TIMES | _PLACE | {"bytes": "bytes", "graph_node": "graphNodeId"}
-    return _parts(source, MEMCPY, columns, ["globalPid", "copyKind", "srcKind", "dstKind"], more, phases)
+    return _parts(source, MEMCPY, _TIMES | _PLACE | _MOVED, ["copyKind", "srcKind", "dstKind"], more, phases)
 
 
 def _memsets(source: Source, phases: Phases) -> list[pa.Table]:
     def more(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "memset",
-            "pid": _part(batch["globalPid"], 24),
             "name": "[CUDA memset]",
             "short_name": "[CUDA memset]",
             "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
             "dst_memory": _taken(batch["memKind"], dict(enumerate(_MEMORY)).get),
         }
 
-    columns = _TIMES | _PLACE | {"bytes": "bytes", "graph_node": "graphNodeId"}
-    return _parts(source, MEMSET, columns, ["globalPid", "memKind"], more, phases)
+    return _parts(source, MEMSET, _TIMES | _PLACE | _MOVED, ["memKind"], more, phases)
 
 
 def _graphs(source: Source, phases: Phases) -> list[pa.Table]:
@@ -116,9 +111,9 @@ def _graphs(source: Source, phases: Phases) -> list[pa.Table]:
 
     def more(batch: Batch) -> dict[str, Any]:
         names = _taken(batch[key], lambda k: f"[CUDA graph {k}]")
-        return {"kind": "graph", "pid": _part(batch["globalPid"], 24), "name": names, "short_name": names}
+        return {"kind": "graph", "name": names, "short_name": names}
 
-    return _parts(source, GRAPH, _TIMES | _PLACE | {"graph": key}, ["globalPid"], more, phases)
+    return _parts(source, GRAPH, _TIMES | _PLACE | {"graph": key}, [], more, phases)
 
 
 def _parts(
@@ -129,15 +124,17 @@ def _parts(
     more: Callable[[Batch], dict[str, Any]],
     phases: Phases,
 ) -> list[pa.Table]:
-    """The table's rows: `columns` renamed, with what `more` makes of each batch, and the phase of each row."""
+    """The table's rows: `columns` renamed, with what `more` makes of each batch, process and phase of each row."""
     if not has_columns(source, table, "start", "end"):
         return []
-    name = "api_trace" if table == RUNTIME else "gpu_trace"
+    name, owner = ("api_trace", "globalTid") if table == RUNTIME else ("gpu_trace", "globalPid")
     out: list[pa.Table] = []
     codes, done = phases(table), 0
-    for batch in source.scan(table, [*dict.fromkeys([*columns.values(), *extra])]):
+    for batch in source.scan(table, [*dict.fromkeys([*columns.values(), owner, *extra])]):
         require_integers(table, batch, "start" if "start" in batch else DURATION, DURATION)
-        found = {ours: batch[theirs] for ours, theirs in columns.items()} | more(batch)
+        found = (
+            {ours: batch[theirs] for ours, theirs in columns.items()} | {"pid": _part(batch[owner], 24)} | more(batch)
+        )
         if codes is not None:
             found["phase"] = _taken(codes[done : done + len(batch[DURATION])], phase_name)
         done += len(batch[DURATION])

@@ -18,6 +18,10 @@ _OPENACC = re.compile(
     r"(?:(?:Compute|Data|Host Data) Construct|Enqueue (?:Launch|Upload|Download)|Enter Data|Exit Data"
     r"|Update|Wait|Implicit Wait|Device (?:Init|Shutdown)|Runtime Shutdown|Alloc|Free|Create|Delete)(?:@.*)?"
 )
+_MOVES_DATA = (
+    "Data", "Host Data", "Enqueue Upload", "Enqueue Download", "Enter Data", "Exit Data", "Update", "Alloc", "Free",
+    "Create", "Delete",
+)  # fmt: skip
 _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 
 # Lines of any program may stand before a table: only those count that read like titles of nsys.
@@ -159,15 +163,4 @@ def openacc_kind(name: str) -> str:
     """compute, data or other."""
     if name.startswith(("Compute Construct", "Enqueue Launch")):
         return "compute"
-    data = (
-        "Data",
-        "Host Data",
-        "Enqueue Upload",
-        "Enqueue Download",
-        "Enter Data",
-        "Exit Data",
-        "Update",
-        "Alloc",
-        "Free",
-    )
-    return "data" if name.startswith((*data, "Create", "Delete")) else "other"
+    return "data" if name.startswith(_MOVES_DATA) else "other"
