@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.launch_values import LaunchValues, launch_values
-from nsw.analysis.roofline import Point, binding, points
+from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find
 from nsw.tables import rows
 from nsw.tables.names import short_name
@@ -34,6 +34,9 @@ _LIMITS: Final = {
     "occupancy_limit_barriers": "barriers",
 }
 _FULL_PCT: Final = 99.9  # theoretical occupancy that nothing limits
+_FEW_WAVES: Final = (
+    0.9  # of the blocks that fit the GPU at once: with fewer the grid is what leaves warps' places empty
+)
 # nvprof's stalls that are several of ncu's together: taken only where ncu's are not there
 _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
@@ -41,6 +44,9 @@ _TOGETHER: Final = frozenset(
 _NO_STALL: Final = "stall_not_selected"
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
+# what ncu gives of a range is a mean over the launches in it, which is no launch's
+_SECTIONS_OF_ONE_LAUNCH: Final = frozenset({"Launch Statistics", "LaunchStats", "Occupancy"})
+_OF_ONE_LAUNCH: Final = ("launch__", "occupancy_limit_", "theoretical_", "waves_per_sm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +125,8 @@ def kernel_table(
         return ()
     found = launch_values(metrics, tables.get("launches"))
     means = _means(found)
-    advice = _advice(tables.get("rules"), found)
     shapes = _shapes(tables.get("launches"))
+    advice = _advice(tables.get("rules"), found, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
     for name, (total, calls) in (timeline or {}).items():
         before = times.get(_squeezed(name), (0.0, 0.0))
@@ -144,6 +150,12 @@ def kernel_table(
 
 def _is_range(row: KernelRow) -> bool:
     return row.name == _RANGE and not row.shapes
+
+
+def _is_of_one_launch(name: str) -> bool:
+    """Whether a metric describes how a kernel was launched, and is no count of what ran."""
+    metric = find(name)
+    return (metric is not None and metric.family == "launch") or name.startswith(_OF_ONE_LAUNCH)
 
 
 def _squeezed(name: str) -> str:
@@ -224,6 +236,8 @@ def _row(
     traced: tuple[float, float] | None,
 ) -> KernelRow:
     launches, time, source = measured.calls, measured.time_ns, "counters" if measured.time_ns is not None else None
+    if name == _RANGE and not shapes:
+        of = {metric: value for metric, value in of.items() if not _is_of_one_launch(metric)}
     if traced is not None:
         time, launches = traced
         source = "timeline"
@@ -251,7 +265,7 @@ def _row(
         shapes=shapes,
         tensor_pct=of.get("tensor_active", of.get("tensor_precision_fu_utilization")),
         stalls=_stalls(of),
-        roofline=binding(found),
+        roofline=binding(found) or memory_alone(of, device_name),
         advice=advice,
         device_name=device_name,
         points=found,
@@ -266,12 +280,13 @@ def _with_share(row: KernelRow, whole: float) -> KernelRow:
 
 
 def _limiter(of: Mapping[str, float]) -> str | None:
-    """What keeps more blocks from an SM; None where nothing does, or it is not known."""
+    """What keeps more warps from an SM; None where nothing does, or it is not known."""
     limits = {word: of[name] for name, word in _LIMITS.items() if name in of}
-    if not limits or of.get("theoretical_occupancy", 0.0) >= _FULL_PCT:
-        return None
-    least = min(limits.values())
-    return ", ".join(word for word, blocks in limits.items() if blocks == least)
+    found = ["grid"] if 0.0 < of.get("waves_per_sm", 1.0) < _FEW_WAVES else []
+    if limits and of.get("theoretical_occupancy", 0.0) < _FULL_PCT:
+        least = min(limits.values())
+        found += [word for word, blocks in limits.items() if blocks == least]
+    return ", ".join(found) or None
 
 
 def _stalls(of: Mapping[str, float]) -> tuple[Stall, ...]:
@@ -301,8 +316,11 @@ def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]
     return found
 
 
-def _advice(rules: TableData | None, found: LaunchValues) -> dict[str, Advice]:
-    """Of each kernel the rule with the greatest estimated speed-up, global ones first; a mean over its launches."""
+def _advice(rules: TableData | None, found: LaunchValues, *, no_ranges: bool) -> dict[str, Advice]:
+    """Of each kernel the rule with the greatest estimated speed-up, global ones first; a mean over its launches.
+
+    `no_ranges`: what is called `range` is a kernel. Of a range there is no advice on how one kernel was launched.
+    """
     import numpy as np
 
     if rules is None or not len(rules):
@@ -322,6 +340,8 @@ def _advice(rules: TableData | None, found: LaunchValues) -> dict[str, Advice]:
     totals, fired = np.bincount(which, gain[there], len(keys)), np.bincount(which, minlength=len(keys))
     for total, times, place in zip(totals, fired, there[first], strict=True):
         name = kernels[kernel[place]]
+        if name == _RANGE and not no_ranges and sections[section[place]] in _SECTIONS_OF_ONE_LAUNCH:
+            continue
         pct = float(total / max(times, often.get(name, 1.0)))  # 0 of launches where it did not fire
         word = kinds[kind[place]]
         rank = (word == "global", pct)

@@ -37,6 +37,10 @@ _LEVELS: Final[Mapping[Level, tuple[str, str, str]]] = {
 }
 _NS: Final = 1e9
 _OFF: Final = 0.1  # a ceiling that is further from the data sheet's is said
+# Compilers move constants with FP16 instructions (HFMA2) in programs that compute nothing in FP16. Where those are all,
+# and fewer than this share of what the chip can do, they are taken for such moves.
+_MOVES: Final = 0.1
+_NOTHING: Final = ""  # the precision of a kernel that computes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Point:
     """One kernel at one memory level in one precision.
 
     Attributes:
-        precision: FP16, FP32, FP64, or tensor FP16, BF16, TF32, FP8, FP64.
+        precision: FP16, FP32, FP64, or tensor FP16, BF16, TF32, FP8, FP64; empty: it executes no FLOP.
         level: DRAM, L2 or L1.
         flop: Operations of a launch.
         bytes: Bytes of a launch at this level.
@@ -80,6 +84,7 @@ def points(of: Mapping[str, float | None], device_name: str | None = None) -> tu
         device_name: The GPU, whose data sheet gives ceilings that the report lacks.
     """
     gpu = find_gpu(device_name)
+    of = _without_moves(of, gpu)
     found = [
         point for counted in _PRECISIONS for level in _LEVELS if (point := _point(of, counted, level, gpu)) is not None
     ]
@@ -94,6 +99,31 @@ def binding(found: tuple[Point, ...]) -> Point | None:
     most = max(with_peak, key=lambda p: p.flop_per_s / (p.peak_flop_per_s or 1.0)).precision
     roofed = [p for p in with_peak if p.precision == most and p.roof_flop_per_s is not None]
     return min(roofed, key=lambda p: p.roof_flop_per_s or 0.0, default=None)
+
+
+def memory_alone(of: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
+    """The roof of a kernel that moves bytes and executes no FLOP: the level that it is nearest to the peak of."""
+    gpu = find_gpu(device_name)
+    time = of.get("duration")
+    counted = [_without_moves(of, gpu).get(name) for name in _PRECISIONS]
+    if not time or any(counted) or all(flop is None for flop in counted):
+        return None
+    found: list[Point] = []
+    for level, (size, *_) in _LEVELS.items():
+        moved, (peak, own) = of.get(size), peak_bytes_per_s(of, level, gpu)
+        if moved and peak:
+            share, source = 100 * moved / time * _NS / peak, "report" if own else "data sheet"
+            found.append(Point(_NOTHING, level, 0.0, moved, 0.0, 0.0, None, peak, None, share, "memory", source))  # type: ignore[arg-type]
+    return max(found, key=lambda p: p.share_pct or 0.0, default=None)
+
+
+def _without_moves(of: Mapping[str, float | None], gpu: Gpu | None) -> Mapping[str, float | None]:
+    """The metrics without FP16 operations that only move constants."""
+    flop, time = of.get("flop_count_hp"), of.get("duration")
+    if not flop or not time or of.get("flop_count_hp_add") != 0.0 or of.get("flop_count_hp_mul") != 0.0:
+        return of
+    peak, _ = peak_flop_per_s(of, "flop_count_hp", gpu)
+    return of | {"flop_count_hp": 0.0} if peak and flop / time * _NS < _MOVES * peak else of  # type: ignore[operator]
 
 
 def _point(of: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu | None) -> Point | None:

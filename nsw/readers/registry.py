@@ -117,7 +117,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/naive-raw.csv.gz", "fixtures/h200/naive-details.csv", "fixtures/h200/tiled-details.csv",
             "fixtures/h200/naive-summary.csv", "fixtures/h200/naive-session.csv", "fixtures/h200/ncu-mixed.csv",
             "fixtures/h200/naive-source.csv.gz", "fixtures/h200/ncu-range.csv", "fixtures/h200/ncu-processes.csv.gz",
-            "fixtures/h200/ncu-unmeasured.csv", "readers/test_ncu_csv.py",
+            "fixtures/h200/ncu-unmeasured.csv", "fixtures/h200/range-raw.csv", "readers/test_ncu_csv.py",
         ),
         most=95,
     ),

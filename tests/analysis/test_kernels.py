@@ -97,6 +97,25 @@ def test_a_range_of_a_real_report_has_a_time_and_no_share():
     assert (row.name, row.time_ns, row.share_pct) == ("range", 4_906_208 + 537_120, None)
 
 
+def test_a_range_has_no_figures_of_a_launch_for_ncu_gives_means_over_the_launches_in_it():
+    row = only(of_report(read(H200 / "range-raw.csv").tables))
+    assert (row.name, row.share_pct, row.registers, row.theoretical_occupancy_pct) == ("range", None, None, None)
+    assert row.achieved_occupancy_pct == pytest.approx(53.7, abs=0.1)
+    assert not [name for name in row.metrics if name.startswith(("launch", "occupancy_limit", "waves", "blocks"))]
+
+
+def test_of_a_range_there_is_no_advice_on_how_one_kernel_was_launched():
+    rules = [{"kernel": "range", "launch_id": 0, "rule": "LaunchConfiguration", "section": "Launch Statistics",
+              "message": "m", "speedup_pct": 82.0, "speedup_type": "local"},
+             {"kernel": "range", "launch_id": 0, "rule": "Bottleneck", "section": "s",
+              "message": "m", "speedup_pct": 5.0, "speedup_type": "local"}]  # fmt: skip
+    rows = launches({"duration": 1.0, "kernel": "range"})
+    assert only(kernel_table({"metrics": rows, "rules": rules})).advice.rule == "Bottleneck"
+    own = [{"kernel": "range", "launch_id": 0, "grid": "(1, 1, 1)", "block_size": "(32, 1, 1)"}]
+    row = only(kernel_table({"metrics": rows, "rules": rules, "launches": own}))
+    assert row.advice.rule == "LaunchConfiguration"
+
+
 def test_the_timeline_has_the_times_where_there_is_one():
     rows = launches({"duration": 1000.0, "sm_throughput": 10.0}, {"duration": 10.0, "kernel": "other"})
     found = {r.name: r for r in kernel_table({"metrics": rows}, {"k": (500.0, 10), "unmeasured": (1500.0, 1)})}
@@ -126,6 +145,44 @@ def test_what_limits_occupancy_is_named_unless_nothing_does():
     assert row.occupancy_limiter == "registers, shared memory"
     row = only(kernel_table({"metrics": launches(limits | {"theoretical_occupancy": 100.0})}))
     assert row.occupancy_limiter is None
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    """Three kernels of ResNet-50 on an H100, by a word of their names."""
+    found = of_report(read(H200.parent / "h100" / "resnet50-raw.csv").tables)
+    return {word: next(k for k in found if word in k.name) for word in ("threshold", "bn_bw_1C11", "max_pool_backward")}
+
+
+def test_a_grid_with_fewer_blocks_than_fit_the_gpu_limits_occupancy(resnet):
+    assert resnet["bn_bw_1C11"].occupancy_limiter == "grid"  # 64 blocks for 132 SMs
+    assert resnet["max_pool_backward"].occupancy_limiter is None
+    both = {"occupancy_limit_registers": 1.0, "theoretical_occupancy": 25.0, "waves_per_sm": 0.6}
+    assert only(kernel_table({"metrics": launches(both)})).occupancy_limiter == "grid, registers"
+    assert only(kernel_table({"metrics": launches(both | {"waves_per_sm": 0.98})})).occupancy_limiter == "registers"
+
+
+def test_a_kernel_without_flop_is_under_the_roof_of_a_memory(resnet):
+    roof = resnet["threshold"].roofline
+    assert (roof.level, roof.precision, roof.side, roof.ceilings) == ("DRAM", "", "memory", "report")
+    assert roof.share_pct == pytest.approx(resnet["threshold"].dram_pct, abs=0.5)
+    assert resnet["threshold"].points == ()
+
+
+def test_fp16_instructions_that_only_move_constants_give_no_precision(resnet):
+    """Of max_pool_backward 94 % of what counts as FLOP are such moves; it adds in FP32."""
+    of = resnet["max_pool_backward"]
+    assert of.metrics["flop_count_hp"] > 10 * of.metrics["flop_count_sp"]
+    assert (of.roofline.level, of.roofline.precision) == ("DRAM", "FP32")
+    assert {p.precision for p in of.points} == {"FP32"}
+
+
+@pytest.mark.parametrize("real", [{"flop_count_hp_add": 1.0}, {"flop_count_hp": 5e12}, {"flop_count_hp_mul": None}])
+def test_fp16_that_is_computed_in_is_a_precision(real):
+    moves = {"duration": 1e9, "flop_count_hp": 1e9, "flop_count_hp_add": 0.0, "flop_count_hp_mul": 0.0,
+             "dram_bytes": 1e9, "fp16_fma_peak": 1e4, "sm_frequency": 1e9}  # fmt: skip
+    assert points(moves) == ()
+    assert [p.precision for p in points(moves | real)] == ["FP16"]
 
 
 def test_the_two_stalls_that_most_warps_are_in_are_named_and_sums_only_where_their_parts_are_not_known():

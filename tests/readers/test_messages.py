@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.readers import read
 from nsw.readers.message_meanings import explain, known_message, messages
 from nsw.readers.messages_in_output import said as said_of
 
@@ -188,6 +189,34 @@ def test_of_what_a_real_ncu_said_the_cause_is_told_once_and_not_what_followed_fr
 def test_a_program_that_the_system_ended_while_ncu_saved_its_memory():
     found = said_of("ncu", (FIXTURES / "h100" / "ncu-memory-limit.txt").read_text())
     assert [(p.severity, "memory" in p.fix) for p in found] == [("error", True), ("warning", True)]
+
+
+@pytest.mark.parametrize("file", ["ncu-no-memory.txt", "ncu-no-file.txt"])
+def test_a_kernel_whose_memory_ncu_has_no_room_for(file):
+    """Neither on the GPU nor in the host's memory nor, in the second, in a file."""
+    text = (FIXTURES / "h100" / file).read_text()
+    warning, error = said_of("ncu", text)
+    assert (warning.severity, error.severity) == ("warning", "error")
+    assert "copies it to a file" in warning.message
+    assert "not enough memory to keep what a kernel writes" in error.message
+    assert "replay: application" in error.fix
+
+
+def test_a_pasted_output_of_ncu_tells_the_cause_and_how_many_messages_follow_from_it(tmp_path):
+    file = tmp_path / "log.txt"
+    file.write_text((FIXTURES / "h100" / "ncu-no-memory.txt").read_text())
+    errors = [p.message for p in read(file).problems if p.severity == "error"]
+    assert "failed mapping file" in errors[0]
+    assert errors[0].endswith("; 3 messages that follow from it left out")
+    assert len(errors) == 2  # and that its results are in another file
+
+
+def test_messages_of_ncu_that_mean_the_same_are_one(tmp_path):
+    file = tmp_path / "log.txt"
+    file.write_text("".join(f'==ERROR== Failed to profile "k{n}" in process 7\n' for n in range(5)))
+    (problem, *_) = read(file).problems
+    assert '"k0"' in problem.message
+    assert problem.message.endswith("(and 4 like it)")
 
 
 def test_a_kernel_that_hangs_when_it_is_run_again_is_explained():

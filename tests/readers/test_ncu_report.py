@@ -41,12 +41,16 @@ class Range:
 
 class Action:
     NameBase_DEMANGLED, NameBase_MANGLED = 0, 2
+    WorkloadType_RANGE = 1
 
     def __init__(self, found):
         self.found = found
 
     def name(self, base):
         return self.found["names"][str(base)]
+
+    def workload_type(self):
+        return self.found.get("workload", 0)
 
     def metric_names(self):
         return list(self.found["metrics"])
@@ -102,6 +106,8 @@ RULES = [RULE, {"rule_message": {"type": 0, "message": "nothing said"}}, {"rule_
 FIRST = {"names": {"0": "gemm(float *)", "2": "_Z4gemmPf"}, "metrics": METRICS, "rules": RULES}
 BARE = {"names": {"0": "plain", "2": "plain"}, "metrics": {"sm__cycles": (5, "cycle", True)}, "rules": []}
 
+RANGE = {"names": {"0": "range", "2": "range"}, "metrics": METRICS, "rules": [], "workload": 1}
+
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
@@ -112,7 +118,7 @@ def found(tmp_path, monkeypatch):
         "Metadata-Version: 2.1\nName: ncu_report\nVersion: 2026.1\n"
     )
     (site / "ncu_report.py").write_text(MODULE)
-    (site / "report.json").write_text(json.dumps([[FIRST], [BARE, FIRST]]))
+    (site / "report.json").write_text(json.dumps([[FIRST], [BARE, FIRST, RANGE]]))
     monkeypatch.syspath_prepend(site)
     monkeypatch.setenv("PYTHONPATH", str(site))
     monkeypatch.setenv("NSW_NCU", "/no/such/ncu")
@@ -124,7 +130,7 @@ def found(tmp_path, monkeypatch):
 
 
 def test_the_launches_of_all_ranges_are_numbered_through_with_what_describes_them(found):
-    first, bare, last = rows("launches", found.tables["launches"])
+    first, bare, last, _ = rows("launches", found.tables["launches"])
     assert [first["launch_id"], bare["launch_id"], last["launch_id"]] == [0, 1, 2]
     expected = {
         "kernel": "gemm(float *)",
@@ -143,6 +149,12 @@ def test_the_launches_of_all_ranges_are_numbered_through_with_what_describes_the
     assert last == first | {"launch_id": 2}
     absent = {"kernel": "plain", **dict.fromkeys(expected.keys() - {"kernel", "short_name"})}
     assert {name: bare[name] for name in absent} == absent
+
+
+def test_a_range_has_no_size_for_ncu_gives_the_mean_of_the_launches_in_it(found):
+    *_, whole = rows("launches", found.tables["launches"])
+    assert (whole["kernel"], whole["duration_ns"]) == ("range", 4512)
+    assert (whole["grid"], whole["block_size"]) == (None, None)
 
 
 def test_metrics_have_their_values_and_units_and_what_was_not_measured_is_absent(found):

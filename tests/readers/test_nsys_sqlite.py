@@ -436,7 +436,6 @@ def test_gpus_that_differ_are_described_one_by_one(nsys_database):
 
 def test_diagnostics_are_warnings_said_once(nsys_database):
     database = nsys_database()
-    database.kernel(0, 1)
     for index in range(40):
         text = f"Failed to load symbols for VMA 0x7f{index:04x} from 'lib{index}.so'"
         database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
@@ -447,7 +446,7 @@ def test_diagnostics_are_warnings_said_once(nsys_database):
         (3, "Some events (17) were lost."),
     ):
         database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=severity, text=text)
-    report = read(database.done())
+    report = read(database.done(), Options(frozenset({"facts"})))
     assert errors(report) == []
     assert warnings(report) == [
         (
@@ -461,6 +460,17 @@ def test_diagnostics_are_warnings_said_once(nsys_database):
         "nsys reported an error: Some events (17) were lost.",
     ]
     assert "--trace" in report.problems[1].fix
+
+
+def test_that_a_process_did_no_gpu_work_is_no_warning_where_another_did(nsys_database):
+    """nsys says it of a launcher and of a compiler that the program starts (torchrun, Triton) too."""
+    database = nsys_database()
+    database.kernel(0, 1)
+    for text in ("No CUDA events collected. Does the process use CUDA?", "No NVTX events collected. Does the process use NVTX?",
+                 "CUDA profiling might have not been started correctly."):  # fmt: skip
+        database.add("DIAGNOSTIC_EVENT", timestamp=0, source=1, severity=2, text=text)
+    (said,) = warnings(read(database.done()))
+    assert said.startswith("nsys: No NVTX events collected")
 
 
 def test_traces_only_when_asked_for(typical_database):

@@ -109,7 +109,6 @@ def test_words_of_a_program_are_not_taken_for_those_of_nsys(line):
 
 def test_the_same_words_in_a_report_are_warnings_with_their_explanation(nsys_database):
     database = nsys_database()
-    database.kernel(0, 10)
     for severity in (1, 2, 3):
         for _, line, _ in WORDS:
             database.add("DIAGNOSTIC_EVENT", timestamp=0, severity=severity, text=line)

@@ -46,8 +46,10 @@ def shape(kernel: KernelRow) -> str | None:
 
 
 def roof_name(point: Point) -> str:
-    """The roof above a point: a precision, or a memory level with the precision."""
-    return point.precision if point.side == "compute" else f"{point.level} ({point.precision})"
+    """The roof above a point: a precision, or a memory level with the precision, if any."""
+    if point.side == "compute":
+        return point.precision
+    return f"{point.level} ({point.precision})" if point.precision else point.level
 
 
 def _occupancy(kernel: KernelRow) -> Cell:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.message_meanings import known_message
+from nsw.readers.message_meanings import explain, known_message
 
 if TYPE_CHECKING:
-    from nsw.readers.model import Report
+    from nsw.readers.model import Problem, Report
 
 _MOST: Final = 20  # different messages kept
 _LINE: Final = re.compile(r"==(PROF|WARNING|ERROR)==\s*(.*)")
@@ -38,12 +39,7 @@ class Messages:
 
     def tell(self, report: Report, *, empty: bool) -> None:
         """Add a problem for each message, and one that says where the results are when none is here."""
-        for (kind, text), number in self.seen.items():
-            problem = known_message("ncu", text, line=number, severity=kind.lower())
-            if problem is not None and not empty and text.startswith("No "):
-                # one process of several had no kernel; the others' results are here
-                problem = replace(problem, severity="warning")
-            report.problems += [problem] if problem is not None else []
+        report.problems += self._problems(empty=empty)
         if not empty:
             return
         if self.reports:
@@ -55,3 +51,35 @@ class Messages:
                 f"ncu profiled {self.profiled} launches, but no result of them is in this file",
                 fix="read the report that ncu wrote (-o), or print it: ncu --import REPORT --page raw --csv",
             )
+
+    def _problems(self, *, empty: bool) -> list[Problem]:
+        """A problem a meaning, with how many more mean the same; a cause without what follows from it."""
+        first: dict[str, Problem] = {}
+        alike: Counter[str] = Counter()
+        following: set[str] = set()
+        for (kind, text), number in self.seen.items():
+            problem, known = known_message("ncu", text, line=number, severity=kind.lower()), explain("ncu", text)
+            if problem is None:
+                continue
+            if not empty and text.startswith("No "):
+                # one process of several had no kernel; the others' results are here
+                problem = replace(problem, severity="warning")
+            key = known.explanation if known else text
+            first.setdefault(key, problem)
+            alike[key] += 1
+            if known is not None and known.is_outcome:
+                following.add(key)
+        if any(p.severity == "error" for key, p in first.items() if key not in following):
+            left_out = sum(alike[key] for key in following)
+            first = {key: p for key, p in first.items() if key not in following}
+        else:
+            left_out = 0
+        told = [
+            replace(p, message=f"{p.message} (and {alike[key] - 1} like it)") if alike[key] > 1 else p
+            for key, p in first.items()
+        ]
+        if left_out:
+            at = next(i for i, p in enumerate(told) if p.severity == "error")
+            what = "1 message that follows" if left_out == 1 else f"{left_out} messages that follow"
+            told[at] = replace(told[at], message=f"{told[at].message}; {what} from it left out")
+        return told

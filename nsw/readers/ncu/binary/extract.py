@@ -36,6 +36,8 @@ def _action(action: Any, number: int) -> dict[str, Any]:
     metrics = [_metric(name, action[name]) for name in sorted(action.metric_names()) if not _HELPER.match(name)]
     known = {name: text if text is not None else value for name, _, value, text in metrics}
     mangled = action.name(action.NameBase_MANGLED)
+    # of a range ncu gives the mean size of the launches in it, which is no launch's
+    sized = not (hasattr(action, "workload_type") and action.workload_type() == action.WorkloadType_RANGE)
     return {
         "launch_id": number,
         "kernel": action.name(action.NameBase_DEMANGLED),
@@ -45,8 +47,8 @@ def _action(action: Any, number: int) -> dict[str, Any]:
         "compute_capability": _version(known),
         "context": known.get("launch__context_id"),
         "stream": known.get("launch__stream_id"),
-        "grid": _size(known, "launch__grid_dim_"),
-        "block_size": _size(known, "launch__block_dim_"),
+        "grid": _size(known, "launch__grid_dim_") if sized else None,
+        "block_size": _size(known, "launch__block_dim_") if sized else None,
         "metrics": metrics,
         "rules": [r for r in map(_rule, _rules(action)) if r],
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.message_meanings import explain
 from nsw.readers.model import Problem
+from nsw.readers.nsys.export.source import KERNEL, NVTX, RUNTIME, TableFault
 
 if TYPE_CHECKING:
     from nsw.readers.nsys.export.source import Source
@@ -24,20 +25,35 @@ _IDLE = re.compile(
     r"(?:No |Not all )?(?:OpenGL|Vulkan|DirectX|cuDNN|cuBLAS|NvMedia)\b.*"
     r"(?: events | might have not been started)"
 )
+# nsys says this of each process, such as a launcher or a compiler; it is true of the report where no process has any.
+_NOTHING = (
+    (re.compile(r"No CUDA events collected|CUDA profiling might have not been started"), (KERNEL, RUNTIME)),
+    (re.compile(r"No NVTX events collected"), (NVTX,)),
+)
 
 
 def diagnostics(source: Source) -> list[Problem]:
     """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one."""
     rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text"], at_most=100_000)
+    untrue = [said for said, tables in _NOTHING if any(_has_rows(source, table) for table in tables)]
     seen: dict[tuple[str, str], list[str]] = {}
     for level, text in rows:
-        if level in _LEVELS and isinstance(text, str) and not _IDLE.match(text):
+        if level not in _LEVELS or not isinstance(text, str) or _IDLE.match(text):
+            continue
+        if not any(said.search(text) for said in untrue):
             seen.setdefault((_LEVELS[level], _VARYING.sub("#", text)), []).append(text)
     problems = [_problem(who, texts) for (who, _), texts in seen.items()]
     if len(problems) > _MOST:
         left = len(problems) - _MOST
         problems = [*problems[:_MOST], Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
     return problems
+
+
+def _has_rows(source: Source, table: str) -> bool:
+    try:
+        return bool(source.rows(table, ["start"], at_most=1))
+    except TableFault:
+        return False  # named where the table itself is read
 
 
 def _problem(who: str, texts: list[str]) -> Problem:
