@@ -103,6 +103,7 @@ Into = Annotated[
 
 @_command()
 def plan(
+    context: typer.Context,
     recipe: Recipe,
     site: Site = None,
     sites: Sites = None,
@@ -123,7 +124,7 @@ def plan(
     options = _options(settings, cases, exclude, passes, fit)
     chosen = _chosen(format, json, output)
     if campaign is not None:
-        _same_site(site)
+        _same_site(context)
         raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, chosen, output, options))
     raise typer.Exit(planning.plan(recipe, site, sites, chosen, output, options))
 
@@ -151,6 +152,7 @@ def render(
 
 @_command()
 def run(
+    context: typer.Context,
     recipe: Recipe,
     site: Site = None,
     sites: Sites = None,
@@ -172,7 +174,7 @@ def run(
 
     options = _options(settings, cases, exclude, passes, fit)
     if campaign is not None:
-        _same_site(site)
+        _same_site(context)
         if dry_run:
             raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, "table", None, options))
         raise typer.Exit(running.run_into(campaign, root, recipe, sites, yes, options, now))

@@ -180,9 +180,10 @@ def selection(only: list[str] | None, without: list[str] | None) -> Selection:
     return Selection(tuple(only or ()), tuple(without or ()))
 
 
-def same_site(site: str | None) -> None:
-    """Refuse a site beside a campaign."""
-    if site is not None:
+def same_site(context: typer.Context) -> None:
+    """Refuse a site that is named beside a campaign; NSW_SITE is a default, which a campaign's own site replaces."""
+    source = context.get_parameter_source("site")
+    if source is not None and source.name == "COMMANDLINE":
         raise UsageError("--site and --into do not go together: a campaign stays on its site")
 
 

@@ -158,6 +158,7 @@ class Watch:
         from rich.text import Text
 
         over = sum(self._counts.get(s, 0) for s in ENDED)
+        left = self._progress.seconds_left if over < self._total else None  # as a pace saw it when a run still went on
         head = " " + headline(self._counts)
         bar = max(_SHORT_BAR, min(_BAR, self._out.width - cell_len(head)))
         return Group(
@@ -169,7 +170,7 @@ class Watch:
             ),
             ProgressBar(total=max(1, self._total), completed=over, width=bar),
             Text(head),
-            Text(" " + so_far(time.time() - self._began, self._progress.seconds_left)),
+            Text(" " + so_far(time.time() - self._began, left)),
             *([download_row(self._download)] if self._download is not None else []),
         )
 

@@ -102,3 +102,14 @@ def test_runs_that_the_recipe_has_no_more_stay(nsw, begun, write, home):
 def test_a_campaign_stays_on_its_site(nsw, begun):
     said = nsw("run", "r.yaml", "--into", begun.name, "--site", "batch")
     assert (said.code, "a campaign stays on its site" in said.err) == (2, True)
+
+
+def test_a_default_site_is_not_meant_where_a_campaign_is_named(nsw, begun, write, monkeypatch):
+    monkeypatch.setenv("NSW_SITE", "batch")
+    write([1, 2, 3])
+    plan = nsw("plan", "r.yaml", "--into", begun.name)
+    assert (plan.code, "adds 1 run: n-3.baseline.r1" in plan.out) == (0, True), plan.err
+    assert nsw("run", "r.yaml", "--into", begun.name).code == 0
+    assert nsw("run", "r.yaml", "--into", begun.name, "--dry-run").code == 0
+    said = nsw("run", "r.yaml", "--into", begun.name, "-s", "here")
+    assert (said.code, "a campaign stays on its site" in said.err) == (2, True)

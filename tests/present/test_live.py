@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.present.live import running_line
+from nsw.present.live import Watch, running_line
 from nsw.present.status_view import so_far
 from nsw.service.events import Progress
 
@@ -42,6 +42,15 @@ def test_so_far():
     assert so_far(200, 720) == "3 min 20 s so far, about 12 min left"
     assert so_far(5, None) == "5.00 s so far"
     assert so_far(None, None) == ""
+
+
+@pytest.mark.parametrize(("done", "left"), [(1, True), (2, False)])
+def test_nothing_is_left_once_all_runs_are_over(done, left):
+    watch = Watch(None)
+    watch._counts, watch._total, watch._progress = {"done": done, "running": 2 - done}, 2, Progress({}, {}, 20.0)
+    texts = [str(part) for part in watch._picture().renderables]
+    assert any("s left" in text for text in texts) is left
+    assert any("so far" in text for text in texts)
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -108,7 +108,10 @@ def create(venv: Path) -> None:
         fail(f"{venv} is in the way: it is no virtual environment.", "Move it aside, then try again.")
     shutil.rmtree(venv, ignore_errors=True)
     has_pip = importlib.util.find_spec("ensurepip") is not None
-    say("Creating the environment" + ("." if has_pip else "; this Python comes without pip, so pip is fetched first."))
+    say(
+        "Creating the environment (some seconds)"
+        + ("." if has_pip else "; this Python comes without pip, so pip is fetched first.")
+    )
     made = subprocess.run(
         [sys.executable, "-m", "venv", *([] if has_pip else ["--without-pip"]), venv],
         capture_output=True, text=True, check=False,
@@ -184,7 +187,7 @@ def show_progress(line: str) -> None:
     if line.startswith("Collecting "):
         say(f"  fetching {words[1]}")
     elif line.startswith("Installing collected packages:"):
-        say(f"  installing {len(words) - 3} packages")
+        say(f"  installing {len(words) - 3} packages (the longest step)")
 
 
 def dev_requirements() -> list[str]:

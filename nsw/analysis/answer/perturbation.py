@@ -19,8 +19,9 @@ _WARNED: Final = 5
 _COLUMNS: Final = (
     Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
     Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
-    Column("change_pct", "change", "change %"), Column("scatter", "note"),
+    Column("change_pct", "change", "change %"),
 )  # fmt: skip
+_SCATTER: Final = Column("scatter", "note")
 
 
 def blocks(summary: Summary) -> list[Block]:
@@ -33,13 +34,15 @@ def of_cases(cases: Sequence[CaseSummary]) -> list[Block]:
     found = [(case.id, p) for case in cases for p in case.perturbation]
     if not found:
         return []
+    within = any(p.certain is False for _, p in found)
     rows = tuple(
         (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct,
-         "" if p.certain is None else "" if p.certain else "within the scatter")
+         *(("within the scatter" if p.certain is False else "",) if within else ()))
         for case, p in found
     )  # fmt: skip
     evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
-    table = Table("perturbation", "what profilers changed (medians)", _COLUMNS, rows, wide="figure",
+    columns = (*_COLUMNS, *((_SCATTER,) if within else ()))
+    table = Table("perturbation", "what profilers changed (medians)", columns, rows, wide="figure",
                   least=("unit", "baseline", "profiled"), evidence=evidence)  # fmt: skip
     # one a pass: its first figure counts before its run time, which comes last
     first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
