@@ -20,11 +20,17 @@ hypothesis.settings.register_profile("explore", **TIMELESS)
 hypothesis.settings.load_profile("explore" if os.environ.get("NSW_EXPLORE") else "steady")
 
 MOST_BYTES = 8  # of a test's name
+# whole folders that wait for batch systems, servers and processes, while the others compute
+WAITING = {"cobalt", "contract", "far", "faults", "lsf", "pbs", "remote", "road", "sge", "slurm", "transport"}
+# the files that take longest begin first, so that none is left alone at the end
+LONGEST = ("contract/test_campaigns", "remote/test_tables", "faults/test_site", "slurm/test_crash", "cobalt/test_crash",
+           "remote/test_campaign", "pbs/test_double", "cobalt/test_double", "slurm/test_both")  # fmt: skip
 GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched."""
+    config.option.loadscopereorder = False  # pytest-xdist would begin with the files of most tests: the shortest ones
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of some thousand nsw would compile itself anew
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell starts `make test &` so, and every program under test would inherit it: Ctrl-C would do nothing
@@ -58,12 +64,27 @@ def fetched_nsys() -> str:
     return subprocess.run([GET_NSYS, "--where"], capture_output=True, text=True, check=False).stdout.strip()
 
 
+def mixed(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Orders files so that those that wait and those that compute run side by side, and the longest begin first."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    here = Path(__file__).parent
+    names = {path: path.relative_to(here).with_suffix("").as_posix() for path in files}
+    kinds = [[path for path in files if (path.parent.name in WAITING) is waits] for waits in (True, False)]
+    place = {path: at / len(kind) for kind in kinds for at, path in enumerate(kind)}
+    place |= {path: LONGEST.index(name) - len(LONGEST) for path, name in names.items() if name in LONGEST}
+    return [item for path in sorted(files, key=lambda path: (place[path], names[path])) for item in files[path]]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips by name what needs something that this machine has not; what takes many minutes is left to `make soak`."""
     if config.option.markexpr != "soak":
         long = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    if config.option.numprocesses or hasattr(config, "workerinput"):
+        items[:] = mixed(items)
     missing = {"nsys": "no nsys: NSW_NSYS, PATH or tests/tools/get-nsys would give one", "gpu": "no NVIDIA GPU"}
     if shutil.which("nsys"):
         del missing["nsys"]

@@ -124,7 +124,8 @@ def test_a_program_over_its_memory_says_so_without_cgroups(place):
     eater = f"/usr/bin/python3 {place.work}/eat.py"
     done = nsw(place, "run", *recipe(place, 1, body=eater)[:-3], "--yes")
     assert done.returncode == 1
-    assert "out of memory: " in runs(place)[1]["reason"]
+    left = {path.name: path.read_text(errors="replace") for path in place.work.rglob("*.log")}
+    assert "out of memory: " in runs(place)[1]["reason"], left
 
 
 def test_a_canary_goes_ahead_and_the_rest_is_done_when_it_came_back(place):
