@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BASE = {
     "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_path", "wording", "entry_points",
-    "quantities",
+    "pandas_on_demand", "quantities",
 }  # fmt: skip
 # left to right; campaign is handed what it needs from its right
 FLOW = [

@@ -14,6 +14,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from nsw.pandas_on_demand import import_pandas_on_demand
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
 from nsw.safe_path import SafeProcesses, processes_are_safe
@@ -118,7 +119,9 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        pool = ProcessPoolExecutor(
+            workers, mp_context=multiprocessing.get_context("spawn"), initializer=import_pandas_on_demand
+        )
     try:
         yield pool
     except BaseException:
