@@ -216,7 +216,7 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
                     write((", " if row_number else "") + as_json(row))
             else:
                 for some in json_rows(name, data):
-                    write(some)
+                    emit.write_utf8(some)
             write("]")
         write("}}")
     write("]}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import sys
 from enum import StrEnum
@@ -32,6 +33,16 @@ def as_json(payload: Mapping[str, Any]) -> None:
     """One JSON object on stdout; NaN and infinity are null."""
     data = finite({"nsw_json": JSON_VERSION, **payload})
     sys.stdout.write(json_text(data, default=_plain) + "\n")
+
+
+def write_utf8(text: bytes | memoryview) -> None:
+    """A long text on stdout, which is not decoded first where stdout takes UTF-8 as it is."""
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() in {"utf-8", "utf8"}:
+        stream.flush()
+        stream.buffer.write(text)
+    else:
+        stream.write(str(text, "utf-8"))
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -1,11 +1,14 @@
 """Large tables written as JSON by columns are the same data as row by row."""
 
+import io
 import json
 import random
+import sys
 
 import pyarrow as pa
 import pytest
 
+from nsw.present import emit
 from nsw.present import json_rows as by_columns
 from nsw.present.text_of_others import as_json
 from nsw.tables import rows
@@ -29,7 +32,7 @@ def test_the_same_as_row_by_row(monkeypatch, batch):
         "section": pa.nulls(count, pa.string()),
     })  # fmt: skip
     expected = json.loads("[" + ", ".join(as_json(row) for row in rows("metrics", table)) + "]")
-    text = "".join(by_columns.json_rows("metrics", table))
+    text = b"".join(by_columns.json_rows("metrics", table)).decode()
     found = json.loads(f"[{text}]")
     assert found == expected
     assert [type(row["value"]) for row in found] == [type(row["value"]) for row in expected]
@@ -38,4 +41,29 @@ def test_the_same_as_row_by_row(monkeypatch, batch):
 
 
 def test_a_table_without_rows_is_no_text():
-    assert "".join(by_columns.json_rows("metrics", pa.table({"value": pa.array([], pa.float64())}))) == ""
+    assert b"".join(by_columns.json_rows("metrics", pa.table({"value": pa.array([], pa.float64())}))) == b""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_long_texts_keep_their_place_and_stdouts_encoding(monkeypatch, encoding):
+    under = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(under, encoding))
+    sys.stdout.write("[")
+    emit.write_utf8(memoryview('"é"'.encode()))
+    sys.stdout.write("]")
+    sys.stdout.flush()
+    assert under.getvalue().decode(encoding) == '["é"]'
+
+
+def test_columns_that_repeat_in_many_ways_keep_their_rows():
+    rng = random.Random(5)
+    count = 20_000  # more than two batches, so that their order shows
+    table = pa.table({
+        "launch_id": pa.array([i // 40 for i in range(count)], pa.int64()),
+        "kernel": pa.array(rng.choices(WORDS, k=count), pa.string()).dictionary_encode(),
+        "section": pa.array([str(i % 7) for i in range(count)], pa.string()),
+        "metric": pa.array([f"m{i}" for i in range(count)], pa.string()).dictionary_encode(),
+        "value": pa.array([float(i % 5) for i in range(count)], pa.float64()),
+    })  # fmt: skip
+    text = b"".join(by_columns.json_rows("metrics", table)).decode()
+    assert json.loads(f"[{text}]") == list(rows("metrics", table))
