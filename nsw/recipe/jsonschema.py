@@ -10,6 +10,7 @@ from typing import Any
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SHIPPED = Path(__file__).with_name("recipe.schema.json")
 _REF = "#/$defs/"
+_SETS = ("set:basic", "set:detailed", "set:full", "set:roofline", "set:analysis", "all")
 _NOT_PER_SITE = ("nsw", "name", "lock", "sites")
 
 
@@ -18,6 +19,7 @@ def recipe_schema() -> dict[str, Any]:
     from nsw.recipe.model import Recipe
 
     schema = cleaned(Recipe.model_json_schema(by_alias=True))
+    _suggest(schema["$defs"]["CountersPass"]["properties"])
     schema["$defs"] |= _partial(schema)
     (pattern,) = schema["properties"]["sites"]["patternProperties"]
     schema["properties"]["sites"]["patternProperties"] = {pattern: {"$ref": f"{_REF}SiteSection"}}
@@ -51,6 +53,14 @@ def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
 def text_of(schema: dict[str, Any]) -> str:
     """A schema as it is shipped."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _suggest(counters: dict[str, Any]) -> None:
+    """Give editors values to complete; as `examples`, which refuse no other."""
+    from nsw.metrics import catalogue, groups
+
+    counters["from"]["examples"] = ["timeline"]  # what a timeline pass without a name is called
+    counters["metrics"]["items"]["examples"] = [*groups(), *catalogue(), *_SETS]
 
 
 def _without_titles(value: Any, *, named: bool = False) -> Any:

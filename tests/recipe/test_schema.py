@@ -59,6 +59,18 @@ def test_a_bad_recipe_does_not_fit(right, wrong):
     assert faults(RECIPE, FULL_RECIPE.replace(right, wrong, 1))
 
 
+def test_editors_are_given_passes_and_metrics_to_complete_and_no_other_name_is_refused():
+    for name in ("CountersPass", "CountersPassOfSite"):
+        keys = RECIPE["$defs"][name]["properties"]
+        assert keys["from"]["examples"] == ["timeline"]
+        assert {"occupancy", "achieved_occupancy", "set:full"} <= set(keys["metrics"]["items"]["examples"])
+    own = (
+        "nsw: 1\nname: a\napp: {command: a}\npasses:\n  - timeline: {name: t1}\n"
+        "  - counters: {from: t1, metrics: [sm__warps_active.sum, 'section:Occupancy']}\n"
+    )
+    assert faults(RECIPE, own) == []
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"), [("scheduler: pbs", "scheduler: pbz"), ("limits:", "limit:"), ("per_node: 4", "per_node: four")]
 )
