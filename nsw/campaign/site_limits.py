@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.check import Check, Verdict
 from nsw.quantities import seconds
+from nsw.recipe.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,11 +54,12 @@ def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array
         found = f"{name} is not among the queues listed: {known}" if name else f"no default queue; listed: {known}"
         return Check("limits", Verdict.SKIPPED, found, "`partition:` or `queue:` of the site names the queue")
     limits = site.get("limits") or {}
-    longest, per_node = limits.get("max_walltime"), (site.get("gpus") or {}).get("per_node")
-    if longest and queue.walltime is not None and longest > queue.walltime:
+    longest = None if limits.get("max_walltime") is None else parse_duration(limits["max_walltime"])
+    per_node = (site.get("gpus") or {}).get("per_node")
+    if longest is not None and queue.walltime is not None and longest > queue.walltime:
         found = f"limits.max_walltime is {seconds(longest)}, and {queue.name} takes jobs of {seconds(queue.walltime)}"
         return Check("limits", Verdict.WARNING, found, "correct limits.max_walltime, or name another queue")
-    if per_node and queue.gpus is not None and per_node > queue.gpus:
+    if isinstance(per_node, int) and queue.gpus is not None and per_node > queue.gpus:
         found = f"gpus.per_node is {per_node}, and nodes of {queue.name} have {queue.gpus or 'none'}"
         return Check("limits", Verdict.WARNING, found, "correct gpus.per_node, or name the queue with GPUs")
     most = limits.get("max_array")

@@ -18,7 +18,7 @@ GPU = {"partition": "gpu"}
     [
         (GPU, Verdict.GOOD, "gpu: jobs of at most 24 h 0 min, 4 GPUs a node, arrays of at most 1000"),
         ({}, Verdict.GOOD, "cpu: jobs of at most 48 h 0 min, arrays of at most 1000"),
-        (GPU | {"limits": {"max_walltime": 2 * DAY}}, Verdict.WARNING, "48 h 0 min, and gpu takes jobs of 24 h 0 min"),
+        (GPU | {"limits": {"max_walltime": "2d"}}, Verdict.WARNING, "48 h 0 min, and gpu takes jobs of 24 h 0 min"),
         (GPU | {"gpus": {"per_node": 8}}, Verdict.WARNING, "gpus.per_node is 8, and nodes of gpu have 4"),
         ({"gpus": {"per_node": 4}}, Verdict.WARNING, "nodes of cpu have none"),
         (GPU | {"limits": {"max_array": 5000}}, Verdict.GOOD, "an array may have 1000 tasks: nsw makes none longer"),
