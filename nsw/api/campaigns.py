@@ -175,7 +175,7 @@ class Campaign:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
         from nsw.service import steering
 
-        if not steering.is_over(self.counts):
+        if not steering.is_over(self._of):
             steering.cancel(self._of)
 
     def watch(self, *, once: bool = False) -> Watching:

@@ -146,12 +146,14 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
     if chosen == []:
         say("nothing to cancel: these runs are over", file=sys.stderr)
         return Exit.GOOD
-    counts = steering.counts_of(folder)
-    if steering.is_over(counts):
-        say(f"{folder.id} is over, and nothing is left to cancel ({headline(counts)})", file=sys.stderr)
+    if steering.is_over(folder):
+        counts = headline(steering.counts_of(folder))
+        say(f"{folder.id} is over, and nothing is left to cancel ({counts})", file=sys.stderr)
         return Exit.GOOD
     steering.cancel(folder, listener, lambda: say("asked the nsw that drives it to cancel", file=sys.stderr), chosen)
     say(headline(steering.counts_of(folder)))
+    if count := steering.not_reduced(folder):
+        say(f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them")
     return Exit.GOOD
 
 

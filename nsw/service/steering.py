@@ -23,9 +23,19 @@ _PATIENCE_S = 60.0
 _LOOK_S = 0.1
 
 
-def is_over(counts: dict[str, int]) -> bool:
-    """Whether no run waits or runs."""
-    return not any(counts.get(state) for state in State if state not in ENDED)
+def is_over(folder: CampaignFolder) -> bool:
+    """Whether no run waits or runs, and no report of a run that is done is still to be reduced on the site."""
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        counts = ledger.counts()
+        reducing = ledger.has_reductions_to_do() or bool(ledger.reductions(tuple(IN_FLIGHT)))
+    return not reducing and not any(counts.get(state) for state in State if state not in ENDED)
+
+
+def not_reduced(folder: CampaignFolder) -> int:
+    """How many runs are done whose reports' reduction was cancelled."""
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        done = {run.id for run in ledger.runs(states=(State.DONE,))}
+        return len(ledger.reductions((State.CANCELLED,), of=done))
 
 
 def counts_of(folder: CampaignFolder) -> dict[str, int]:
@@ -35,14 +45,17 @@ def counts_of(folder: CampaignFolder) -> dict[str, int]:
 
 
 def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
-    """The runs that are meant and not over: the scheduler ends tasks, so all of a task or none.
+    """The runs that are meant and not over, and the reductions of those that are done: all of a task or none.
 
     Raises:
         UsageError: No run is meant, or one shares its task with others that are not.
     """
     with Ledger(folder.ledger, read_only=True) as ledger:
         every = ledger.runs()
-        chosen = [run for run in selected(ledger, every, selection) if run.state not in ENDED]
+        meant = selected(ledger, every, selection)
+        chosen = [run for run in meant if run.state not in ENDED]
+        done = {run.id for run in meant if run.state is State.DONE}
+        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), of=done)]
     ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
     for run in every:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
@@ -51,7 +64,7 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
                 f"{run.id} shares a task with {one} (limits.runs_per_job), and would end with it",
                 hint="name it too, or exclude both",
             )
-    return [run.id for run in chosen]
+    return [*(run.id for run in chosen), *reductions]
 
 
 def cancel(

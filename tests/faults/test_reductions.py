@@ -132,6 +132,19 @@ def test_reductions_that_are_cancelled_leave_their_runs_done_and_are_retried_alo
 
 
 @PLACES
+def test_the_reduction_of_one_run_is_cancelled_and_the_others_go_on(laptop, place):
+    laptop.hold()
+    process = laptop.begin()
+    until(lambda: laptop.exports() > 1)
+    cancelled = laptop.nsw("cancel", "--root", "campaigns", "--case", "n=1")
+    assert "reports of 1 run were not reduced and stay on the site" in cancelled.stdout
+    laptop.hold(on=False)
+    process.communicate()
+    with Ledger(laptop.folder / "campaign.db", read_only=True) as ledger:
+        assert [row.state for row in ledger.reductions()] == [State.CANCELLED, State.DONE, State.DONE]
+
+
+@PLACES
 def test_runs_that_are_added_while_reports_are_reduced_are_reduced_too(laptop, place):
     laptop.hold()
     process = laptop.begin()
