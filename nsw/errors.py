@@ -154,6 +154,10 @@ class RefusedError(NswError):
         self.key = key
 
 
+# exit statuses for HUP, INT, KILL, TERM: as this machine reports them, and as a shell does (128 + the signal)
+_SIGNALS = frozenset({-1, -2, -9, -15, 129, 130, 137, 143})
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """What one command did: its words, exit status and output."""
@@ -164,6 +168,11 @@ class CommandResult:
     stderr: str = ""
     timed_out: bool = False
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def killed(self) -> bool:
+        """Whether a signal from outside ended it: no memory was left, a session ended, a person or a watchdog."""
+        return not self.timed_out and self.returncode in _SIGNALS
 
 
 class CommandError(NswError):

@@ -327,9 +327,13 @@ class _Builder:
         has, site = self._facts.gpus_per_node, self._place.site.name
         what = self._gpus_asked(most)
         where = "" if nodes == 1 else f" on each of the {nodes} nodes"
-        hint = (
-            "`--site demo` shows recorded results on a machine without a GPU" if site == "local" and not has else None
-        )
+        hint = None
+        if not has:
+            hint = (
+                "`--site demo` shows recorded results on a machine without a GPU"
+                if site == "local"
+                else "name a site with GPUs (`--site`), or measure its CPUs: `resources: {gpus: 0}` with baseline and host passes"
+            )
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
             where += ", and a recipe that does not say how many asks for 1"

@@ -32,6 +32,7 @@ _FIND_MINUTES = 60 * 24 * 14
 _ARRIVES_S = (2.0, 6.0)
 _SUBMIT_S, _EACH_S = 120.0, 2.0  # a remote command that submits, and each submission in it
 _WORTH_SAYING_S = 60.0  # that cancelled jobs may run on
+_IN_A_ROW = 3  # commands that submit nothing, by faults of the moment: after so many nsw waits in between, and says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class BatchScheduler:
         self._throttles = Throttles(limits.in_flight, self._throttle)
         self._most: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
+        self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
         self._waited_for: float | None = None
         self._said_slow = False
 
@@ -180,10 +182,12 @@ class BatchScheduler:
         commands = [self._command(s, share) for s, share in zip(submissions, shares, strict=True)]
         patience = _SUBMIT_S + _EACH_S * len(commands)
         results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
-        return [
+        outcomes = [
             self._outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
+        self._rest_after_faults(outcomes, results)
+        return outcomes
 
     def _command(self, submission: Submission, share: int | None) -> list[str]:
         script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
@@ -341,7 +345,24 @@ class BatchScheduler:
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
         message = CommandError(result, what=f"{adapter.submit} gave no job id").message
-        return Outcome(doubt=Doubt(message, passing=result.timed_out or adapter.transient(result)))
+        return Outcome(doubt=Doubt(message, passing=result.timed_out or result.killed or adapter.transient(result)))
+
+    def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
+        """Try less often where command after command fails by faults of the moment, and say so once."""
+        if not all(outcome.doubt is not None and outcome.doubt.passing for outcome in outcomes):
+            self._failed_in_a_row = 0
+            return
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row < _IN_A_ROW:
+            return
+        if self._failed_in_a_row == _IN_A_ROW:
+            last = results[-1]
+            how = "timed out" if last.timed_out else f"exit status {last.returncode}"
+            said = "; ".join(["it was killed" if last.killed else how, *self._adapter.complaints(last)])
+            self._say(
+                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({said}); nsw goes on trying, once a minute"
+            )
+        self._full_until = self._clock() + MOST_S
 
     def _learn_room(self, tasks: int, result: CommandResult) -> None:
         """The queue takes no more for now: smaller arrays next, and a rest when even one task was too much."""

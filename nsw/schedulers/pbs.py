@@ -62,7 +62,7 @@ class Pbs(Adapter):
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
     cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")
-    keys = frozenset({"queue", "account", "exclusive"})
+    keys = frozenset({"queue", "account", "exclusive", "gres"})
 
     # --- submitting ---------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ _REFUSED_ATTRIBUTES = {
     "depend": "nsw sets the dependencies itself",
     "stageout": "nsw fetches what the runs left",
 }
+_CHUNK = re.compile(r"[A-Za-z][\w.-]*=[\w.,-]+(:[A-Za-z][\w.-]*=[\w.,-]+)*")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:@%+/=*^~-]+")
 
 
@@ -71,14 +72,21 @@ def select(needs: Resources) -> str:
             hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
             " or write the chunks yourself: extra: ['#PBS -l select=...']",
         )
+    if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
+        raise UsageError(
+            f"gres is no part of a chunk of PBS: {needs.gres!r}", hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora"
+        )
     processes = max(1, -(-needs.tasks // needs.nodes))
-    chunk = {
-        "ncpus": processes * (needs.cpus_per_task or 1),
-        "ngpus": needs.gpus // needs.nodes or None,
-        "mem": None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}kb",
-        "mpiprocs": processes if needs.tasks > 1 else None,
-    }
-    return ":".join([str(needs.nodes), *(f"{name}={value}" for name, value in chunk.items() if value is not None)])
+    memory = None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}kb"
+    gpus = needs.gpus // needs.nodes
+    words = [
+        str(needs.nodes),
+        f"ncpus={processes * (needs.cpus_per_task or 1)}",
+        needs.gres or (f"ngpus={gpus}" if gpus else None),  # a site's own words for GPUs take their place
+        None if memory is None else f"mem={memory}",
+        f"mpiprocs={processes}" if needs.tasks > 1 else None,
+    ]
+    return ":".join(word for word in words if word is not None)
 
 
 def place(needs: Resources) -> str | None:

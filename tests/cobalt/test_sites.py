@@ -120,6 +120,7 @@ def test_on_theta_a_recipe_that_asks_for_gpus_is_refused_at_its_line():
     assert refused.returncode == 2
     assert "1 GPU asked, but site theta has none" in refused.stderr
     assert "cooley_profiling.yaml" in refused.stderr
+    assert "measure its CPUs: `resources: {gpus: 0}` with baseline and host passes" in " ".join(refused.stderr.split())
 
 
 def test_on_theta_programs_start_through_aprun(tmp_path):

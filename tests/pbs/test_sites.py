@@ -27,7 +27,7 @@ def test_on_polaris_each_process_under_mpiexec_has_a_gpu_of_its_own():
     recipe = ROOT / "recipes" / "polaris_scaling.yaml"
     shown = nsw("render", recipe, "--site", "polaris", "--sites", SITES / "polaris.yaml").stdout
     for line in (
-        "#PBS -l select=2:ncpus=32:ngpus=4:mpiprocs=4",
+        "#PBS -l select=2:ncpus=32:system=polaris:mpiprocs=4",
         "#PBS -l place=scatter",
         "#PBS -l walltime=00:11:00",
         "#PBS -q debug",
@@ -54,6 +54,17 @@ def test_the_affinity_script_gives_gpus_and_ranks(tmp_path, variables, said):
         check=True, env={"PATH": "/usr/bin:/bin", "PBS_NODEFILE": str(tmp_path / "nodes"), "PBS_JOBID": "1234[5].pbs0"} | variables,
     )  # fmt: skip
     assert done.stdout.strip() == said
+
+
+@pytest.mark.parametrize("gpus", [0, 6, 12])
+def test_on_aurora_whole_nodes_are_asked_for_and_no_gpus(tmp_path, gpus):
+    nodes = max(1, gpus // 6)
+    (tmp_path / "r.yaml").write_text(
+        f"nsw: 1\nname: t\napp: {{command: python x.py}}\npasses: [baseline: {{}}]\nresources: {{gpus: {gpus}, nodes: {nodes}}}\n"
+    )
+    shown = nsw("render", tmp_path / "r.yaml", "--site", "aurora", "--sites", SITES / "aurora.yaml").stdout
+    (asked,) = (line for line in shown.splitlines() if line.startswith("#PBS -l select="))
+    assert asked == f"#PBS -l select={nodes}:ncpus=1{':system=aurora' if gpus else ''}"
 
 
 def test_on_intel_gpus_only_baseline_and_host_passes_are_planned_and_the_rest_says_why(tmp_path):

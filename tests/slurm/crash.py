@@ -1,8 +1,9 @@
-"""Campaigns whose nsw is killed again and again while it starts, submits and watches, and whose sbatch is killed too.
+"""Campaigns whose nsw is killed again and again while it recovers, submits, polls and collects, and whose sbatch is
+killed too.
 
 The place says which batch system it is: the commands that submit and list, and what was submitted by its own account.
-When it is killed is told by what it has asked the batch system so far, and a moment drawn from a seed is added. The last run of a
-campaign waits until all kills are done, so that there is always something left to kill.
+Each kill waits for a condition: what this nsw has asked the batch system so far, and what its ledger holds. Programs wait
+for a token each, so that a campaign ends only when all kills are done and each kill has something to kill.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from .crash_evidence import Outcome, evidence, ledgers, submitted_so_far
+from .crash_evidence import Outcome, book_of, evidence, ledgers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 LIMIT_S = 900  # for what is left of a campaign after its last kill; it is never waited for when all is well
 TRIES = 20  # to find an nsw that can reach its controller
 UNREACHABLE = 3
-MOMENT_S = 4  # for a moment that was chosen and does not come: then it is killed all the same
+LOOK_S = 0.01
+LOOK_AT_LEDGER_S = 0.05  # each is a copy
 SITES = """
 nsw: 1
 sites:
   mycluster:
     scheduler: SCHEDULER
-    limits: {max_in_flight: 16, max_array: PER_ARRAY}
+    limits: {max_in_flight: IN_FLIGHT, max_array: PER_ARRAY}
 """
 # what runs says so by itself, before and after
 RECIPE = """
@@ -43,8 +45,7 @@ nsw: 1
 name: crashing
 app:
   command: >-
-    bash -c 'echo begin {{ n }} >>WORK/ran; sleep SECONDS;
-    while [ {{ n }} = COUNT ] && [ ! -e WORK/go ]; do sleep 0.1; done; echo end {{ n }} >>WORK/ran'
+    bash -c 'echo begin {{ n }} >>WORK/ran; sleep SECONDS; read -r _ <WORK/tokens; echo end {{ n }} >>WORK/ran'
 matrix:
   n: {range: [1, COUNT]}
 passes: [baseline: {}]
@@ -77,13 +78,15 @@ class Trial:
     """One campaign: `per_array` tasks go in one sbatch; of a hundred sbatch so many are killed before, amid, after
     the controller takes the job, and so many take some seconds, in which nsw may be killed and started again.
 
-    `ends` are the signals that end the controller, each with the seconds that it is away.
+    `ends` are the signals that end the controller, each with the seconds that it is away. With `in_flight` + `kills` runs
+    of single jobs there is something left to submit at every kill.
     """
 
     seed: int
     runs: int
     per_array: int
     kills: int
+    in_flight: int = 8
     seconds: float = 0.2
     before: int = 0
     amid: int = 0
@@ -96,19 +99,10 @@ def crash(place: Real, trial: Trial, daemons: _Daemons | None = None) -> Outcome
     """Carry one campaign out, and kill its nsw, its clients and its controller on the way."""
     it = _Crash(place, trial, daemons)
     it.prepare()
-    acts: list[Callable[[], None]] = [it.kill] * (trial.kills - 2)
-    acts += [lambda sign=sign, away=away: it.end_controller(sign, away) for sign, away in trial.ends]  # type: ignore[misc]
-    it.draw.shuffle(acts)
-    it.kill_submitting()
-    for act in acts:
-        act()
-    it.kill_watching()
-    (place.work / "go").touch()
-    code = it.finish()
-    found = evidence(place, trial.runs, code)
-    found.kills, found.phases, found.ends = sum(it.phases.values()), it.phases, len(trial.ends)
-    found.before = it.before
-    return found
+    try:
+        return it.carry_out()
+    finally:
+        os.close(it.tokens)
 
 
 @dataclass
@@ -119,18 +113,35 @@ class _Crash:
     process: subprocess.Popen[str] | None = None
     phases: Counter[str] = field(default_factory=Counter)
     before: list[int] = field(default_factory=list)  # runs submitted at each kill
-    left: int = -1  # runs to be submitted after the last kill, when there is a campaign
-    calls: int = 0  # that Slurm had heard when this nsw began
+    calls: int = 0  # that the batch system had heard when this nsw began
+    finished: int = 0  # runs that the ledger knew to be over then
+    tokens: int = -1  # a FIFO: a program ends when it has read a line of it
 
     def __post_init__(self) -> None:
         self.draw = random.Random(self.trial.seed)
 
+    def carry_out(self) -> Outcome:
+        # the first nsw has nothing to recover, poll or collect; the others are drawn, each as often
+        moments = [self.submitting, self.recovering, self.polling, self.collecting]
+        kills = [moments[number % len(moments)] for number in range(1, self.trial.kills)]
+        acts: list[Callable[[], None]] = [lambda moment=moment: self.kill_at(moment) for moment in kills]  # type: ignore[misc]
+        acts += [lambda sign=sign, away=away: self.end_controller(sign, away) for sign, away in self.trial.ends]  # type: ignore[misc]
+        self.draw.shuffle(acts)
+        self.kill_at(self.submitting)
+        for act in acts:
+            act()
+        self.let_end(self.trial.runs)
+        found = evidence(self.place, self.trial.runs, self.finish())
+        found.kills, found.phases, found.ends = sum(self.phases.values()), self.phases, len(self.trial.ends)
+        found.before = self.before
+        return found
+
     def prepare(self) -> None:
         work, trial = self.place.work, self.trial
-        values = {"PER_ARRAY": trial.per_array, "COUNT": trial.runs, "WORK": work, "SECONDS": trial.seconds,
-                  "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after, "SLOW": trial.slow,
-                  "SEED": trial.seed, "SCHEDULER": self.place.scheduler_name, "SUBMITS": self.place.submits,
-                  "LISTS": self.place.lists}  # fmt: skip
+        values = {"PER_ARRAY": trial.per_array, "IN_FLIGHT": trial.in_flight, "COUNT": trial.runs, "WORK": work,
+                  "SECONDS": trial.seconds, "BEFORE": trial.before, "AMID": trial.amid, "AFTER": trial.after,
+                  "SLOW": trial.slow, "SEED": trial.seed, "SCHEDULER": self.place.scheduler_name,
+                  "SUBMITS": self.place.submits, "LISTS": self.place.lists}  # fmt: skip
         for name, template in (
             ("sites.yaml", SITES),
             ("recipe.yaml", RECIPE),
@@ -145,6 +156,13 @@ class _Crash:
         for name in ("clients", "calls", "sbatches", "ran", "said"):
             (work / name).touch()
             (work / name).chmod(0o666)
+        os.mkfifo(work / "tokens")
+        (work / "tokens").chmod(0o666)
+        self.tokens = os.open(work / "tokens", os.O_RDWR)
+
+    def let_end(self, programs: int) -> None:
+        """So many more programs may end."""
+        os.write(self.tokens, b"\n" * programs)
 
     # --- nsw --------------------------------------------------------------------------------------------
 
@@ -158,6 +176,7 @@ class _Crash:
         argv = self.place.argv([sys.executable, "-m", "nsw", *words, "--root", "campaigns"])
         path = f"{self.place.work / 'bin'}{os.pathsep}{self.place.env['PATH']}"
         self.calls += len(self.asked())
+        self.finished = book_of(self.place).finished
         with (self.place.work / "said").open("a") as said:
             self.process = subprocess.Popen(
                 argv, env=self.place.env | {"PATH": path}, text=True, cwd=self.place.work, stdout=subprocess.DEVNULL,
@@ -166,26 +185,14 @@ class _Crash:
         return self.process
 
     def asked(self) -> list[str]:
-        """What this nsw has asked Slurm for, in order."""
+        """What this nsw has asked the batch system for, in order."""
         return (self.place.work / "calls").read_text().split()[self.calls :]
 
-    def kill(self) -> None:
+    def kill_at(self, moment: Callable[[], str]) -> None:
         """SIGKILL for nsw, now and then for its sbatch or squeue as well, as when the machine goes down."""
-        moments = [self.anywhere, self.watching, *([self.watching] if self.left == 0 else [self.submitting] * 3)]
-        self.kill_at(self.draw.choice(moments))
-
-    def kill_submitting(self) -> None:
-        """SIGKILL for an nsw that has begun to submit, however long that takes on a busy machine."""
-        self.kill_at(lambda process: self.wait(process, lambda: self.asked()[-1:] == [self.place.submits], LIMIT_S))
-
-    def kill_watching(self) -> None:
-        """SIGKILL for an nsw that has listed its jobs, however long that takes on a busy machine."""
-        self.kill_at(lambda process: self.wait(process, lambda: self.asked()[-1:] == [self.place.lists], LIMIT_S))
-
-    def kill_at(self, moment: Callable[[subprocess.Popen[str]], None]) -> None:
         for _ in range(TRIES):
             process = self.start()
-            moment(process)
+            phase = moment()
             if process.poll() is None:
                 break
             if process.returncode != UNREACHABLE:  # the campaign is over
@@ -193,31 +200,64 @@ class _Crash:
         send = os.killpg if self.draw.random() < 0.3 else os.kill
         send(process.pid, signal.SIGKILL)
         process.wait()
-        submitted, self.left, doubt = submitted_so_far(self.place)
-        self.before.append(submitted)
-        asked = self.asked()
-        self.phases["starting" if not asked else "within an sbatch" if doubt else self.doing(asked[-1])] += 1
+        self.before.append(book_of(self.place).submitted)
+        self.phases[phase] += 1
 
-    def doing(self, command: str) -> str:
-        """What an nsw is at that asked for this last."""
-        return "submitting" if command == self.place.submits else "watching"
+    def recovering(self) -> str:
+        """It has asked for the jobs that an earlier nsw left."""
+        self.wait(lambda: self.place.lists in self.asked())
+        return "recovering"
 
-    def anywhere(self, process: subprocess.Popen[str]) -> None:
-        self.wait(process, lambda: False, self.draw.uniform(0, 1.5))
+    def submitting(self) -> str:
+        """It has begun to submit, by one or several commands; where nothing is left to submit, it polls."""
+        wanted = self.draw.randint(1, 2)
+        self.let_end(wanted if self.before else 0)
 
-    def submitting(self, process: subprocess.Popen[str]) -> None:
-        wanted = self.draw.randint(1, 4)
-        self.wait(process, lambda: self.asked().count(self.place.submits) >= wanted)
+        def begun() -> bool:
+            asked = self.asked()
+            return asked.count(self.place.submits) >= (1 if asked[-1:] == [self.place.lists] else wanted)
+
+        self.wait(lambda: begun() or self.nothing_left(), LOOK_AT_LEDGER_S if self.before else LOOK_S)
+        if not begun():
+            return self.polling()
         time.sleep(self.draw.uniform(0, 0.03))
+        return "submitting"
 
-    def watching(self, process: subprocess.Popen[str]) -> None:
-        self.wait(process, lambda: self.place.lists in self.asked())
-        time.sleep(self.draw.uniform(0, 0.3))
+    def polling(self) -> str:
+        """It has asked for its own jobs, and nothing is in doubt any more."""
+        wanted = len(self.asked()) + self.draw.randint(1, 2)
+        self.wait(lambda: len(self.asked()) >= wanted and self.asked()[-1] == self.place.lists and self.settled())
+        return "polling"
 
-    def wait(self, process: subprocess.Popen[str], until: Callable[[], bool], seconds: float = MOMENT_S) -> None:
-        deadline = time.monotonic() + seconds
-        while process.poll() is None and time.monotonic() < deadline and not until():
-            time.sleep(0.005)
+    def collecting(self) -> str:
+        """A run has ended and nsw knows it, or just asks: its files are read, or are about to be."""
+        self.let_end(1)
+        ended = self.ended()
+        self.wait(lambda: self.ended() > ended)
+        if self.draw.random() < 0.5:
+            asked = len(self.asked())
+            self.wait(lambda: self.place.lists in self.asked()[asked:])
+        else:
+            self.wait(lambda: book_of(self.place).finished > self.finished, LOOK_AT_LEDGER_S)
+        return "collecting"
+
+    def ended(self) -> int:
+        return (self.place.work / "ran").read_text().count("end ")
+
+    def settled(self) -> bool:
+        return book_of(self.place).doubt == 0
+
+    def nothing_left(self) -> bool:
+        book = book_of(self.place)
+        return book.left == 0 and book.doubt == 0
+
+    def wait(self, until: Callable[[], bool], pause: float = LOOK_S) -> None:
+        """For a moment that comes, however long that takes on a busy machine."""
+        assert self.process is not None
+        deadline = time.monotonic() + LIMIT_S
+        while self.process.poll() is None and not until():
+            assert time.monotonic() < deadline, (self.place.work / "said").read_text()[-2000:]
+            time.sleep(pause)
 
     def finish(self) -> int | None:
         """Go on until it is over; its exit code, None when it never was. A controller that is down is waited for."""
@@ -238,8 +278,8 @@ class _Crash:
 
     def end_controller(self, sign: str, away: float) -> None:
         assert self.daemons is not None
-        process = self.start()
-        self.draw.choice([self.anywhere, self.submitting, self.watching])(process)
+        self.start()
+        self.draw.choice([self.recovering, self.submitting, self.polling])()
         self.daemons.end_controller(sign)
         time.sleep(away)
         self.daemons.up()

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,19 +54,34 @@ def ledgers(place: Real) -> list[Path]:
     return list((place.work / "campaigns").glob("[!.]*/campaign.db"))
 
 
-def submitted_so_far(place: Real) -> tuple[int, int, int]:
-    """Runs submitted, left to submit, in doubt: from a copy of the ledger, which is left as the kill left it."""
+@dataclass(frozen=True)
+class Book:
+    """How many runs a ledger holds: submitted, left to submit, in doubt, over. Without a ledger nothing is known."""
+
+    submitted: int = 0
+    left: int = -1
+    doubt: int = 0
+    finished: int = 0
+
+
+def book_of(place: Real) -> Book:
+    """From a copy of the ledger, which is left as a kill left it; empty when it was caught amid a write."""
     found = ledgers(place)
     if not found:
-        return 0, -1, 0
+        return Book()
     with tempfile.TemporaryDirectory() as folder:
         for file in found[0].parent.glob("campaign.db*"):
-            shutil.copy(file, folder)
-        db = sqlite3.connect(Path(folder) / "campaign.db")
-        counts = dict(db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall())
-        db.close()
+            with suppress(FileNotFoundError):  # a journal, whose write is over
+                shutil.copy(file, folder)
+        try:
+            with closing(sqlite3.connect(Path(folder) / "campaign.db")) as db:
+                rows = db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall()
+        except sqlite3.DatabaseError:
+            return Book()
+    counts: Counter[str] = Counter(dict(rows))
     left, doubt = counts.pop("planned", 0), counts.pop("intent", 0)
-    return sum(counts.values()), left, doubt
+    over = counts["done"] + counts["failed"] + counts["lost"]
+    return Book(sum(counts.values()), left, doubt, over)
 
 
 def evidence(place: Real, runs: int, code: int | None) -> Outcome:

@@ -288,6 +288,19 @@ def test_an_sbatch_that_fails_with_unknown_words_is_looked_up_and_never_refused_
         assert "the same came 3 times, and no job of that name appeared" in it.run(1).reason
 
 
+@pytest.mark.parametrize("code", [137, 143])
+def test_an_sbatch_that_is_killed_again_and_again_fails_no_run(campaign, fake, code):
+    it = campaign()
+    said = []
+    it.scheduler._say = said.append
+    for _ in range(5):
+        fake.fault("sbatch", rc=code, stderr="")
+    it.rounds(12)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+    assert said == ["sbatch failed 3 times in a row (it was killed); nsw goes on trying, once a minute"]
+
+
 def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkeypatch):
     it = campaign()
     it.rounds()

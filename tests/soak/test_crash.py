@@ -22,7 +22,8 @@ pytestmark = pytest.mark.soak
 SEED = int(os.environ.get("NSW_SOAK_SEED", "1"))
 KILLS = int(os.environ.get("NSW_SOAK_KILLS", "200"))
 A_CAMPAIGN = 20  # kills
-SIDE_BY_SIDE = 2
+SIDE_BY_SIDE = int(os.environ.get("NSW_SOAK_SIDE_BY_SIDE", "2"))
+PHASES = ("recovering", "submitting", "polling", "collecting")
 MINUTES = 150  # seconds that a controller is away for once
 STARTS = 300
 ROWS: list[tuple[str, Outcome]] = []
@@ -87,25 +88,32 @@ def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_pbs(tmp_path):
 
 
 def test_nsw_is_killed_while_submitting_and_watching_on_the_fake_cobalt(tmp_path):
-    """Cobalt has no arrays: every run is a submission."""
+    """Cobalt has no arrays: every run is a submission, so that each kill finds some to submit."""
     draw = random.Random(SEED)
-    found = []
-    for at in range(0, KILLS, A_CAMPAIGN):
-        trial = Trial(
+    trials = [
+        Trial(
             seed=draw.randrange(1 << 30), runs=40, per_array=1, kills=min(A_CAMPAIGN, KILLS - at),
             before=draw.choice([0, 5]), amid=draw.choice([0, 10]), after=draw.choice([0, 10]),
-        )  # fmt: skip
-        place = Cobalt(tmp_path / f"w{at}", tmp_path / f"cobalt{at}")
+        )
+        for at in range(0, KILLS, A_CAMPAIGN)
+    ]  # fmt: skip
+
+    def one(trial):
+        place = Cobalt(tmp_path / f"w{trial.seed}", tmp_path / f"cobalt{trial.seed}")
         place.work.mkdir()
         place.state.mkdir()
         place.settings(nodes=32, kill_s=0.3)
-        found.append(crash(place, trial))
-        print(trial, found[-1])
-    total = summed(found)
+        found = crash(place, trial)
+        print(trial, found)
+        return found
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        total = summed(pool.map(one, trials))
     ROWS.append(("nsw, fake Cobalt", total))
     assert total.good, total
     assert total.kills == KILLS
     assert total.done == total.runs
+    assert all(total.phases[phase] >= KILLS // 5 for phase in PHASES), total.phases
 
 
 def test_the_controller_is_stopped_and_killed_while_nsw_submits_and_watches():
