@@ -58,8 +58,8 @@ class Planned:
     @property
     def scripts(self) -> dict[str, str]:
         """The script of each job, as `nsw render` prints it."""
-        render = self._made.renderer()
-        return {job.name: render(job, "CAMPAIGN", "CAMPAIGN/scratch") for job in self._made.plan.jobs}
+        render, scratch = self._made.renderer(), self._made.scratch_to_show()
+        return {job.name: render(job, "CAMPAIGN", scratch) for job in self._made.plan.jobs}
 
 
 def dry_run(

@@ -93,17 +93,19 @@ def render(
     from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
-    made, script = planned.plan, planned.renderer()
+    made, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
     jobs = (*made.builds, *made.jobs, *made.reductions)
+    texts = {job.name: script(job, "CAMPAIGN", scratch) for job in jobs}
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
-        for job in jobs:
-            (into / f"{job.name}.sh").write_text(script(job, "CAMPAIGN", "CAMPAIGN/scratch"), encoding="utf-8")
+        for name, text in texts.items():
+            (into / f"{name}.sh").write_text(text, encoding="utf-8")
         say(f"{plural(len(jobs), 'script')} in {into}", file=sys.stderr)
-        return Exit.GOOD
-    for number, job in enumerate(jobs):
-        if len(jobs) > 1:
-            say(f"{chr(10) if number else ''}# ==== {job.name}.sh ====")
-        text = script(job, "CAMPAIGN", "CAMPAIGN/scratch")
-        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
+    else:
+        for number, (name, text) in enumerate(texts.items()):
+            if len(texts) > 1:
+                say(f"{chr(10) if number else ''}# ==== {name}.sh ====")
+            sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
+    sys.stdout.flush()
+    say(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}", file=sys.stderr)
     return Exit.GOOD

@@ -328,12 +328,10 @@ class _Builder:
         what = self._gpus_asked(most)
         where = "" if nodes == 1 else f" on each of the {nodes} nodes"
         hint = None
-        if not has:
-            hint = (
-                "`--site demo` shows recorded results on a machine without a GPU"
-                if site == "local"
-                else "name a site with GPUs (`--site`), or measure its CPUs: `resources: {gpus: 0}` with baseline and host passes"
-            )
+        if not has and site == "local":
+            hint = "`--site demo` shows recorded results on a machine without a GPU"
+        elif not has:
+            hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
             where += ", and a recipe that does not say how many asks for 1"

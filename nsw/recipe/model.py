@@ -188,7 +188,10 @@ class Resources(Model):
     partition: Line | None = Field(default=None, description="Partition, instead of the site's.")
     account: Line | None = Field(default=None, description="Account or project, instead of the site's.")
     qos: Line | None = Field(default=None, description="Quality of service.")
-    gres: Line | None = Field(default=None, description="Slurm's generic resources, or a part of PBS's chunk, instead of those made from gpus.")
+    gres: Line | None = Field(
+        default=None,
+        description="Slurm's generic resources, or a part of PBS's chunk, instead of those made from gpus.",
+    )
     reservation: Line | None = Field(default=None, description="Reservation.")
     constraint: Line | None = Field(default=None, description="Node features.")
     extra: list[Line] = Field(default=[], description="Lines for the head of the job script, as they are.")

@@ -74,7 +74,8 @@ def select(needs: Resources) -> str:
         )
     if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
         raise UsageError(
-            f"gres is no part of a chunk of PBS: {needs.gres!r}", hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora"
+            f"gres is no part of a chunk of PBS: {needs.gres!r}",
+            hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora",
         )
     processes = max(1, -(-needs.tasks // needs.nodes))
     memory = None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}kb"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,20 @@ class Planned:
             message = f"the secret {name} comes from nsw's own environment, where {source} is not set"
             found[name, source] = document.diagnostic(path, message, hint=f"read -rs {source} && export {source}")
         return list(found.values())
+
+    def scratch_to_show(self) -> str:
+        """The campaign's folder in scripts that are only shown: `CAMPAIGN` is in place of its name.
+
+        Variables of a site elsewhere are not asked for: their names are in their place, such as USER.
+        """
+        from nsw.campaign.folder import root
+
+        given = self.place.site.scratch
+        if given is None:
+            return f"{root().absolute()}/CAMPAIGN/scratch"
+        if self.place.site.transport.kind == "local":
+            given = os.path.expanduser(os.path.expandvars(given))  # noqa: PTH111  with the variables' expansion in one line
+        return re.sub(r"\$\{?(\w+)\}?", r"\1", given) + "/CAMPAIGN"
 
     def renderer(self) -> Callable[[Job, str, str], str]:
         """The function that renders a job of this plan on its site: (job, campaign, scratch) -> script.

@@ -172,8 +172,8 @@ class Site(Model):
     gres: Line | None = Field(
         default=None,
         description="How Slurm is asked for GPUs, such as gpu:a100:{{ gpus }}, where gpus is how many a node, or PBS,"
-        " such as ngpus={{ gpus }}:gputype=A100, or system=aurora where it does not hand out GPUs; unless the recipe says"
-        " so itself.",
+        " such as ngpus={{ gpus }}:gputype=A100, or system=aurora where it does not hand out GPUs; unless the recipe"
+        " says so itself.",
     )
     extra: list[Line] = Field(
         default=[], description="Lines for the head of every job script, as they are; before the recipe's own."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -120,7 +121,7 @@ def test_on_theta_a_recipe_that_asks_for_gpus_is_refused_at_its_line():
     assert refused.returncode == 2
     assert "1 GPU asked, but site theta has none" in refused.stderr
     assert "cooley_profiling.yaml" in refused.stderr
-    assert "measure its CPUs: `resources: {gpus: 0}` with baseline and host passes" in " ".join(refused.stderr.split())
+    assert "or use its CPUs: `resources: {gpus: 0}`, baseline and host passes" in " ".join(refused.stderr.split())
 
 
 def test_on_theta_programs_start_through_aprun(tmp_path):
@@ -132,6 +133,15 @@ def test_on_theta_programs_start_through_aprun(tmp_path):
     shown = nsw("render", tmp_path / "r.yaml", "--site", "theta", "--sites", SITES / "theta.yaml").stdout
     assert "aprun -n 64 -N 64 -cc depth python tf2_mnist.py" in shown
     assert "#COBALT --attrs mcdram=flat:numa=quad:filesystems=home,theta-fs0" in shown
+
+
+@pytest.mark.parametrize("site", ["cooley", "cooley-from-afar"])
+def test_a_script_that_is_shown_names_the_folder_on_the_site(site):
+    shown = nsw("render", COURSE, "--site", site, "--sites", SITES / "cooley.yaml")
+    user = os.environ.get("USER", "USER") if site == "cooley" else "USER"
+    folder = f"/lus/theta-fs0/projects/training/{user}/nsw/CAMPAIGN"
+    assert f"nsw_scratch=${{NSW_SCRATCH:-{folder}}}" in shown.stdout
+    assert f"its folder on the site is {folder}" in shown.stderr
 
 
 def test_mpirun_takes_the_nodes_that_cobalt_gave(tmp_path):

@@ -64,7 +64,8 @@ def test_on_aurora_whole_nodes_are_asked_for_and_no_gpus(tmp_path, gpus):
     )
     shown = nsw("render", tmp_path / "r.yaml", "--site", "aurora", "--sites", SITES / "aurora.yaml").stdout
     (asked,) = (line for line in shown.splitlines() if line.startswith("#PBS -l select="))
-    assert asked == f"#PBS -l select={nodes}:ncpus=1{':system=aurora' if gpus else ''}"
+    parts = [f"{nodes}:ncpus=1", *(["system=aurora"] if gpus else []), *(["mpiprocs=1"] if nodes > 1 else [])]
+    assert asked == f"#PBS -l select={':'.join(parts)}"
 
 
 def test_on_intel_gpus_only_baseline_and_host_passes_are_planned_and_the_rest_says_why(tmp_path):
