@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +18,6 @@ from tests.contract.campaigns import ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
     from .places import Cobalt
-
-
-def start(place: Cobalt, *how: object, **more: str):
-    return place.start(sys.executable, "-m", "nsw", *words(place, *how, **more))  # type: ignore[arg-type]
 
 
 def states(place: Cobalt) -> list[str]:
@@ -59,7 +54,7 @@ def filtered(place: Cobalt, text: str) -> None:
 )  # fmt: skip
 def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses, said, key):
     if extra == ", queue: debug":
-        cobalt.cobalt("cqadm", "--setq", "maxtime=00:04:00", "debug")
+        cobalt.run("cqadm", "--setq", "maxtime=00:04:00", "debug")
     elif refuses:
         filtered(cobalt, f"echo '{refuses}' >&2; exit 1")
     done = cobalt.nsw(*words(cobalt, 1, extra=extra))
@@ -73,7 +68,7 @@ def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses,
 
 
 def test_an_outage_costs_no_run(cobalt):
-    process = start(cobalt, 3, until_go(cobalt, "2"))
+    process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2")))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])
     cobalt.settings(down="all", kill_s=0.3)
     (cobalt.work / "go").touch()
@@ -84,9 +79,9 @@ def test_an_outage_costs_no_run(cobalt):
 
 
 def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(cobalt):
-    process = start(cobalt, 2, until_go(cobalt, "1"))
+    process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1")))
     wait_until(lambda: ran(cobalt) == [1, 2])
-    cobalt.cobalt("qdel", "1", "2")
+    cobalt.run("qdel", "1", "2")
     assert process.wait(timeout=90) == 1
     (first, second) = runs(cobalt)
     assert first[0] in {"failed", "cancelled"}
@@ -105,33 +100,33 @@ def test_a_job_over_its_time_limit_says_so(cobalt):
 
 def test_a_job_that_the_site_holds_waits_with_what_to_do_and_goes_on_when_it_is_released(cobalt):
     filtered(cobalt, "echo user_hold=True")
-    process = start(cobalt, 1)
+    process = cobalt.start(*words(cobalt, 1))
     wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1)
     wait_until(lambda: "`qrls 1`" in runs(cobalt)[0][1])
     assert runs(cobalt)[0][0] == "queued"
-    cobalt.cobalt("qrls", "1")
+    cobalt.run("qrls", "1")
     assert process.wait(timeout=90) == 0
 
 
 def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):
     """Cobalt forgets what it had not saved, and gives its ids to other jobs."""
-    cobalt.cobalt("cqadm", "--stopq", "default")
-    process = start(cobalt, 1, limits="max_in_flight: 16, lost_after: 2s")
+    cobalt.run("cqadm", "--stopq", "default")
+    process = cobalt.start(*words(cobalt, 1, limits="max_in_flight: 16, lost_after: 2s"))
     wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1)
     cobalt.crash()
     other = cobalt.work / "other.sh"
     other.write_text("#!/bin/bash\n")
     other.chmod(0o755)
-    assert cobalt.cobalt("qsub", "-t", "10", "-n", "1", str(other)).strip() == "1"
-    cobalt.cobalt("cqadm", "--startq", "default")
+    assert cobalt.run("qsub", "-t", "10", "-n", "1", str(other)).stdout.strip() == "1"
+    cobalt.run("cqadm", "--startq", "default")
     assert process.wait(timeout=120) == 0
     assert ran(cobalt) == [1]
 
 
 def test_of_a_packed_job_that_was_killed_only_what_did_not_finish_is_done_again(cobalt):
-    process = start(cobalt, 3, until_go(cobalt, "2"), limits="runs_per_job: 3")
+    process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2"), limits="runs_per_job: 3"))
     wait_until(lambda: ran(cobalt) == [1, 2])
-    cobalt.cobalt("qdel", "1")
+    cobalt.run("qdel", "1")
     assert process.wait(timeout=90) == 1
     (cobalt.work / "go").touch()
     again = cobalt.nsw("retry", "--root", "campaigns")

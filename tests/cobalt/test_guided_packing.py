@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,7 +69,7 @@ def ran(work: Path) -> list[list[str]]:
 
 def test_small_cases_share_a_node_in_each_stage_and_nsw_is_killed_between_them(cobalt: Cobalt, work: Path) -> None:
     plan = json.loads(cobalt.nsw("plan", "recipe.yaml", "--site", "s", "--sites", "sites.yaml", "--json").stdout)
-    first = cobalt.start(sys.executable, "-m", "nsw", *WORDS)
+    first = cobalt.start(*WORDS)
     wait_until(lambda: len(ran(work)) == 2)
     first.send_signal(signal.SIGKILL)
     first.wait()

@@ -191,13 +191,13 @@ class FakeCobalt(System):
         return self._counted - before
 
     def hold(self) -> None:
-        self.place.cobalt("cqadm", "--stopq", "default")
+        self.place.run("cqadm", "--stopq", "default")
 
     def release(self) -> None:
-        self.place.cobalt("cqadm", "--startq", "default")
+        self.place.run("cqadm", "--startq", "default")
 
     def delete_first(self) -> None:
-        self.place.cobalt("qdel", "1")
+        self.place.run("qdel", "1")
 
 
 @contextmanager
@@ -214,4 +214,4 @@ def double(name: str, folder: Path) -> Iterator[System]:
         yield FakeCobalt(place)
     finally:
         if left := list(place.cqm()["jobs"]):
-            place.cobalt("qdel", *left)
+            place.run("qdel", *left)

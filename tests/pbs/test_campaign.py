@@ -44,7 +44,7 @@ def test_a_torque_server_is_named_as_such_before_anything_is_submitted(pbs):
 
 
 def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
-    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
     wait_until(lambda: ran(pbs) == [1])
     pbs.double.control("_rerun", id="1.pbs0")
     wait_until(lambda: ran(pbs) == [1, 1])
@@ -54,14 +54,8 @@ def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
     assert len(pbs.double.control("_jobs")["jobs"]) == 1
 
 
-def nsw(pbs: Pbs, *how: object, **more: str) -> tuple[str, ...]:
-    import sys
-
-    return (sys.executable, "-m", "nsw", *words(pbs, *how, **more))  # type: ignore[arg-type]
-
-
 def test_a_server_that_is_away_for_a_while_costs_no_run(pbs):
-    process = pbs.start(*nsw(pbs, 3, until_go(pbs, "2")))
+    process = pbs.start(*words(pbs, 3, until_go(pbs, "2")))
     wait_until(lambda: ran(pbs) == [1, 2, 3])
     pbs.double.down()
     (pbs.work / "go").touch()
@@ -82,7 +76,7 @@ def test_a_job_that_uses_too_much_memory_says_so(pbs):
 
 
 def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
-    process = pbs.start(*nsw(pbs, 2, until_go(pbs, "1"), limits="max_array: 1"))
+    process = pbs.start(*words(pbs, 2, until_go(pbs, "1"), limits="max_array: 1"))
     wait_until(lambda: ran(pbs) == [1, 2])
     jobs = {seq for seq, _, _ in pbs.double.control("_jobs")["jobs"]}
     first = min(jobs)
@@ -140,7 +134,7 @@ def test_a_retry_of_runs_with_gaps_submits_ranges(pbs):
 
 def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):
     pbs.double.settings(node_fail_requeue=0.3)
-    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
     wait_until(lambda: ran(pbs) == [1])
     pbs.double.control("_lose_node")
     wait_until(lambda: "Exit_status = -20" in pbs.double.command("qstat", "-f", "1.pbs0").stdout)
@@ -156,7 +150,7 @@ def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):
 
 def test_a_held_job_waits_with_its_reason_and_goes_on_when_it_is_released(pbs):
     pbs.double.hold()
-    process = pbs.start(*nsw(pbs, 1))
+    process = pbs.start(*words(pbs, 1))
     wait_until(lambda: bool(pbs.double.live()))
     pbs.double.command("qhold", "1.pbs0")
     pbs.double.release()
@@ -166,7 +160,7 @@ def test_a_held_job_waits_with_its_reason_and_goes_on_when_it_is_released(pbs):
 
 
 def test_output_that_pbs_cannot_deliver_does_not_spoil_the_run(pbs):
-    process = pbs.start(*nsw(pbs, 1, until_go(pbs, "1")))
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
     wait_until(lambda: ran(pbs) == [1])
     (log,) = (folder(pbs) / "scratch" / "jobs").glob(".start.*")
     (log.parent / f"{name_of(pbs)}.log").mkdir()  # nothing can be copied there
@@ -197,7 +191,7 @@ def test_runs_follow_the_job_that_builds_their_program(pbs, good):
 
 def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_not_done(pbs):
     body = f"[ {{{{ n }}}} != 2 ] || [ -e {pbs.work}/go ] || sleep 300"
-    process = pbs.start(*nsw(pbs, 3, body, limits="runs_per_job: 3"))
+    process = pbs.start(*words(pbs, 3, body, limits="runs_per_job: 3"))
     wait_until(lambda: ran(pbs) == [1, 2])
     pbs.double.command("qalter", "-l", "walltime=00:00:01", "1.pbs0")
     assert process.wait(timeout=90) == 1
