@@ -115,6 +115,7 @@ class _Crash:
     before: list[int] = field(default_factory=list)  # runs submitted at each kill
     calls: int = 0  # that the batch system had heard when this nsw began
     finished: int = 0  # runs that the ledger knew to be over then
+    listed: dict[tuple[str, str], int] = field(default_factory=dict)  # tasks by job, also those since forgotten
     tokens: int = -1  # a FIFO: a program ends when it has read a line of it
 
     def __post_init__(self) -> None:
@@ -131,7 +132,9 @@ class _Crash:
         for act in acts:
             act()
         self.let_end(self.trial.runs)
-        found = evidence(self.place, self.trial.runs, self.finish())
+        code = self.finish()
+        self.list_jobs()
+        found = evidence(self.place, self.trial.runs, code, self.listed)
         found.kills, found.phases, found.ends = sum(self.phases.values()), self.phases, len(self.trial.ends)
         found.before = self.before
         return found
@@ -163,6 +166,12 @@ class _Crash:
     def let_end(self, programs: int) -> None:
         """So many more programs may end."""
         os.write(self.tokens, b"\n" * programs)
+
+    def list_jobs(self) -> None:
+        """Remember what the batch system lists: squeue forgets jobs some minutes after their end."""
+        for found in ledgers(self.place):
+            for job, tasks in self.place.listed(found.parent.name).items():
+                self.listed[job] = max(tasks, self.listed.get(job, 0))
 
     # --- nsw --------------------------------------------------------------------------------------------
 
@@ -200,6 +209,7 @@ class _Crash:
         send = os.killpg if self.draw.random() < 0.3 else os.kill
         send(process.pid, signal.SIGKILL)
         process.wait()
+        self.list_jobs()
         self.before.append(book_of(self.place).submitted)
         self.phases[phase] += 1
 

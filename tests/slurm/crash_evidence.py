@@ -84,8 +84,8 @@ def book_of(place: Real) -> Book:
     return Book(sum(counts.values()), left, doubt, over)
 
 
-def evidence(place: Real, runs: int, code: int | None) -> Outcome:
-    """Weigh what the programs, Slurm and nsw say at the end."""
+def evidence(place: Real, runs: int, code: int | None, listed: dict[tuple[str, str], int]) -> Outcome:
+    """Weigh what the programs, the batch system (tasks `listed` by job name and id) and nsw say at the end."""
     found = Outcome(runs=runs, clients=Counter((place.work / "clients").read_text().split()))
     found_ledgers = ledgers(place)
     if code not in {0, 1} or len(found_ledgers) != 1:
@@ -110,7 +110,6 @@ def evidence(place: Real, runs: int, code: int | None) -> Outcome:
             found.reasons[f"{row.state}: {row.reason}"] += 1
         elif not once:
             found.untold.append(row.id)
-    listed = place.listed(folder.name)
     found.submitted = sum(listed.values())
     found.taken_back = sum(
         claim.read_text().startswith("state=withdrawn") for claim in folder.glob("scratch/runs/*/attempt-*/claim")
