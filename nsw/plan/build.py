@@ -330,8 +330,6 @@ class _Builder:
         hint = None
         if not has and site == "local":
             hint = "`--site demo` shows recorded results on a machine without a GPU"
-        elif not has:
-            hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
             where += ", and a recipe that does not say how many asks for 1"
@@ -339,6 +337,8 @@ class _Builder:
             hint = f"{own}; {hint}" if hint else own
         elif has:
             hint = "`--fit` skips the cases that the site cannot hold, `--set gpus=...` asks for others"
+        elif hint is None:
+            hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
         return [document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
 
 

@@ -124,7 +124,8 @@ def _loaded(
     if recipe is None or faults:
         raise InputError(in_order(faults))
     kept = choose_cases(cases, options)
-    left_out = [case for case in cases if case not in kept]
+    names = {case.id for case in kept}
+    left_out = [case for case in cases if case.id not in names]
     return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, in_order(warnings), left_out)
 
 

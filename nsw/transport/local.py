@@ -239,6 +239,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _link(there: str, here: Path) -> None:
+    try:
+        os.link(there, here)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{here}.part")  # noqa: PTH108  of a try that was cut off; on the hot path of a run
+    except OSError:  # its folder is missing, it is there already, or the file system cannot
+        _replace(there, here)
+
+
+def _replace(there: str, here: Path) -> None:
     here.parent.mkdir(parents=True, exist_ok=True)
     part = here.with_name(here.name + ".part")
     part.unlink(missing_ok=True)
