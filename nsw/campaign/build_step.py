@@ -5,7 +5,8 @@ Each distinct build happens once. It is a task like any other, which the runs ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.added_jobs import reducer_to
 from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.witness import Status
 
+_PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
 _BAD = (State.FAILED, State.LOST)
@@ -40,10 +42,7 @@ class Builds:
         """Put the application's files on the site, and plan again the builds that went wrong and are needed."""
         known = self._it.ledger.builds()
         if not self._it.ledger.meta(PREPARED):
-            staged: list[tuple[Path, str]] = []
-            if any(self._it.folder.app.iterdir()):
-                apps = sorted({build.app for build in known} or {APP})
-                staged += [(self._it.folder.app, f"{self._it.scratch}/{app}") for app in apps]
+            staged = self._programs(known)
             if self._it.transport.remote:
                 staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
             if self._it.ledger.has_reductions():
@@ -60,6 +59,14 @@ class Builds:
             unknown = build.state in IN_FLIGHT and build.submission is None
             if unknown or build.state in _AGAIN:
                 self._it.ledger.release([build.id])
+
+    def _programs(self, builds: list[BuildRow]) -> list[tuple[Path, str]]:
+        """Every version of the program here, and the folders on the site that it belongs in: app, app-2, app-2-n-1."""
+        home = self._it.folder.path
+        here = {path.name: path for path in home.iterdir() if _PROGRAM.fullmatch(path.name) and any(path.iterdir())}
+        there = {build.app for build in builds} or set(here)
+        found = ((app, _PROGRAM.match(app)) for app in sorted(there))
+        return [(here[m[0]], f"{self._it.scratch}/{app}") for app, m in found if m is not None and m[0] in here]
 
     def conclude(self) -> list[str]:
         """Once no run is planned or in flight: the builds that went wrong.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign.ledger import Ledger
 from nsw.recipe.load import load_recipe
 
 APP = "{command: 'bash go.sh {{ n }}', files: [go.sh], figures: {f: {regex: 'f=(.*)', unit: s}}}"
@@ -113,3 +114,14 @@ def test_a_default_site_is_not_meant_where_a_campaign_is_named(nsw, begun, write
     assert nsw("run", "r.yaml", "--into", begun.name, "--dry-run").code == 0
     said = nsw("run", "r.yaml", "--into", begun.name, "-s", "here")
     assert (said.code, "a campaign stays on its site" in said.err) == (2, True)
+
+
+def test_a_retry_after_clean_sends_the_newest_program_again(nsw, begun, write):
+    write([1, 2], begin="1")
+    assert nsw("run", "r.yaml", "--into", begun.name).code == 0
+    assert nsw("clean", "--yes").code == 0
+    with Ledger(begun / "campaign.db") as ledger:
+        ledger.update_tasks(["n-2.baseline.r1"], state="failed")
+    said = nsw("retry")
+    assert said.code == 0, said.err + said.out
+    assert figures(nsw) == {"n-1": 11, "n-2": 12}
