@@ -95,7 +95,7 @@ def resumable(fault: NswError, name: str) -> None:
     if fault.hint and "`nsw resume" in fault.hint:
         fault.hint = fault.hint.replace("`nsw resume", command)
     elif fault.exit_code is Exit.UNREACHABLE:
-        fault.hint = f"{fault.hint}; then {command}`" if fault.hint else f"{command}` goes on when that is mended"
+        fault.hint = f"{fault.hint}; then {command}`" if fault.hint else f"{command}` continues once that is corrected"
 
 
 class UsageError(NswError):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ACL = "system.posix_acl_access"
-_NOT_PLAIN = "it is no plain file"
+_NOT_PLAIN = "it is not a regular file"
 
 
 class NotPlainError(OSError):
@@ -33,7 +33,7 @@ def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *,
         owner: The user id that the file must have, if any.
 
     Raises:
-        NotPlainError: It is no plain file.
+        NotPlainError: It is not a regular file.
         OSError: It cannot be opened, or belongs to somebody else; `strerror` says which.
     """
     try:

@@ -203,7 +203,7 @@ class _Times:
         if not iterations:
             raise _LackError(f"the bytes of {what} are those of the whole run: name the range that is an iteration")
         if not sizes or any(size is None for size in sizes):
-            raise _LackError(f"the reports do not tell the bytes of {what}: give a formula")
+            raise _LackError(f"the reports do not record the bytes of {what}: give a formula")
         return float(sum(size for size in sizes if size is not None)) / iterations
 
     def iteration_s(self) -> float | None:

@@ -20,7 +20,7 @@ MOVED: Final = "launches moved between the passes: "  # how each sentence begins
 MEASURED, OTHER_SHAPE, MISSING, UNEXPECTED = "measured", "other shape", "missing", "unexpected"
 _SHOWN: Final = 3
 _FIX: Final = (
-    "let each run launch the same kernels (fixed seeds, no autotuning such as cudnn.benchmark); or choose by name:"
+    "make each run launch the same kernels (fixed seeds, no autotuning such as cudnn.benchmark); or choose by name:"
     " kernels: {regex: ...}, launches: {skip: 10, count: 3}"
 )
 _Row = dict[str, Any]

@@ -104,7 +104,7 @@ def run(
     chosen = overrides(set, case, exclude, passes, fit=fit)
     if into is not None:
         if site is not None or note is not None:
-            raise UsageError("site and note do not go together with into: a campaign keeps its own")
+            raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root_to_write(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
@@ -141,7 +141,7 @@ def _refuse_dear(planned: Planned, *, yes: bool) -> None:
 def resume(
     campaign: str | Path | Campaign | None = None, root: str | Path | None = None, *, now: bool = False
 ) -> Running:
-    """Go on with a campaign that was left; nothing that finished is done again.
+    """Continue a campaign; finished runs are not repeated.
 
     Args:
         campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
@@ -208,7 +208,7 @@ def retry(
         failed: Leave those alone that were cancelled.
         choose_again: Choose kernels anew for guided counters.
         time: A new time limit for what is retried, such as `"30m"`.
-        update_app: Copy the program again from where it came.
+        update_app: Copy the program again from its original place.
         sites: Sites files to search first for the campaign's site, with `time` or `update_app`.
         now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 

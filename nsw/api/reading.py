@@ -107,7 +107,7 @@ def read(
     Args:
         paths: A file or several; of a folder that is no report itself, all reports below it.
         tables: Only these tables; by default all but the traces, which are read when they are used.
-        steps: The NVTX range that is an iteration of the program.
+        steps: The NVTX range that marks an iteration of the program.
         max_unpacked: How many bytes a packed file may unpack to.
 
     Raises:

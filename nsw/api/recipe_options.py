@@ -22,7 +22,7 @@ def overrides(
     """What `--set`, `--case`, `--exclude`, `--pass` and `--fit` would say.
 
     Raises:
-        UsageError: A value is nothing that a recipe can hold.
+        UsageError: A value is which a recipe cannot hold.
     """
     texts = tuple(f"{name}={_yaml(name, value)}" for name, value in (settings or {}).items())
     return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit)
@@ -46,8 +46,8 @@ def _yaml(name: str, value: Any) -> str:
         return json.dumps(list(value) if isinstance(value, tuple | range) else value, allow_nan=False)
     except (TypeError, ValueError):
         raise UsageError(
-            f"set: {name} is {value!r}, which is nothing that a recipe can hold",
-            hint="numbers, texts, true and false, lists and mappings of these",
+            f"set: {name} is {value!r}, which a recipe cannot hold",
+            hint="use numbers, text, true or false, and lists or mappings of these",
         ) from None
 
 

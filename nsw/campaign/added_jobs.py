@@ -38,7 +38,7 @@ def part_of(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int |
     from nsw.plan.model import Part
 
     if not ledger.meta(meta.PREPARED):
-        raise CampaignError("the campaign's files are not on the site yet", hint="`nsw resume` brings them there first")
+        raise CampaignError("the campaign's files are not on the site yet", hint="`nsw resume` uploads them first")
     number = ledger.meta(meta.PARTS) + 2
     app = f"{APP}-{number}" if new_app else ledger.meta(meta.APP_FOLDER)
     return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)
@@ -111,10 +111,10 @@ def sources_of(ledger: Ledger) -> list[tuple[str, str]]:
     sources = [Path(source) for source, _ in ledger.meta(meta.ORIGINS) if source != recipe]
     if not sources:
         raise UsageError(
-            "the recipe names no files of the program (app.files), so there is nothing to copy again",
-            hint="a program that the command finds by itself is run as it is now: leave --update-app out",
+            "the recipe lists no program files (app.files), so there is nothing to copy again",
+            hint="leave out --update-app: a program that the command finds itself always runs as it is now",
         )
     for source in sources:
         if not source.exists():
-            raise UsageError(f"{source} is gone, from which the program was copied")
+            raise UsageError(f"{source} no longer exists, and the program was copied from it")
     return [(str(source), source.name) for source in sources]

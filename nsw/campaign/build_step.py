@@ -124,6 +124,6 @@ class Builds:
 
     def _hint(self, build: BuildRow) -> str:
         return (
-            "mend it and start again, or `nsw retry --update-app` builds again and goes on;"
+            "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
             f" `nsw logs {build.id}` shows what it printed, and all of that is in {self._it.folder.path / 'build.txt'}"
         )

@@ -42,10 +42,10 @@ class Canary:
         if wrong is None or (not rest and run.state is not State.DONE):  # the campaign's end tells of that one
             return
         raise CanaryError(
-            f"the first run, {run.id}, went ahead alone and {wrong}",
+            f"the first run, {run.id}, ran alone and {wrong}",
             hint=(f"{rest} run{'s wait' if rest > 1 else ' waits'}; " if rest else "")
-            + f"`nsw logs {run.id}` shows what it said; `nsw retry` tries it again, alone at first;"
-            " `nsw resume` does the rest without it",
+            + f"`nsw logs {run.id}` prints its output; `nsw retry` runs it again, alone at first;"
+            " `nsw resume` runs the rest without it",
         )
 
     def again(self) -> list[str]:

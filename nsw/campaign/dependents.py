@@ -32,7 +32,7 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
         ledger.set_meta(RECORDED, {})
     for run in depending:
         if run.state is State.DONE:
-            ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is done again")
+            ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is run again")
     return [run.id for run in ledger.runs_named([*runs, *skipped])]
 
 

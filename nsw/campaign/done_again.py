@@ -38,4 +38,4 @@ def put_aside(transport: Transport, scratch: str, runs: Iterable[str]) -> None:
         return
     done = transport.run(["bash", "-c", _ASIDE, "nsw", *folders], timeout=120)
     if done.returncode != 0:
-        raise UnreachableError(CommandError(done, what="what was done could not be put aside").message)
+        raise UnreachableError(CommandError(done, what="the earlier attempts could not be moved aside").message)

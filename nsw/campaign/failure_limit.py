@@ -40,7 +40,7 @@ class FailureLimit:
             self.reached = True
             why = f"{failed} run{'s' if failed > 1 else ''} failed (stop_after_failures: {self._limit})"
             self._it.ledger.set_meta(STOPPED, why)
-            self._it.say(f"stopped: {why}; nothing new begins, and what runs goes on")
+            self._it.say(f"stopped: {why}; no new run starts, and running ones continue")
 
     def withdraw(self) -> None:
         """Take back what is submitted and has not begun, once the limit is reached."""
@@ -67,7 +67,9 @@ class FailureLimit:
                 self._flight.holding(lambda one: one.id in gone and (one.job, one.task) not in going)
             )
         except NswError as fault:
-            self._it.say(f"warning: withdrawn jobs are still in the queue, and will end at once: {fault.message}")
+            self._it.say(
+                f"warning: withdrawn jobs are still in the queue; they will end as soon as they start: {fault.message}"
+            )
         self._flight.drop(lambda one: one.id in gone)
         with self._it.ledger.transaction():
             self._it.ledger.release(sorted(gone))

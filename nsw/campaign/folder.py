@@ -175,7 +175,9 @@ def _of_files(folder: CampaignFolder) -> CampaignFolder:
     """
     for path in (folder.ledger, folder.lock, folder.recipe, folder.log):
         if path.exists() and not path.is_file():
-            raise CampaignError(f"{path} is no file, as it is in a campaign", hint="nsw did not make it: remove it")
+            raise CampaignError(
+                f"{path} is not a regular file, as it should be in a campaign", hint="nsw did not make it: remove it"
+            )
     return folder
 
 
@@ -220,7 +222,7 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
     try:
         _lock(descriptor, folder, time.monotonic() + patience)
         if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="replace")):
-            raise CampaignError(f"{folder.lock} holds something else than nsw writes there, and is left as it is")
+            raise CampaignError(f"{folder.lock} contains something that nsw does not write; nsw leaves it unchanged")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         try:
@@ -248,8 +250,8 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
         if now >= glimpse and (not killed or now >= deadline):
             raise CampaignLockedError(
                 f"campaign {folder.id} is driven by {owner or 'another nsw'}"
-                + (", which was killed; a process that it began still runs" if killed else ""),
-                hint="`nsw status` and `nsw logs` look without driving; end the other one first to go on here",
+                + (", which was killed; a process that it started is still running" if killed else ""),
+                hint="`nsw status` and `nsw logs` work meanwhile; to continue here, end the other nsw first",
             )
         time.sleep(0.05)
 

@@ -58,7 +58,7 @@ class GrowingFiles:
             try:
                 content = base64.b64decode(text)
             except binascii.Error:
-                raise UnreachableError(f"{path} cannot be read: its content came damaged") from None
+                raise UnreachableError(f"{path} cannot be read: its content arrived damaged") from None
             self._at[path] = int(start) + len(content)
             if content:
                 found[path] = content

@@ -56,8 +56,8 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
 
     def __init__(self, path: Path, *, create: bool = False, read_only: bool = False, beside: bool = False) -> None:
         if not create and not path.is_file():
-            wrong = "is no file" if path.exists() else "is missing"
-            raise CampaignError(f"{path.parent} is no campaign: {path.name} {wrong}")
+            wrong = "is not a file" if path.exists() else "is missing"
+            raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
         self._copy: TemporaryDirectory[str] | None = None
         if create:

@@ -28,7 +28,7 @@ class LedgerFacts(LedgerBase):
         if not row:
             return key.absent()
         if not isinstance(row[0], str):
-            raise self._damaged(f"{key.name} is no text")
+            raise self._damaged(f"{key.name} is not text")
         try:
             return key.parse(row[0])
         except ValueError as fault:

@@ -105,7 +105,7 @@ def _refuse_other_than_plain(path: Path) -> None:
     if os.path.lexists(log):
         raise CampaignError(
             f"{log} is there, a write-ahead log, which no nsw leaves",
-            hint=f"whoever opened {path.name} otherwise: `PRAGMA journal_mode = DELETE` takes it in",
+            hint=f"open {path.name} with sqlite3 and run `PRAGMA journal_mode = DELETE`, which merges it",
         )
 
 
@@ -171,7 +171,7 @@ def _lock(descriptor: int, path: Path) -> None:
         else:
             return
         if time.monotonic() >= deadline:
-            raise CampaignError(f"{path} is being written for {_PATIENCE_S:.0f} s now", hint="try again later")
+            raise CampaignError(f"{path} has been locked by a writer for {_PATIENCE_S:.0f} s", hint="try again later")
         time.sleep(0.02)
 
 

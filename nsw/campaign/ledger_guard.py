@@ -76,7 +76,7 @@ def check(db: GuardedConnection, path: Path, schema: str) -> None:
     if strange:
         more = f" and {len(strange) - _SEEN} more" if len(strange) > _SEEN else ""
         raise CampaignError(
-            f"{path} holds what no nsw writes: {', '.join(strange[:_SEEN])}{more}",
+            f"{path} contains something that nsw never writes: {', '.join(strange[:_SEEN])}{more}",
             hint="nsw does not read it: ask who made it",
         )
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()

@@ -184,7 +184,7 @@ class LedgerTasks(LedgerNeeds):
         """How many runs are in each state."""
         found = dict(self._db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall())
         if strange := [state for state in found if state not in set(State)]:
-            raise self._damaged(f"{strange[0]!r} is no state of a run")
+            raise self._damaged(f"{strange[0]!r} is not a state of a run")
         return found
 
     def began(self) -> float | None:

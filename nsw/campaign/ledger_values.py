@@ -23,7 +23,7 @@ def parsed(text: str, kind: type[_T]) -> _T:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, kind):
-        raise ValueError(f"is no JSON {'object' if kind is dict else 'list'}")  # noqa: TRY004  the text's fault
+        raise ValueError(f"is not a JSON {'object' if kind is dict else 'list'}")  # noqa: TRY004  the text's fault
     return found
 
 
@@ -47,7 +47,7 @@ def texts(text: str, column: str) -> tuple[str, ...]:
     """
     found = column_of(text, list, column)
     if not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{column} are no texts")
+        raise ValueError(f"{column} are not texts")
     return tuple(found)
 
 
@@ -60,7 +60,7 @@ def check_kinds(row: tuple[Any, ...], kinds: tuple[Any, ...], columns: str) -> N
     if not all(map(isinstance, row, kinds)):
         names = (n.strip() for n in columns.split(","))
         wrong = next(n for n, value, kind in zip(names, row, kinds, strict=True) if not isinstance(value, kind))
-        raise ValueError(f"{wrong} is of another kind than nsw writes")
+        raise ValueError(f"{wrong} has another type than nsw writes")
 
 
 def check_times(*times: float | None) -> None:
@@ -70,4 +70,4 @@ def check_times(*times: float | None) -> None:
         ValueError: One is none.
     """
     if not all(when is None or -LATEST < when < LATEST for when in times):
-        raise ValueError("started or ended is no time")
+        raise ValueError("started or ended is not a time")

@@ -43,13 +43,13 @@ def wait_for_commands(
         waited = clock() - begun
         if waited >= most_s:
             raise UnreachableError(
-                "a command that a killed nsw began still runs, and may yet submit a job",
-                hint="`ps` there shows it, most likely an sbatch; `nsw resume` goes on when it has ended",
+                "a command that a killed nsw started is still running, and may yet submit a job",
+                hint="`ps` there shows it, most likely an sbatch; run `nsw resume` when it has ended",
             )
         if waited >= _SAY_AFTER_S and not said:
             said = True
             say(
-                "a command that a killed nsw began still runs, most likely an sbatch, and may yet submit a job:"
+                "a command that a killed nsw started is still running, most likely an sbatch, and may yet submit a job:"
                 f" it is waited for, at most {most_s:.0f} s"
             )
         sleep(pause)

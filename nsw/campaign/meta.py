@@ -50,7 +50,7 @@ def _list(name: str) -> Key[list[Any]]:
 def _counts(text: str) -> dict[str, int]:
     found = parsed(text, dict)
     if not all(isinstance(n, int) for n in found.values()):
-        raise ValueError("are no numbers")
+        raise ValueError("are not numbers")
     return found
 
 
@@ -60,13 +60,13 @@ def _moment(text: str) -> float:
     except ValueError:
         when = -1.0
     if not 0 <= when < LATEST:
-        raise ValueError("is no time")
+        raise ValueError("is not a time")
     return when
 
 
 def _whole(text: str) -> int | None:
     if not text.isdecimal():
-        raise ValueError("is no number")
+        raise ValueError("is not a number")
     return int(text)
 
 

@@ -60,6 +60,6 @@ class Needs:
 def _end(one: Doomed) -> Verdict:
     how = "was lost" if one.state is State.LOST else f"was {one.state}" if one.state is State.CANCELLED else "failed"
     if one.why is Why.BUILD:
-        reason = f"its build {how}: {one.reason}; `nsw logs {one.source}` shows what it said"
+        reason = f"its build {how}: {one.reason}; `nsw logs {one.source}` prints its output"
         return Verdict(State.FAILED, reason, ended=True)
     return Verdict(State.CANCELLED, f"{SKIPPED}{one.source} {how}: {one.reason or 'no reason'}", ended=True)

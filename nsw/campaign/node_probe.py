@@ -71,17 +71,17 @@ def node_checks(
     seen = len(re.findall(r"^GPU \d+:", listed, re.MULTILINE))
     if wanted and not seen:
         fix = "does the job ask for GPUs as the site wants it? `resources: extra:` takes the site's own lines"
-        yield Check("GPUs (node)", Verdict.WARNING, f"the site says {wanted} a node; the job saw none", fix)
+        yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {wanted} a node; the job saw none", fix)
 
 
 def _clock(text: str, earliest: float, latest: float) -> Check:
     try:
         told = float(text)
     except ValueError:
-        return Check("clock (node)", Verdict.SKIPPED, "it did not tell the time")
+        return Check("clock (node)", Verdict.SKIPPED, "it did not report the time")
     off = told - latest if told > latest else told - earliest if told < earliest else 0.0
     if abs(off) > _SLACK_S:
         fix = "times of runs are the node's own, and may not fit those of the login node; ask about NTP"
         way = "ahead of" if off > 0 else "behind"
         return Check("clock (node)", Verdict.WARNING, f"{abs(off):.0f} s {way} the login node's", fix)
-    return Check("clock (node)", Verdict.GOOD, "fits that of the login node")
+    return Check("clock (node)", Verdict.GOOD, "agrees with the login node's")

@@ -63,8 +63,8 @@ def require_own(folder: Path) -> None:
         return
     raise CampaignError(
         f"campaign {folder.name} belongs to {other}: nsw drives only campaigns of your own",
-        hint="`nsw status`, `nsw logs` and `nsw summarize` look at it;"
-        f" `nsw run {folder}/recipe.lock.yaml` makes one of your own of its recipe",
+        hint="`nsw status`, `nsw logs` and `nsw summarize` can read it;"
+        f" `nsw run {folder}/recipe.lock.yaml` starts your own campaign from its recipe",
     )
 
 

@@ -159,7 +159,7 @@ def _read_run(
     for stream in ("stderr", "stdout") if run.tool else ():
         result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
     if unreduced is not None and run.state is State.DONE:
-        fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` brings the report itself"
+        fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
         result.problems.append((None, "error", f"its report was not reduced on the site: {unreduced}", fix))
     elif run.reports and not reports and run.state is State.DONE:  # a failed run has a reason of its own
         result.problems.append(
@@ -200,7 +200,7 @@ def _read_figures(
         needed = figure["name"] in required
         result.lacking += needed
         what = f"{'required ' if needed else ''}figure {figure['name']}"
-        why = "is no number: nan or inf" if figure["matches"] else "was not found"
+        why = "is not a number: nan or inf" if figure["matches"] else "was not found"
         fix = (
             f"compare the recipe's regex with what `nsw logs {run.id}` shows; `nsw reread` takes a corrected one,"
             " `nsw retry` does the run again, and `required: false` allows a run without it"

@@ -140,7 +140,7 @@ def remove(transport: Transport, space: Space, *, everything: bool, fence: Fence
     if done.timed_out:
         raise UnreachableError(f"{space.folder} may be removed in part: {done.stderr.strip()}")
     if done.returncode != 0:
-        raise CommandError(done, what=f"{space.folder} could not be removed whole")
+        raise CommandError(done, what=f"{space.folder} could not be removed completely")
 
 
 def freed(files: Collection[Found]) -> int:

@@ -64,7 +64,7 @@ def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *
     if not found:
         known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
         hint = did_you_mean(word, known) or "a case, its parameters (gpus=2), a run, a pattern or a job id; " + _HAVE
-        raise UsageError(f"{option} {word}: no run fits", hint=hint)
+        raise UsageError(f"{option} {word}: no run matches", hint=hint)
     return found
 
 

@@ -79,7 +79,7 @@ def _failed_step(said: str) -> str:
     """Which step of getting there failed, by what ssh or nsw's own connection prints."""
     if re.search(r"host key|HOST IDENTIFICATION", said, re.IGNORECASE):
         return "host key"
-    if re.search(r"Permission denied|was not let in|did not take the answer|no terminal to ask at", said):
+    if re.search(r"Permission denied|was not let in|rejected the answer|no terminal to ask at", said):
         return "login"
     return "connection"
 
@@ -108,7 +108,7 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     try:
         skew = float(theirs) - (before + after) / 2
     except ValueError:
-        return Check("clock", Verdict.SKIPPED, "it did not print the time", "`date +%s.%N` there prints it")
+        return Check("clock", Verdict.SKIPPED, "it did not report the time", "`date +%s.%N` there prints it")
     slack = (after - before) / 2
     if abs(skew) > _SKEW_S + slack:
         fix = "times of runs are the site's own; ask its administrators about NTP"
@@ -161,7 +161,7 @@ def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
         yield Check("scratch", Verdict.BAD, fault.message)
         return
     except NswError as fault:
-        yield Check("scratch", Verdict.BAD, fault.message, "an absolute path, whose variables are set over there")
+        yield Check("scratch", Verdict.BAD, fault.message, "an absolute path, whose variables are set on the site")
         return
     script = 'file=$1/.nsw-check-$$; : >"$file" && rm -f "$file" && df -P -k "$1" | tail -n 1'
     told = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
@@ -214,7 +214,7 @@ def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]
         if done.returncode == 0:
             yield Check(tool, Verdict.GOOD, done.stdout.strip())
         elif tool in named:
-            fix = f"correct profilers.{tool}, or name the module that brings it"
+            fix = f"correct profilers.{tool}, or name the module that provides it"
             yield Check(tool, Verdict.BAD, f"{named[tool]}: {_said(done)}", fix)
         else:
             fix = f"name its path: profilers: {{{tool}: ...}}, or its module; compute nodes may have it all the same"

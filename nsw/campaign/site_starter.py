@@ -78,13 +78,13 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     if answers.has_module:
         lines.append(("login_shell: true", "jobs know `module` in a login shell only"))
     if batch:
-        lines.append(("#- modules: [cuda]", "modules that bring the program and the profilers"))
+        lines.append(("#- modules: [cuda]", "modules that provide the program and the profilers"))
     if answers.profilers:
         inner = ", ".join(f"{tool}: {_scalar(path)}" for tool, path in sorted(answers.profilers.items()))
         lines.append((f"profilers: {{ {inner} }}", ""))
         found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
     elif batch:
-        lines.append(("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module brings them"))
+        lines.append(("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them"))
     if chosen is not None and chosen.walltime is not None:
         lines.append((f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}"))
     text = [f"  {_scalar(name)}:"]
@@ -123,7 +123,7 @@ def _queue(answers: Answers, chosen: Queue, lines: list[tuple[str, str]], found:
     others = [one.name for one in answers.queues if one.name != chosen.name]
     lines.append((f"{key}: {_scalar(chosen.name)}", f"there are also {_few(others)}" if others else ""))
     for one in answers.queues:
-        told = "GPUs not told" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
+        told = "number of GPUs unknown" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
         also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
         kind = f" ({one.kind}{also})" if one.kind else ""
         limit = f", at most {format_duration(one.walltime)}" if one.walltime is not None else ""

@@ -102,7 +102,7 @@ def _scheduler(
     told = transport.run([*shell, f"{first.submit} --version"], timeout=_SECONDS)
     owner = recognizing.owner_of(first.submit, told.stdout + told.stderr)
     if owner is None or not owner.scheduler:
-        what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot tell"
+        what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
         known = ", ".join(schedulers())
         raise UsageError(
             f"the {first.submit} of this machine is {what}", hint=f"nsw knows {known}; docs/extending/scheduler.md"

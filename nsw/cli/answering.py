@@ -44,7 +44,7 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     which = "" if named == folder.id else f" -c {named}"  # the newest is meant where none is named
     if bad:
         steps.append(
-            f"`nsw logs {bad[0].id}{which}` shows what it said; `nsw retry{which}` does again what did not succeed"
+            f"`nsw logs {bad[0].id}{which}` prints its output; `nsw retry{which}` repeats what did not succeed"
         )
     if ledger.counts().get(State.DONE):
         steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")

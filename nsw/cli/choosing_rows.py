@@ -46,13 +46,13 @@ def condition(text: str) -> Condition:
         try:
             pattern = re.compile(value)
         except re.error as fault:
-            raise UsageError(f"--where {text}: this regular expression cannot be read: {fault}") from None
+            raise UsageError(f"--where {text}: this regular expression is not valid: {fault}") from None
         return Condition(column, lambda v: v is not None and pattern.search(str(v)) is not None)
     if sign in {"=", "!="}:
         return Condition(column, lambda v: _same(v, value) == (sign == "="))
     bound = _number(value)
     if bound is None:
-        raise UsageError(f"--where {text}: {value!r} is no number", hint="times are ns, sizes bytes")
+        raise UsageError(f"--where {text}: {value!r} is not a number", hint="times are ns, sizes bytes")
     compare: Mapping[str, Callable[[float], bool]] = {
         ">": lambda v: v > bound, "<": lambda v: v < bound, ">=": lambda v: v >= bound, "<=": lambda v: v <= bound,
     }  # fmt: skip
@@ -80,7 +80,7 @@ def chosen(reports: Iterable[Report], where: Sequence[str], launch: int | None, 
                     if kept := list(islice(some, top)):
                         made[name] = kept
             if tests and report.tables and not made:
-                report.warn("no row is what --where and --launch ask for")
+                report.warn("no row matches --where and --launch")
             report.tables = dict(made)
         yield report
 

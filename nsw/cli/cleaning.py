@@ -45,7 +45,7 @@ def clean(
             return Exit.GOOD
         _confirm(yes)
         found.remove(everything=everything)
-    say(f"removed; reports and tables stay in {folder.path}", file=sys.stderr)
+    say(f"removed; reports and tables are kept in {folder.path}", file=sys.stderr)
     return Exit.GOOD
 
 
@@ -54,18 +54,21 @@ def _show(found: Leftovers, *, everything: bool) -> None:
 
     space = found.space
     files = plural(len(space.spare) + (len(space.kept) if everything else 0), "file")
-    say(f"{found.where}: {files} would go, which frees {size(found.freed(everything=everything))}", file=sys.stderr)
+    say(
+        f"{found.where}: {files} would be removed, which frees {size(found.freed(everything=everything))}",
+        file=sys.stderr,
+    )
     if not space.kept:
         return
     total = size(sum(one.size for one in space.kept))
     verb = "go too" if everything else "stay"
-    say(f"{plural(len(space.kept), 'file')} ({total}) never brought here {verb}:", file=sys.stderr)
+    say(f"{plural(len(space.kept), 'file')} ({total}) never downloaded {verb}:", file=sys.stderr)
     for one in largest(space.kept, _SHOWN):
         say(f"  {size(one.size):>10}  {one.name}", file=sys.stderr)
     if len(space.kept) > _SHOWN:
         say(f"  and {len(space.kept) - _SHOWN} more", file=sys.stderr)
     if not everything:
-        say("`nsw fetch --file '*'` brings files of runs; --everything removes these too", file=sys.stderr)
+        say("`nsw fetch --file '*'` downloads files of runs; --everything removes these too", file=sys.stderr)
 
 
 def _confirm(yes: bool) -> None:
@@ -77,7 +80,7 @@ def _confirm(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask at, and nothing was removed", hint="--yes answers yes")
+        raise UsageError("there is no terminal to confirm this on; nothing was removed", hint="--yes answers yes")
     import typer
 
     if not typer.confirm("Remove them?", default=False, err=True):

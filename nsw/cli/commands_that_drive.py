@@ -41,7 +41,7 @@ def init(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="-- COMMAND", help="The command line to make a recipe for, behind --.", show_default=False
+            metavar="-- COMMAND", help="The command line to make a recipe for, after --.", show_default=False
         ),
     ] = None,
     new_site: Annotated[
@@ -51,7 +51,9 @@ def init(
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", help="With --site: the machine to ask, by your own ssh; else this one.", show_default=False
+            "--host",
+            help="With --site: the machine to inspect, over your ssh; default: this machine.",
+            show_default=False,
         ),
     ] = None,
     shipped: Annotated[
@@ -67,7 +69,7 @@ def init(
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over what is there.", show_default=False)] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.", show_default=False)] = False,
 ) -> None:
     """Write a first recipe, for a command line or from a shipped one, or a first site."""
     from nsw.cli import starting
@@ -95,7 +97,7 @@ Into = Annotated[
     typer.Option(
         "--into",
         metavar="CAMPAIGN",
-        help="Add to this campaign the runs that it lacks, and do those again whose program or parameters changed.",
+        help="Add the runs that this campaign lacks; run those again whose program or parameters changed.",
         show_default=False,
     ),
 ]
@@ -118,7 +120,7 @@ def plan(
     campaign: Into = None,
     root: Root = None,
 ) -> None:
-    """Show what a recipe would run on a site, what it costs at most, and what cannot be done there."""
+    """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
     from nsw.cli import planning
 
     options = _options(settings, cases, exclude, passes, fit)
@@ -144,7 +146,7 @@ def render(
         typer.Option("--into", help="Write the scripts into this folder instead.", show_default=False),
     ] = None,
 ) -> None:
-    """Print the job scripts of a recipe, to be read."""
+    """Print the job scripts of a recipe."""
     from nsw.cli import planning
 
     raise typer.Exit(planning.render(recipe, site, sites, into, _options(settings, cases, exclude, passes, fit)))
@@ -169,7 +171,7 @@ def run(
     campaign: Into = None,
     now: Now = False,
 ) -> None:
-    """Carry a recipe out: plan, run, collect, read, answer."""
+    """Run a recipe: plan, run, collect, read, answer."""
     from nsw.cli import planning, running
 
     options = _options(settings, cases, exclude, passes, fit)
@@ -193,13 +195,13 @@ def resume(
         typer.Option(
             "--download",
             metavar="SIZE",
-            help="How much may be brought from the site from now on, such as 50G; by default its limits.download.",
+            help="How much may be downloaded from the site from now on, such as 50G; by default its limits.download.",
             show_default=False,
         ),
     ] = None,
     now: Now = False,
 ) -> None:
-    """Go on with a campaign that was left; nothing that finished is done again."""
+    """Continue a campaign; finished runs are not repeated."""
     from nsw.cli import running
 
     _size(download, "--download")
@@ -228,7 +230,9 @@ def retry(
     choose_again: Annotated[
         bool,
         typer.Option(
-            "--choose-again", help="Choose kernels anew for guided counters; else as before.", show_default=False
+            "--choose-again",
+            help="Choose the kernels for guided counters again; by default the earlier choice is kept.",
+            show_default=False,
         ),
     ] = False,
     case: Only = None,
@@ -241,12 +245,12 @@ def retry(
     ] = None,
     update_app: Annotated[
         bool,
-        typer.Option("--update-app", help="Copy the program again from where it came.", show_default=False),
+        typer.Option("--update-app", help="Copy the program again from its original place.", show_default=False),
     ] = False,
     sites: Sites = None,
     now: Now = False,
 ) -> None:
-    """Do runs again that did not succeed; earlier attempts are kept."""
+    """Repeat runs that did not succeed; earlier attempts are kept."""
     from nsw.cli import running
 
     selection = _selection(case, exclude)
@@ -263,7 +267,7 @@ def reread(
         Path | None,
         typer.Option(
             "--recipe",
-            help="Take figures and the report section from this recipe; from the campaign's own if not given.",
+            help="Use the figures and the report section of this recipe; default: the campaign's own.",
             show_default=False,
         ),
     ] = None,
@@ -298,7 +302,7 @@ def fetch(
     case: Only = None,
     exclude: Without = None,
 ) -> None:
-    """Bring files of runs that were left on the site, such as reports for Nsight's GUIs."""
+    """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.cli import fetching
 
     raise typer.Exit(fetching.fetch(runs or [], files or [], campaign, root, yes, _selection(case, exclude)))
@@ -312,7 +316,7 @@ def cancel(
     case: Only = None,
     exclude: Without = None,
 ) -> None:
-    """End a campaign's runs, queued and running; what is done stays."""
+    """Cancel a campaign's queued and running runs; finished ones are kept."""
     from nsw.cli import running
 
     raise typer.Exit(running.cancel(_either(campaign, named), root, _selection(case, exclude)))
@@ -324,7 +328,7 @@ def attach(
         str | None,
         typer.Argument(
             metavar="CAMPAIGN",
-            help="Its id or the beginning; those on the site are listed if not given.",
+            help="Its id or the beginning of it; without it, list the campaigns on the site.",
             show_default=False,
         ),
     ] = None,
@@ -348,10 +352,10 @@ def clean(
     root: Root = None,
     everything: Annotated[
         bool,
-        typer.Option("--everything", help="Also files of runs that were never brought here.", show_default=False),
+        typer.Option("--everything", help="Also remove files of runs that were never downloaded.", show_default=False),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go, and stop.", show_default=False)
+        bool, typer.Option("--dry-run", help="Show what would be removed, and stop.", show_default=False)
     ] = False,
     case: Only = None,
     exclude: Without = None,
@@ -368,7 +372,7 @@ def clean(
 def throttle(
     running: Annotated[
         int,
-        typer.Argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that waits.", show_default=False),
+        typer.Argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that wait.", show_default=False),
     ],
     campaign: Campaign = None,
     named: CampaignOption = None,

@@ -45,7 +45,7 @@ def status(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Show where a campaign stands and what went wrong."""
+    """Show the state of a campaign and what went wrong."""
     from nsw.cli import looking
 
     which = (campaign, named, root, _selection(case, exclude))
@@ -57,9 +57,9 @@ def watch(
     campaign: Campaign = None,
     named: CampaignOption = None,
     root: Root = None,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.", show_default=False)] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the state once and exit.", show_default=False)] = False,
 ) -> None:
-    """Show live how a campaign goes that another nsw drives, or that was left alone; nothing is changed by it."""
+    """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
     from nsw.cli import watching
 
     raise typer.Exit(watching.watch(_either(campaign, named), root, once=once))
@@ -77,14 +77,14 @@ def logs(
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
-    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines; 0: all.")] = 40,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="Number of last lines; 0 prints all.")] = 40,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what it prints, until it ends.", show_default=False)
+        bool, typer.Option("--follow", "-f", help="Follow the output until the run ends.", show_default=False)
     ] = False,
     case: Only = None,
     exclude: Without = None,
 ) -> None:
-    """Print what a run wrote: its output, errors and end."""
+    """Print the output, the errors and the outcome of a run."""
     from nsw.cli import logs as outputs
 
     raise typer.Exit(outputs.logs(run, campaign, root, lines, _selection(case, exclude), follow=follow))
@@ -101,7 +101,7 @@ def problems(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Print everything that is wrong with a campaign's reports, and what to do."""
+    """List all problems of a campaign's reports, and what to do."""
     from nsw.cli import looking
 
     raise typer.Exit(
@@ -148,7 +148,7 @@ def summarize(
     output: Output = None,
     max_unpacked: MaxUnpacked = None,
 ) -> None:
-    """Say what a campaign shows: scaling, hotspots, API calls, copies, communication."""
+    """Print the results of a campaign: scaling, hotspots, API calls, copies, communication."""
     from nsw.cli import summarizing
 
     which = (campaign, named, root, _selection(case, exclude))
@@ -166,13 +166,13 @@ def read(
         typer.Option(
             "--table",
             "-t",
-            help="Only this table (may be repeated); traces are made only so, and kernels and roofline computed.",
+            help="Only this table; may be repeated. Traces, kernels and roofline are made only on request.",
             show_default=False,
         ),
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option("--steps", help="The NVTX range that is an iteration of the program.", show_default=False),
+        typer.Option("--steps", help="The NVTX range that marks an iteration of the program.", show_default=False),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -187,9 +187,11 @@ def read(
         int | None, typer.Option("--launch", help="Only rows of this launch (Nsight Compute).", show_default=False)
     ] = None,
     top: Annotated[
-        int | None, typer.Option("--top", min=1, help="So many rows of each table.", show_default=False)
+        int | None, typer.Option("--top", min=1, help="At most this many rows of each table.", show_default=False)
     ] = None,
-    formats: Annotated[bool, typer.Option("--formats", help="List what can be read.", show_default=False)] = False,
+    formats: Annotated[
+        bool, typer.Option("--formats", help="List the formats that can be read.", show_default=False)
+    ] = False,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -210,7 +212,7 @@ def metrics(
     action: Annotated[
         _OfMetrics,
         typer.Argument(
-            help="ls: what there is. show: one in full. check: whether a chip has them. translate: each tool's names.",
+            help="ls: list metrics. show: explain one. check: whether a chip has them. translate: each tool's names.",
             show_default=False,
         ),
     ],
@@ -259,19 +261,19 @@ def schema(document: Annotated[_Document, typer.Argument(help="Which document.")
 @_command()
 def sites(
     action: Annotated[
-        str | None, typer.Argument(metavar="check", help="check: see what of a site works.", show_default=False)
+        str | None, typer.Argument(metavar="check", help="check: test whether the site works.", show_default=False)
     ] = None,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The site to check.", show_default=False)] = None,
     node: Annotated[
         bool,
-        typer.Option("--node", help="With check: also from a compute node, by a job of a minute.", show_default=False),
+        typer.Option("--node", help="With check: also test a compute node, with a one-minute job.", show_default=False),
     ] = False,
     sites: Sites = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """List the sites and the files that they come from, or check one: `nsw sites check NAME`."""
+    """List the sites with their files, or check one: `nsw sites check NAME`."""
     from nsw.cli import checking, looking
 
     if action is not None:

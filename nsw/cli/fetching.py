@@ -64,8 +64,10 @@ def _confirm(what: str, over: str, yes: bool) -> None:
     if yes or (not over and not sys.stdin.isatty()):
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{what}: there is no terminal to ask at, and nothing was brought", hint="--yes answers yes")
+        raise UsageError(
+            f"{what}: there is no terminal to confirm this on; nothing was downloaded", hint="--yes answers yes"
+        )
     import typer
 
     if not typer.confirm(f"Bring {what}?", default=not over, err=True):
-        raise UsageError("nothing was brought")
+        raise UsageError("nothing was downloaded")

@@ -142,7 +142,7 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
         steps.append(what if waiting else f"{resume} goes on")
     if (bad or incomplete) and not driven and not other:
         steps.append(
-            f"`nsw logs RUN` shows what a run said; `nsw retry -c {as_named(folder)}` does again what did not succeed"
+            f"`nsw logs RUN` prints a run's output; `nsw retry -c {as_named(folder)}` repeats what did not succeed"
         )
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,

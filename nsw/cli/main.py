@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DRIVES = frozenset({"run", "resume", "retry"})
 _WORDS = {
     "Value error, ": "",
-    "Input should be a valid integer, unable to parse string as an integer": "it is no whole number",
+    "Input should be a valid integer, unable to parse string as an integer": "it is not a whole number",
     "Input should be greater than or equal to": "it must be at least",
 }
 
@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
         return _nobody_reads(Exit.SOME_FAILED if arguments[:1] and arguments[0] in _DRIVES else Exit.GOOD)
     except NswError as fault:
         if fault.exit_code is Exit.UNREACHABLE and fault.hint is None:
-            fault.hint = "run the same command again when that is mended"
+            fault.hint = "correct that, then run the same command again"
         show(fault)
         return fault.exit_code
     except OSError as fault:

@@ -67,7 +67,7 @@ Site = Annotated[
         "--site",
         "-s",
         envvar="NSW_SITE",
-        help="Where it runs; else the default of a sites file, else local. `nsw sites` lists them.",
+        help="The site to run on; default: that of a sites file, else local. `nsw sites` lists them.",
         show_envvar=True,
         show_default=False,
     ),
@@ -99,13 +99,13 @@ CampaignOption = Annotated[
 Format = Annotated[
     Formats | None,
     typer.Option(
-        "--format", "-f", help="How data is printed; by default as --output ends, else a table.", show_default=False
+        "--format", "-f", help="Output format; default: by the ending of --output, else a table.", show_default=False
     ),
 ]
 AnswerFormat = Annotated[
     AnswerFormats | None,
     typer.Option(
-        "--format", "-f", help="How it is printed; by default as --output ends, else a table.", show_default=False
+        "--format", "-f", help="Output format; default: by the ending of --output, else a table.", show_default=False
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
@@ -114,7 +114,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="File to write; of csv and parquet also a folder: a file a table.",
+        help="File to write; for csv and parquet also a folder, with one file for each table.",
         show_default=False,
         parser=output_path,
         metavar="PATH",
@@ -125,11 +125,11 @@ MaxUnpacked = Annotated[
     typer.Option(
         "--max-unpacked",
         metavar="SIZE",
-        help="How much a packed file may unpack to, such as 20G; what would be more is refused.",
+        help="The most that a packed file may unpack to, such as 20G; larger ones are refused.",
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to all questions.", show_default=False)]
 
 
 Set = Annotated[
@@ -156,7 +156,7 @@ Passes = Annotated[
     list[str] | None, typer.Option("--pass", help="Only this pass; may be repeated.", show_default=False)
 ]
 Fit = Annotated[
-    bool, typer.Option("--fit", help="Skip cases that the site cannot hold, with the reason.", show_default=False)
+    bool, typer.Option("--fit", help="Skip cases too large for the site, with the reason.", show_default=False)
 ]
 
 
@@ -184,7 +184,7 @@ def same_site(context: typer.Context) -> None:
     """Refuse a site that is named beside a campaign; NSW_SITE is a default, which a campaign's own site replaces."""
     source = context.get_parameter_source("site")
     if source is not None and source.name == "COMMANDLINE":
-        raise UsageError("--site and --into do not go together: a campaign stays on its site")
+        raise UsageError("--site and --into cannot be combined: a campaign stays on its site")
 
 
 def overrides(

@@ -31,7 +31,7 @@ def unknown_ending(output: Path, formats: Sequence[str]) -> UsageError | None:
     there = ", ".join(".md" if f == "markdown" else f".{f}" for f in formats if f != "table")
     return UsageError(
         f"--output {output}: there is no format {ending}",
-        hint=f"endings that name a format: {there}; .txt is what a terminal shows; --format says it for any name",
+        hint=f"known endings: {there}, and .txt for what a terminal shows; with any other name, give --format",
     )
 
 

@@ -158,7 +158,7 @@ class _Asked:
         """Say on stderr that no report has the tables; 1 then."""
         if self.held or not self.lacking:
             return Exit.GOOD
-        say(f"none of the files holds anything of {', '.join(self.tables)}", file=sys.stderr)
+        say(f"none of the files has data for {', '.join(self.tables)}", file=sys.stderr)
         return Exit.SOME_FAILED
 
 

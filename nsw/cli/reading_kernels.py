@@ -32,7 +32,8 @@ def computed(tables: Sequence[str]) -> str | None:
         return None
     if len(set(tables)) > 1:
         raise UsageError(
-            f"table {asked[0]} is computed from a report's other tables", hint=f"ask for it alone: --table {asked[0]}"
+            f"table {asked[0]} is computed from other tables of the report",
+            hint=f"ask for it alone: --table {asked[0]}",
         )
     return asked[0]
 

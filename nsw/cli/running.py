@@ -77,7 +77,7 @@ def run_into(
     err = console(sys.stderr)
     show_changes(err, found.folder.id, found.changes)
     if found.planned is None:
-        say("nothing to do: the campaign has all runs of the recipe as they are now", file=sys.stderr)
+        say("nothing to do: the campaign already has every run of the recipe in its current form", file=sys.stderr)
         return Exit.GOOD
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
     if not yes and (cost := starting.too_dear(found.planned)):
@@ -92,7 +92,7 @@ def _confirm(cost: str) -> None:
         UsageError: There is nobody to ask, or the answer is no.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"{cost}, and there is no terminal to ask", hint="--yes answers yes")
+        raise UsageError(f"{cost}; there is no terminal to confirm this on", hint="--yes answers yes")
     import typer
 
     if not typer.confirm(f"{cost}. Go on?"):
@@ -144,13 +144,15 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
     folder = folders.find(folders.root(root), campaign)
     chosen = steering.to_cancel(folder, selection) if selection else None
     if chosen == []:
-        say("nothing to cancel: these runs are over", file=sys.stderr)
+        say("nothing to cancel: these runs have ended", file=sys.stderr)
         return Exit.GOOD
     if steering.is_over(folder):
         counts = headline(steering.counts_of(folder))
-        say(f"{folder.id} is over, and nothing is left to cancel ({counts})", file=sys.stderr)
+        say(f"{folder.id} has ended, and nothing is left to cancel ({counts})", file=sys.stderr)
         return Exit.GOOD
-    steering.cancel(folder, listener, lambda: say("asked the nsw that drives it to cancel", file=sys.stderr), chosen)
+    steering.cancel(
+        folder, listener, lambda: say("asked the nsw that drives the campaign to cancel", file=sys.stderr), chosen
+    )
     say(headline(steering.counts_of(folder)))
     if count := steering.not_reduced(folder):
         say(f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them")
@@ -172,11 +174,11 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     if running:
         say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
     else:
-        say(f"{folder.id}: held, nothing new begins until `nsw throttle N`; {plural(found.left, 'run')} not over")
+        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {plural(found.left, 'run')} not over")
         if found.not_held:
             say(f"nsw cannot hold jobs of {found.scheduler}: the {found.not_held} that it has may begin")
     if not folders.is_driven(folder):
-        say(f"`nsw resume {as_named(folder)}` goes on with it", file=sys.stderr)
+        say(f"`nsw resume {as_named(folder)}` continues it", file=sys.stderr)
     return Exit.GOOD
 
 
@@ -200,7 +202,7 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
         )
-        say(f"{waits}: `nsw resume {as_named(folder)}` goes on with the rest", file=sys.stderr)
+        say(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest", file=sys.stderr)
     return code
 
 

@@ -32,7 +32,7 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     from nsw.service.starter_files import write_recipe
 
     made = write_recipe(words, output or _RECIPE, force=force)
-    brings = f"brings {', '.join(made.brings)}" if made.brings else "brings no file: name those it needs in app.files"
+    brings = f"brings {', '.join(made.brings)}" if made.brings else "needs no file: list those it needs in app.files"
     _say(f"{made.path}: {brings}")
     if own := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
         _say(

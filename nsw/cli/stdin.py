@@ -59,10 +59,12 @@ def standard_input(files: Sequence[Path]) -> Iterator[Input]:
                 _keep(sys.stdin.buffer, target)
         except OSError as fault:
             hint = "TMPDIR names another place for it"
-            raise NswError(f"standard input cannot be kept in {folder}: {fault.strerror or fault}", hint=hint) from None
+            raise NswError(
+                f"standard input cannot be stored in {folder}: {fault.strerror or fault}", hint=hint
+            ) from None
         if not kept.stat().st_size:
             hint = "profilers print what they say of themselves on stderr: `nvprof ./app 2>&1 | nsw read -`"
-            raise NswError("nothing came on standard input", hint=hint)
+            raise NswError("standard input was empty", hint=hint)
         yield Input(list(dict.fromkeys(kept if file == Path("-") else file for file in files)), kept)
 
 

@@ -28,7 +28,7 @@ def printed(format: str, output: Path | None) -> Iterator[None]:
         return
     if isinstance(output, Folder):
         raise UsageError(
-            f"--output {output}/ is a folder, and {format} is one file",
+            f"--output {output}/ is a folder, but {format} is one file",
             hint="name a file; with --format csv or parquet a folder holds a file a table",
         )
     try:
@@ -73,6 +73,6 @@ def several(format: str, names: Iterable[str]) -> UsageError:
     listed = ", ".join(names)
     what = f"here are {listed}" if listed else "there is none"
     return UsageError(
-        f"a {format} file holds one table, and {what}",
+        f"a {format} file holds one table, but {what}",
         hint="name one with --table, or a folder with --output: a file a table",
     )

@@ -289,7 +289,7 @@ class _Builder:
             self._loaded.document.diagnostic(
                 where,
                 f"a job would need {clock(needed)}{several}, but site {name} allows {clock(limits.max_walltime)}",
-                hint=f"a job needs {AROUND_S} s beside its runs; the limit is the site's limits.max_walltime",
+                hint=f"a job needs {AROUND_S} s in addition to its runs; the limit is the site's limits.max_walltime",
             )
         )
 
@@ -352,7 +352,7 @@ def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:
     hint = "report: compare: {parameter: ...} compares variants"
     return [
         loaded.document.diagnostic(
-            ("report", "scaling", "axis"), f"scaling goes along numbers; one value is {word!r}", hint=hint
+            ("report", "scaling", "axis"), f"scaling needs numbers; one value is {word!r}", hint=hint
         )
     ]
 

@@ -84,10 +84,10 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
         parts = _taken_apart(text)
     except ValueError as fault:  # of shlex, which knows two
         if "quotation" not in str(fault):
-            raise UsageError("the command ends with a backslash that stands before nothing", hint="remove it") from None
+            raise UsageError("the command ends with a backslash, and nothing follows it", hint="remove it") from None
         quote = '"' if _contexts(text)[-1] in {"d", "E"} else "'"
         hint = f"close it, or write a literal one as \\{quote}"
-        raise UsageError(f"the command opens a quote {quote} and never closes it", hint=hint) from None
+        raise UsageError(f"the command opens a quote {quote} but never closes it", hint=hint) from None
     if parts is None:
         return ("bash", "-o", "pipefail", "-c", _as_parameters(text, _contexts(text), kept), "nsw", *kept)
     return tuple(_restore(part, kept) for part in parts)

@@ -79,7 +79,7 @@ def profiled(
     outermost = not each and nest.launcher_outside
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
-        return tool, Profiled(impossible=f"{path} cannot be brought into the container: {_NOT_BROUGHT}")
+        return tool, Profiled(impossible=f"{path} cannot be mounted into the container: {_NOT_BROUGHT}")
     secrets = secrets if tool in RECORD_ENVIRONMENT else 0
     if each:
         program = with_secrets(secrets, program)

@@ -19,7 +19,7 @@ _ASKED: Final = frozenset({"mpirun", "mpiexec", "custom"})
 _VARIABLES: Final = (
     "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "FLUX_TASK_RANK", "RANK",
 )  # fmt: skip
-_UNTOLD: Final = "nsw: several processes, and none of the variables that launchers set tells them apart: " + ", ".join(
+_UNTOLD: Final = "nsw: several processes, and no variable that launchers set distinguishes them: " + ", ".join(
     _VARIABLES
 )
 # a single process needs no rank; of several without one the first is rank 0 and the others fail
@@ -63,7 +63,7 @@ def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:
         raise Fault(f"there is no rank {', '.join(map(str, beyond))}: {there}")
     if not each and how.kind != "none":
         hint = "leave `ranks` out, or let `app: launcher: profiler: inside` start a profiler for each process"
-        raise Fault(f"one profiler stands outside, around all processes of {how.kind}: it profiles them all", hint=hint)
+        raise Fault(f"one profiler runs around all processes of {how.kind}, so it profiles every rank", hint=hint)
 
 
 def only(

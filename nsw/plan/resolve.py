@@ -120,7 +120,7 @@ def site_gres(site: Any, nodes: int, gpus: int, values: Mapping[str, Any], resol
     if gpus % nodes:
         with standing_at("resources", "gpus"):
             raise NswError(
-                f"{gpus} GPUs cannot be shared out equally among {nodes} nodes, as this site's gres asks",
+                f"{gpus} GPUs cannot be divided equally among {nodes} nodes, as this site's gres asks",
                 hint=f"such as gpus: {-(-gpus // nodes) * nodes}",
             )
     return str(resolver.value(site.gres, {**values, "gpus": gpus // nodes, "nodes": nodes}))

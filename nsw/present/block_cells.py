@@ -35,7 +35,7 @@ def cells(block: Table) -> list[list[str]]:
 
 
 def _count(value: Any) -> str:
-    """A count, which is a mean where it is no whole number."""
+    """A count, which is a mean where it is not a whole number."""
     return f"{value:,.0f}" if value == int(value) else number(value)
 
 

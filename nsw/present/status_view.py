@@ -60,9 +60,9 @@ def show_status(
     stale = " (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""
     out.print(headline(counts, head.get("incomplete", 0), head.get("unreadable", 0)) + stale)
     if head.get("stopped"):
-        out.print(f"stopped: {head['stopped']}; `nsw resume` goes on with what waits", style="yellow")
+        out.print(f"stopped: {head['stopped']}; `nsw resume` continues with the waiting runs", style="yellow")
     if head.get("held"):
-        out.print("held by `nsw throttle 0`: nothing new begins until `nsw throttle N`", style="yellow")
+        out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
     if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
         out.print(line)
     if line := calls_line(head.get("scheduler_calls") or {}):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from nsw.readers.checks.launches_against_metrics import check_launches
 from nsw.readers.checks.plausible import leave_out_contradictions
+from nsw.readers.checks.repeated_rows import leave_out_repeated_rows
 from nsw.readers.messages_in_output import only_said
 from nsw.readers.mixed_text import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
@@ -31,6 +32,7 @@ def read(path: Path, options: Options | None = None) -> Report:
         A report with tables, or with at least one problem of severity `error`.
     """
     report = _read(path, options or Options())
+    leave_out_repeated_rows(report)
     leave_out_contradictions(report)
     if report.tool == "ncu":
         check_launches(report)
@@ -42,7 +44,7 @@ def read(path: Path, options: Options | None = None) -> Report:
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
-        report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file holds no result")
+        report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file contains no results")
     return report
 
 
@@ -70,7 +72,7 @@ def _read(path: Path, options: Options) -> Report:
             return report
         if (spoken := only_said(sample)) is not None:
             report.tool, report.problems = spoken
-            report.error(f"holds {report.tool}'s messages only, no result")
+            report.error(f"contains only messages of {report.tool}, no results")
             return report
         report.error(UNKNOWN, fix="`nsw read --formats` lists what can be read")
         return report

@@ -44,7 +44,7 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
         if any(len(report.tables.get(name, ())) for name in names):
             report.error(
                 f"holds a report of {format_.tool} ({format_.id}) too, which is not read",
-                fix="put the two reports into files of their own",
+                fix="put each report into a file of its own",
             )
             continue
         report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names))}")

@@ -83,8 +83,8 @@ def unopened(path: Path, reason: str) -> NotReport:
         return NotReport(f"cannot be opened: {reason}", None)
     target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
     if ".git/annex/objects/" in target:
-        return NotReport(f"{ANNEX} link, whose content is not here", _GET)
-    return NotReport(f"a link to {target}, which is not there", "bring the file, or mend the link")
+        return NotReport(f"{ANNEX} link to a file that is not here", _GET)
+    return NotReport(f"a link to {target}, which is not there", "copy the file here, or correct the link")
 
 
 def special(path: Path) -> NotReport | None:

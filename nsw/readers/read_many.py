@@ -104,8 +104,8 @@ def _alone(path: Path, options: Options) -> Report:
         except BrokenProcessPool:
             report = Report(str(path))
             report.error(
-                "reading this file brought the reading process down",
-                fix="report it with the file: it is a fault of nsw",
+                "the process that read this file crashed",
+                fix="this is a bug in nsw: report it, with the file",
             )
             return report
 

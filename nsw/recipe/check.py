@@ -87,14 +87,16 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         for index in found.idle_excludes
     ]
     warnings += [
-        document.diagnostic(("matrix", "include", index), "this case is there already") for index in found.idle_includes
+        document.diagnostic(("matrix", "include", index), "this case exists already") for index in found.idle_includes
     ]
     warnings += _lists_in_quotes(document)
     warnings += _python_words(document)
     warnings += repeated(document, recipe.matrix)
     warnings += unused(document, found.cases, _names_in_texts(document))
     faults = (
-        [] if found.cases else [document.diagnostic(("matrix",), "no case is left: the excludes match all", key=True)]
+        []
+        if found.cases
+        else [document.diagnostic(("matrix",), "no case is left: the excludes match every case", key=True)]
     )
     return found.cases, faults, warnings
 
@@ -118,7 +120,7 @@ def _parameter_names(document: Document) -> Iterator[Diagnostic]:
         if isinstance(values, list) and any(isinstance(v, dict | list) for v in values) and nearest(name, MATRIX_WORDS):
             hint = did_you_mean(name, MATRIX_WORDS)
             yield document.diagnostic(
-                path, f"{shown(name)} is no parameter: its values are not plain", hint=hint, key=True
+                path, f"{shown(name)} is not a parameter: its values are not plain", hint=hint, key=True
             )
         if name in CONTEXT or name in _JINJA_WORDS:
             message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
@@ -179,7 +181,7 @@ def _report(document: Document) -> Iterator[Diagnostic]:
         if isinstance(word, str) and word not in known:
             there = f"there are: {', '.join(known)}" if known else "there is none"
             hint = did_you_mean(word, known) or there
-            yield document.diagnostic(path, f"{shown(word)} is no {what}", hint=hint)
+            yield document.diagnostic(path, f"{shown(word)} is not a {what}", hint=hint)
 
 
 def _metrics(document: Document) -> Iterator[Diagnostic]:
@@ -205,7 +207,7 @@ def _pass_names(document: Document) -> Iterator[Diagnostic]:
             place = document.mark(first[name], key=True)
             hint = "give one of them a name of its own, such as {name: " + f"{name}-2" + "}"
             yield document.diagnostic(
-                path, f"a second pass is called {shown(name)}; the first is at {place}", hint=hint
+                path, f"another pass is also called {shown(name)}; the first is at {place}", hint=hint
             )
         first.setdefault(name, path)
 
@@ -225,7 +227,7 @@ def _matrix_names(document: Document) -> Iterator[Diagnostic]:
 
 def _no_parameter(document: Document, path: Path, name: str, known: list[str]) -> Diagnostic:
     hint = did_you_mean(name, known) or f"the matrix defines: {', '.join(known) or 'none'}"
-    return document.diagnostic(path, f"{shown(name)} is no parameter of the matrix", hint=hint, key=True)
+    return document.diagnostic(path, f"{shown(name)} is not a parameter of the matrix", hint=hint, key=True)
 
 
 def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:

@@ -98,10 +98,12 @@ class _Composer:
     def _alias(self, event: Any) -> Node:
         mark = self._mark(event)
         if event.anchor not in self._anchors:
-            raise Stop(mark, f"no anchor '&{event.anchor}' stands above", "quote the value if the * is meant as text")
+            raise Stop(
+                mark, f"no anchor '&{event.anchor}' is defined above", "quote the value if the * is meant as text"
+            )
         node = self._anchors[event.anchor]
         if node is None:
-            raise Stop(mark, f"'*{event.anchor}' stands inside what it refers to")
+            raise Stop(mark, f"'*{event.anchor}' is inside the node that it refers to")
         self._aliased += node.size
         if self._aliased > MOST_ALIASED:
             raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
@@ -159,7 +161,7 @@ class _Composer:
         if isinstance(node.value, dict) and event.start_mark.index == parent.start_mark.index + 1:  # {{
             self._fault(self._mark(parent, event), "an expression must be quoted", 'such as "{{ batch }}"')
         else:
-            self._fault(node.span, "a key must be text, and here stands " + shown(node.value))
+            self._fault(node.span, "a key must be text, but found " + shown(node.value))
         return None, mark
 
     def _inherited(self, node: Node, mark: Mark) -> list[Node]:
@@ -172,7 +174,7 @@ class _Composer:
 
     def _collection_tag(self, event: Any, kind: str) -> None:
         if event.tag not in {None, "!", _TAG + kind}:
-            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not taken here", "remove it")
+            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not allowed here", "remove it")
 
 
 def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
@@ -198,7 +200,7 @@ def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
         "null": (type(None),),
     }
     if kind not in types:
-        raise ValueError(f"the tag {shown(tag)} is not taken here: only str, int, float, bool and null are")
+        raise ValueError(f"the tag {shown(tag)} is not allowed here: only str, int, float, bool and null are")
     value = _resolved(text)
     if not isinstance(value, types[kind]) or (kind == "int" and isinstance(value, bool)):
         raise ValueError(f"the tag !!{kind} does not fit {shown(text)}")

@@ -109,7 +109,7 @@ class CountersPass(ProfiledPass):
 
     tool: Literal["auto", "ncu", "nvprof"] = Field(
         default="auto",
-        description="Profiler; auto takes what fits the site's GPU: ncu from compute capability 7.0 on, nvprof below.",
+        description="Profiler; auto selects what fits the site's GPU: ncu from compute capability 7.0, nvprof below.",
     )
     source: Name | None = Field(
         default=None,

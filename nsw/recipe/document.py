@@ -167,7 +167,7 @@ def _composed(text: str, lines: list[str], file: str) -> tuple[Node | None, list
     except UnicodeEncodeError as fault:
         before = _LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
-        return None, [Diagnostic("half of a surrogate pair stands here, which is no character", mark)]
+        return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
 
 
 def _first(span: Mark) -> Mark:

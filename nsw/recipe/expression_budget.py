@@ -120,7 +120,7 @@ def _field(text: str, at: int) -> tuple[int, int]:
     width = number = 0
     while at < len(text) and text[at] in "-+ #0123456789.*hlL":
         if text[at] == "*":
-            raise SecurityError("a width of the format stands in its values")
+            raise SecurityError("the format takes a width from its values")
         number = min(number * 10 + int(text[at]), LONGEST + 1) if text[at].isdigit() else 0
         width = max(width, number)
         at += 1

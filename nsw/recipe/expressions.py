@@ -118,7 +118,7 @@ class Expression:
         except Fault:
             raise
         except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
-            raise Fault(f"this expression cannot be read: {plain(str(fault))[:200]}") from None
+            raise Fault(f"this expression is not valid: {plain(str(fault))[:200]}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The value with its type where the text is exactly one `{{ ... }}`; otherwise the rendered text.
@@ -201,10 +201,10 @@ def _refuse_statements(tree: nodes.Template) -> None:
     for statement in tree.find_all(nodes.Stmt):
         if not isinstance(statement, _STATEMENTS):
             word = type(statement).__name__.lower()
-            raise Fault(f"'{word}' is not taken in a recipe: only {{{{ ... }}}}, if, for and set are")
+            raise Fault(f"'{word}' is not allowed in a recipe: only {{{{ ... }}}}, if, for and set are")
     for loop in tree.find_all(nodes.For):
         if loop.recursive or any(True for _ in loop.find_all(nodes.For)):
-            raise Fault("a loop inside a loop is not taken in a recipe")
+            raise Fault("a loop inside a loop is not allowed in a recipe")
 
 
 _ONE_BRACE = re.compile(r"\{\{([^{}]*)\}(?!\})")
@@ -216,7 +216,7 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     source = str(fault.source or "")
     if (single := _ONE_BRACE.search(source)) is not None:
         return Fault(
-            "this expression is closed by one '}' and not by two",
+            "this expression is closed by one '}' instead of two",
             hint=f"write {{{{ {single[1].strip()} }}}}",
             offset=single.start(),
         )
@@ -229,9 +229,7 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
     message = message if offset is not None else str(fault.message)
-    return Fault(
-        f"this expression cannot be read: {plain(message).rstrip('.')}", hint=_syntax_hint(fault), offset=offset
-    )
+    return Fault(f"this expression is not valid: {plain(message).rstrip('.')}", hint=_syntax_hint(fault), offset=offset)
 
 
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:

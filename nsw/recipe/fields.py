@@ -39,7 +39,7 @@ def text(value: object) -> str:
         hint = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
         raise Fault(f"expected text, found {shown(value)}", hint=hint)
     if "\0" in value:
-        raise Fault("a NUL character cannot be passed on", offset=value.find("\0"))
+        raise Fault("a NUL character is not allowed", offset=value.find("\0"))
     return value
 
 
@@ -62,7 +62,7 @@ def filled(value: object) -> str:
     """One line of text that is not empty."""
     word = one_line(value)
     if not word.strip():
-        raise Fault("expected text, found nothing but an empty one")
+        raise Fault("expected text, found an empty one")
     return word
 
 
@@ -96,7 +96,7 @@ def name(value: object) -> str:
     if not _NAME.fullmatch(value):
         bad = re.search(r"[^A-Za-z0-9._-]", value)
         hint = "letters, digits, '.', '_' and '-', not starting with '-' or '.', at most 80"
-        raise Fault(f"{shown(value)} is no name", hint=hint, offset=bad.start() if bad else 0)
+        raise Fault(f"{shown(value)} is not a name", hint=hint, offset=bad.start() if bad else 0)
     return value
 
 
@@ -156,7 +156,7 @@ def regex(value: object) -> str:
         hint = (
             "put ( ) around the part that is the figure" if groups == 0 else "write (?: ) for the groups that only bind"
         )
-        raise Fault(f"the expression needs exactly one group that catches the figure, and it has {found}", hint=hint)
+        raise Fault(f"the expression needs exactly one group, which captures the figure; it has {found}", hint=hint)
     return pattern
 
 
@@ -178,9 +178,7 @@ def expression(value: object) -> str:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as fault:
         position = getattr(fault, "pos", None)
-        raise Fault(
-            f"this regular expression cannot be read: {getattr(fault, 'msg', fault)}", offset=position
-        ) from None
+        raise Fault(f"this regular expression is not valid: {getattr(fault, 'msg', fault)}", offset=position) from None
     return pattern
 
 
@@ -197,7 +195,7 @@ def kernel_regex(value: object) -> str:
     ):
         if found:
             raise Fault(
-                f"'{found[0]}' cannot stand in a profiler's filter: {shown(pattern)}", hint=hint, offset=found.start()
+                f"'{found[0]}' is not allowed in a profiler's filter: {shown(pattern)}", hint=hint, offset=found.start()
             )
     return pattern
 

@@ -37,7 +37,7 @@ def unused(document: Document, cases: list[Case], named: AbstractSet[str]) -> It
         if name not in named and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
             hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
             yield document.diagnostic(
-                ("matrix", name), f"no text uses {name}; its cases are the same", hint=hint, key=True
+                ("matrix", name), f"nothing uses {name}, so its cases are the same", hint=hint, key=True
             )
 
 
@@ -50,6 +50,6 @@ def repeated(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
         seen = set()
         for index, value in enumerate(values):
             if repr(plain(value)) in seen:
-                message = f"{value!r} stands here a second time; it is one case"
+                message = f"{value!r} is listed a second time; it is one case"
                 yield document.diagnostic(("matrix", name, index), message, hint="repeats: N runs every case N times")
             seen.add(repr(plain(value)))

@@ -32,7 +32,7 @@ class LockedChoice(Model):
 class LockedChoices(Model):
     """Choices of guided passes. They hold for the same chip, tools and files; else nsw warns and chooses again."""
 
-    chip: Text | None = Field(default=None, description="The GPUs that the jobs met.")
+    chip: Text | None = Field(default=None, description="The GPUs that the jobs ran on.")
     tools: dict[Filled, Text] = Field(default={}, description="Versions of profilers and driver, as the jobs met them.")
     files: Filled = Field(description="SHA-256 over the names and hashes of the application's files.")
     passes: Filled = Field(description="SHA-256 of the recipe's passes.")

@@ -119,7 +119,7 @@ def _axes(
     for index, group in enumerate(groups):
         for name in group:
             if name not in columns:
-                raise MatrixFault(("matrix", "zip", index), f"zip names {shown(name)}, which is no parameter")
+                raise MatrixFault(("matrix", "zip", index), f"zip names {shown(name)}, which is not a parameter")
             if name in grouped:
                 raise MatrixFault(("matrix", "zip", index), f"zip names {shown(name)} twice")
             grouped[name] = (index, group)
@@ -134,7 +134,9 @@ def _axes(
         lengths = {member: len(columns[member]) for member in group}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{member} {length}" for member, length in lengths.items())
-            raise MatrixFault(("matrix", "zip", index), f"zipped parameters need as many values each; here: {found}")
+            raise MatrixFault(
+                ("matrix", "zip", index), f"zipped parameters need the same number of values; found: {found}"
+            )
         axes.append((tuple(group), list(zip(*(columns[member] for member in group), strict=True))))
     return axes
 
@@ -156,7 +158,7 @@ def order_of_expressions(columns: Mapping[str, Sequence[Scalar]]) -> list[str]:
         if not ready:
             circle = sorted(needs.keys() - set(ordered))
             raise MatrixFault(
-                ("matrix", circle[0]), f"these parameters need each other in a circle: {', '.join(circle)}"
+                ("matrix", circle[0]), f"these parameters depend on each other in a circle: {', '.join(circle)}"
             )
         ordered += ready
     return ordered
@@ -185,9 +187,7 @@ def _computed(name: str, text: str, params: Params) -> Scalar:
         given = ", ".join(f"{k}={v}" for k, v in params.items() if not is_template(v))
         raise MatrixFault(("matrix", name), fault.message, hint=f"with {given}" if given else fault.hint) from None
     if not isinstance(value, str | int | float | bool):
-        raise MatrixFault(
-            ("matrix", name), f"{shown(text)} gives {shown(value)}, which is no value that a case can have"
-        )
+        raise MatrixFault(("matrix", name), f"{shown(text)} gives {shown(value)}, which a case cannot have as a value")
     return value
 
 
@@ -242,7 +242,7 @@ def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Para
                 raise MatrixFault(("matrix", "include", index), f"this case lacks a value for '{name}'")
         for name in point:
             if name not in names:
-                raise MatrixFault(("matrix", "include", index, name), f"{shown(name)} is no parameter")
+                raise MatrixFault(("matrix", "include", index, name), f"{shown(name)} is not a parameter")
         cases.append(complete({name: values[name] for name in names}))
     return cases
 

@@ -83,7 +83,7 @@ class Launcher(Model):
         default="none", description="The launcher; none starts one process."
     )
     processes: CountOrTemplate | None = Field(default=None, description="How many processes in all.")
-    prefix: Template | None = Field(default=None, description="Of kind custom: what stands before the command.")
+    prefix: Template | None = Field(default=None, description="Of kind custom: what is put before the command.")
     options: list[Template] = Field(default=[], description="More arguments for the launcher.")
     profiler: Inside | None = Field(
         default=None,
@@ -276,17 +276,17 @@ class Recipe(Model):
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Literal["tables", "reports", "everything"] = Field(
         default="reports",
-        description="What is brought back; tables: what the site reduced.",
+        description="What is downloaded; tables: what the site reduced.",
     )
     report: Report = Field(default=Report(), description="What to report.")
     canary: CanaryRule | None = Field(
         default=None,
-        description="Whether the first run goes ahead alone: on, off, runs above N; else as the site says.",
+        description="Whether the first run goes ahead alone: on, off, runs above N; by default the site's value.",
     )
     stop_after_failures: Count | None = Field(
         default=None,
-        description="Once so many runs have failed nothing new is submitted, and what waits is withdrawn until"
-        " `nsw resume`; else as the site says.",
+        description="After this many failed runs nothing new is submitted, and waiting runs are withdrawn until"
+        " `nsw resume`; by default the site's value.",
     )
     notify: Command | None = Field(
         default=None,

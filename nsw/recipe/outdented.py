@@ -96,7 +96,7 @@ def _fault(document: Document, path: Path, key: str, names: list[str]) -> Diagno
     stand = "stands" if len(names) == 1 else "stand"
     return document.diagnostic(
         (*path, names[0]),
-        f"{which} {stand} beside '{key}' and not below it",
+        f"{which} {stand} beside '{key}', not below it",
         hint=f"indent {'it' if len(names) == 1 else 'them'} further than '{key}'",
         key=True,
     )

@@ -132,7 +132,7 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
         for text in texts:
             if not any(fits(case, text) for case in cases):
                 hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {_example(cases)}"
-                raise UsageError(f"{option} {text}: no case fits", hint=hint)
+                raise UsageError(f"{option} {text}: no case matches", hint=hint)
     kept = [
         case for case in cases
         if (not options.cases or any(fits(case, text) for text in options.cases))

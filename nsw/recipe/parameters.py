@@ -52,7 +52,7 @@ def _refuse_ranges(text: str) -> None:
         values = list(range(start, last + (1 if step > 0 else -1), step or 1))
         as_list = f" or {values}" if 0 < len(values) <= _LISTED else ""
         raise Fault(
-            f"{shown(text)} is one text here, and no range",
+            f"{shown(text)} is text here, not a range",
             hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}",
         )
 
@@ -86,7 +86,7 @@ def _scalar(value: object) -> Scalar:
     if not isinstance(value, str | int | float | bool):
         raise Fault(f"expected a value, found {shown(value)}")
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124  # nan
-        raise Fault(f"{value} is no value that a case can have")
+        raise Fault(f"{value} cannot be the value of a case")
     return template(value) if isinstance(value, str) else value
 
 
@@ -104,9 +104,9 @@ def _range(value: dict[str, Any]) -> Range:
         )
     start, stop, step = (plain(number) for number in (*numbers, 1)[:3])
     if step == 0 or (stop - start) / step < 0:
-        raise Fault(f"the range from {start} to {stop} in steps of {step} holds no value", hint="give it another step")
+        raise Fault(f"the range from {start} to {stop} in steps of {step} has no value", hint="give it another step")
     if (stop - start) / step > 100_000:
-        raise Fault("the range holds more than 100,000 values")
+        raise Fault("the range has more than 100,000 values")
     return Range(start=start, stop=stop, step=step)
 
 

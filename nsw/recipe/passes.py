@@ -44,7 +44,7 @@ class TimelinePass(ProfiledPass):
         str,
         PlainValidator(one_of(lambda: (AUTO, *nameable("timeline")))),
         WithJsonSchema({"type": "string", "enum": [AUTO, *PROFILERS["timeline"]]}),
-    ] = Field(default=AUTO, description="Profiler; auto takes what the site has.")
+    ] = Field(default=AUTO, description="Profiler; auto selects what the site has.")
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
     report: Literal["summary", "trace", "file"] = Field(
         default="summary",
@@ -110,7 +110,7 @@ class PassEntry(Model):
         if len(self.model_fields_set) != 1:
             found = " and ".join(sorted(self.model_fields_set)) or "none"
             hint = "start each pass with '- ' of its own; its options are indented below it"
-            raise Fault(f"a pass is a map with one key, its kind, and here stands {shown(found)[1:-1]}", hint=hint)
+            raise Fault(f"a pass is a map with one key, its kind; found {shown(found)[1:-1]}", hint=hint)
         return self
 
     @property

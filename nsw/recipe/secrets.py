@@ -93,7 +93,7 @@ _MAP = {
             "description": "The value, which nsw writes to a file that only you can read, or {from_env: NAME}.",
         },
         "plain": _TEXT
-        | {"description": "The value, which is no secret although the variable's name looks so, as HF_TOKEN does."},
+        | {"description": "A value that is not secret although the variable's name looks so, as HF_TOKEN does."},
     },
     "minProperties": 1,
     "maxProperties": 1,

@@ -88,7 +88,7 @@ class _Place:
         tab = indent[0].find("\t") if indent else -1
         if tab < 0 or "cannot start any token" not in self.problem:
             return None
-        return self._at("a tab indents this line; YAML takes only spaces there", "replace it by spaces", column=tab)
+        return self._at("a tab indents this line; YAML allows only spaces there", "replace it by spaces", column=tab)
 
     def _escape(self) -> Diagnostic | None:
         if "unknown escape" not in self.problem:
@@ -97,7 +97,7 @@ class _Place:
         column = column if column >= 0 else self.column
         word = plain(self.text[column : column + 2])
         return self._at(
-            f"'{word}' is no escape that double quotes know",
+            f"'{word}' is not an escape in double quotes",
             "put the text in single quotes: there a backslash is only a backslash",
             column=column,
         )
@@ -163,7 +163,7 @@ class _Place:
     def _structure(self) -> Diagnostic | None:
         if "mapping values are not allowed" in self.problem:
             return self._at(
-                "a ':' cannot stand here",
+                "a ':' is not allowed here",
                 "quote a value that holds ': ', and indent the keys of one map alike",
             )
         if "sequence entries are not allowed" in self.problem:

@@ -73,7 +73,7 @@ def parse_duration(value: object) -> int:
     text = _with_unit(value, "duration", "10m", "write {0}m for minutes or {0}s for seconds")
     seconds = _clock(text) if ":" in text else _time_parts(text)
     if seconds.denominator != 1:
-        raise Fault(f"the duration {shown(text)} is no whole number of seconds")
+        raise Fault(f"the duration {shown(text)} is not a whole number of seconds")
     if not 0 < seconds <= _LONGEST:
         raise Fault(f"the duration {shown(text)} is {'zero' if not seconds else 'longer than ten years'}")
     return int(seconds)
@@ -110,7 +110,7 @@ def _time_parts(text: str) -> Fraction:
         unit = _TIME_WORDS.get(match[2].lower())
         if unit is None:
             hint = did_you_mean(match[2].lower(), _TIME_WORDS) or "the units are d, h, m (minutes) and s"
-            raise Fault(f"{shown(match[2])} is no unit of time", hint=hint, offset=value_offset(text, match, 2))
+            raise Fault(f"{shown(match[2])} is not a unit of time", hint=hint, offset=value_offset(text, match, 2))
         if match.start() != position or (last is not None and _SECONDS[unit] >= _SECONDS[last]):
             break
         total += Fraction(match[1]) * _SECONDS[unit]
@@ -151,7 +151,7 @@ def parse_size(value: object) -> int:
         raise Fault(f"expected a size such as 32G, found {shown(text)}", hint="the units are B, K, M, G, T and P")
     size = Fraction(match[1]) * 1024**power
     if size.denominator != 1 or not 0 < size < 1 << 63:
-        raise Fault(f"the size {shown(text)} is no whole number of bytes that fits")
+        raise Fault(f"the size {shown(text)} is not a whole number of bytes that fits")
     return int(size)
 
 
@@ -209,7 +209,7 @@ def parse_amount(value: object) -> Amount:
         if word == unit:
             return Amount(float(match[1]), unit)
     hint = did_you_mean(word, _AMOUNT_UNITS) or "the units are node-hours and gpu-hours"
-    raise Fault(f"{shown(match[2])} is no unit of an amount", hint=hint)
+    raise Fault(f"{shown(match[2])} is not a unit of an amount", hint=hint)
 
 
 def parse_canary(value: object) -> Canary:

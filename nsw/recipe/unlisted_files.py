@@ -55,7 +55,7 @@ def left_behind(document: Document, app: App, folder: FilePath) -> Iterator[Diag
         files = f"files: [{', '.join([*app.files, str(name)])}]"
         hint = files if len(name.parts) == 1 else f"{files}, which puts {name.name} beside the program"
         mark = document.mark(word.path) if word.is_written_whole else _mark(document, word)
-        message = f"{name} stands beside the recipe but not in app.files: the runs will not find it"
+        message = f"{name} is beside the recipe but not in app.files: the runs will not find it"
         yield document.at(mark, message, hint=hint)
 
 

@@ -177,7 +177,7 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) ->
     if kind.startswith("string"):
         return f"expected text, found {shown(value)}", quote or "quote it"
     expected = _EXPECTED.get(kind.split("_", maxsplit=1)[0])
-    return (f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not taken here"), quote
+    return (f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not allowed here"), quote
 
 
 def _in_a_list(value: str | int) -> str:
@@ -191,7 +191,7 @@ def _in_a_list(value: str | int) -> str:
 def _literal(expected: str, value: object, path: Path) -> tuple[str, str | None]:
     if path == ("nsw",):
         return (
-            f"this nsw reads version {expected}, and here stands {shown(value)}",
+            f"this nsw reads version {expected}; found {shown(value)}",
             f"write 'nsw: {expected}', or install a newer nsw",
         )
     words = re.findall(r"'([^']*)'", expected) or [expected]

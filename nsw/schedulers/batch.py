@@ -344,7 +344,7 @@ class BatchScheduler:
             message = f"{adapter.submit} refused the job: {refusal.said}"
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
-        message = CommandError(result, what=f"{adapter.submit} gave no job id").message
+        message = CommandError(result, what=f"{adapter.submit} printed no job id").message
         return Outcome(doubt=Doubt(message, passing=result.timed_out or result.killed or adapter.transient(result)))
 
     def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
@@ -360,7 +360,7 @@ class BatchScheduler:
             how = "timed out" if last.timed_out else f"exit status {last.returncode}"
             said = "; ".join(["it was killed" if last.killed else how, *self._adapter.complaints(last)])
             self._say(
-                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({said}); nsw goes on trying, once a minute"
+                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({said}); nsw keeps trying, once a minute"
             )
         self._full_until = self._clock() + MOST_S
 
@@ -371,7 +371,7 @@ class BatchScheduler:
             return
         if not self._full_until:
             said = "; ".join(self._adapter.complaints(result))
-            self._say(f"the queue takes no more of your jobs for now ({said}); nsw goes on trying")
+            self._say(f"the queue accepts no more of your jobs for now ({said}); nsw keeps trying")
         self._full_until = self._clock() + MOST_S
 
     def _throttle(self, native: Native, limit: int) -> bool:

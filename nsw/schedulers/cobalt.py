@@ -225,7 +225,7 @@ def _exit(text: str) -> Answer:
         return Answer(Phase.ENDED, f"Cobalt does not know its exit status: it wrote {text}")
     code = int(text)
     if code == LOST_EXIT:
-        return Answer(Phase.ENDED, "Cobalt lost sight of the job, whose processes may still run", may_run=True)
+        return Answer(Phase.ENDED, "Cobalt lost track of the job, whose processes may still run", may_run=True)
     if code in STARTS:
         return Answer(Phase.ENDED, STARTS[code])
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""

@@ -14,14 +14,14 @@ _DEPENDS = "waits for a job that it depends on"
 # a state of qstat -> what it says of the job
 STATES: Final = {
     "queued": Answer(Phase.QUEUED),
-    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` lets it go"),
+    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` releases it"),
     "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
     "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
     "dep_fail": Answer(
         Phase.QUEUED, "a job that it depends on failed, and it would wait for ever (dep_fail)", never=True
     ),
     "maxrun_hold": Answer(
-        Phase.QUEUED, "as many of your jobs run as the queue allows (maxrun_hold); it goes on when one ends"
+        Phase.QUEUED, "as many of your jobs run as the queue allows (maxrun_hold); it starts when one ends"
     ),
     "preempted": Answer(Phase.QUEUED, "it was preempted, and waits to go on"),
     "starting": Answer(Phase.RUNNING),
@@ -60,7 +60,7 @@ REFUSALS: Final = (
     _known(r"not (a member|allowed|permitted|in).*queue|queue.*(not permitted|access)", "queue",
            "`qstat -Q` says who may use a queue"),
     _known(r"walltime (less|greater) than|invalid time specification|'time' not provided", "time",
-           "`qstat -Q` lists the queues' limits; Cobalt takes no job under 5 minutes"),
+           "`qstat -Q` lists the queues' limits; Cobalt accepts no job under 5 minutes"),
     _known(r"node count out of realistic range|'nodecount' not provided|nodes?\b.*(limit|greater|less)", "nodes",
            "`qstat -Q` lists the queues' limits"),
     _known(r"filesystem", "extra",

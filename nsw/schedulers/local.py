@@ -141,7 +141,7 @@ class LocalScheduler:
             raise RefusedError(
                 f"{needs} GPU{'s' if needs > 1 else ''} asked, but nvidia-smi and CUDA_VISIBLE_DEVICES give {have}",
                 key="gpus",
-                hint="leave the site's gpus.per_node at auto",
+                hint="set the site's gpus.per_node to auto",
             )
         lock = self._lock(submission)
         if lock is None:  # somebody started it already and it lives

@@ -62,7 +62,7 @@ _REFUSALS: Final = (
     (r"resource requirement|bad argument|illegal option", "extra", "see the head of the job script: `nsw render`"),
 )
 # options that a line of the recipe's own may not have, each with the reason
-_LOGS: Final = "`nsw logs` shows what the job prints, and looks for it where nsw told LSF to write it"
+_LOGS: Final = "`nsw logs` prints the job's output, which it looks for where nsw told LSF to write it"
 _REFUSED: Final = {
     "J": "nsw finds its jobs by the names that it gives them, and makes the arrays itself",
     "Jd": "it holds the campaign's id",
@@ -71,8 +71,8 @@ _REFUSED: Final = {
     "w": "nsw sets the dependencies itself",
     "K": "bsub would wait for the job's end, and nothing else be submitted",
     "H": "the job would never start; `nsw run` holds nothing back",
-    "W": "nsw asks for the time that the runs of a job need: set resources.time, the time of one run",
-    "Zs": "nsw hands bsub the script by itself", "i": "the job script is what bsub reads",
+    "W": "nsw requests the time that a job's runs need: set resources.time, the time of one run",
+    "Zs": "nsw passes the script to bsub itself", "i": "the job script is what bsub reads",
 }  # fmt: skip
 _INTERACTIVE: Final = "an interactive job would wait for a terminal"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=^~-]+")
@@ -276,7 +276,7 @@ def _lines(needs: Resources) -> list[str]:
     """What the job needs. A slot is a core; memory and GPUs are counted by host."""
     if needs.gpus % needs.nodes:
         raise UsageError(
-            f"{needs.gpus} GPUs cannot be shared out equally among {needs.nodes} hosts, and LSF counts them by host",
+            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
             hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or write them yourself:"
             " extra: ['#BSUB -gpu ...']",
         )

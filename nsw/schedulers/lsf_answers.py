@@ -45,7 +45,7 @@ _CANCELLED: Final = {
 _ORPHAN: Final = "TERM_ORPHAN_SYSTEM"
 _ORPHAN_SAID: Final = "it never began: the job that it depends on did not succeed, and LSF removed it"
 _SUSPENDED: Final = {
-    "USUSP": "suspended by its user or an administrator: `bresume JOB` lets it go on",
+    "USUSP": "suspended by its user or an administrator: `bresume JOB` continues it",
     "SSUSP": "suspended by LSF",
 }
 _NEVER: Final = re.compile(r"dependency condition invalid or never satisfied", re.IGNORECASE)
@@ -84,7 +84,7 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
         case "PEND" | "WAIT" | "FWD_PEND":
             return _waits(pend_reason)
         case "PSUSP":
-            return Answer(Phase.QUEUED, "held: `bresume JOB` lets it go")
+            return Answer(Phase.QUEUED, "held: `bresume JOB` releases it")
         case "RUN" | "PROV":
             return Answer(Phase.RUNNING)
         case "USUSP" | "SSUSP":

@@ -166,7 +166,7 @@ class Pbs(Adapter):
         version = said.get("pbs_version", "").strip()
         if is_torque(f"Version: {version}"):
             raise UsageError(
-                f"the server is Torque {version}, whose commands have PBS's names and other meanings",
+                f"the server is Torque {version}: its commands have PBS's names but work differently",
                 hint="docs/schedulers.md lists the differences; nsw knows PBS Professional and OpenPBS",
             )
         size = re.match(r"\d+", said.get("max_array_size", ""))

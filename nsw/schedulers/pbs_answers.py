@@ -161,7 +161,7 @@ def _queued(comment: str, status: str) -> Answer:
 
 def _held(comment: str, hold: str, *, depends: bool) -> Answer:
     if held_too_often(comment):
-        reason = f"PBS holds it: {comment}; tell the site, `nsw retry` submits it again"
+        reason = f"PBS holds it: {comment}; report it to the site's support; `nsw retry` submits it again"
         return Answer(Phase.QUEUED, reason, never=True, may_run=True)
     if "s" in hold and depends:
         return Answer(Phase.QUEUED, "waits for the job that it depends on")

@@ -11,8 +11,8 @@ VERDICTS: Final = {
     -1: "PBS could not start the job, before its files were there",
     -2: "PBS could not start the job, after its files were there",
     -3: "PBS could not start the job and gave up trying",
-    -4: "a node was started anew while the job ran",
-    -5: "a node was started anew, and the job's checkpoint with it",
+    -4: "a node was rebooted while the job ran",
+    -5: "a node was rebooted, and the job restarted from its checkpoint",
     -10: "the job's user could not be used on the node",
     -16: "a site's hook before the job rejected it",
     -17: "a site's hook before the job deleted it",
@@ -29,7 +29,7 @@ OVER_TIME: Final = -29
 
 # letters of Hold_Types
 HOLDS: Final = {
-    "u": "held by the user: `qrls JOB` lets it go",
+    "u": "held by the user: `qrls JOB` releases it",
     "o": "held by an operator, who can say why",
     "s": "held by PBS",
     "p": "held because of a bad password",
@@ -76,7 +76,7 @@ REFUSALS: Final = (
     _known(r"illegal attribute or resource value", "extra",
            "see -l select and -l place at the head of the job script: `nsw render`"),
     _known(r"illegal -j value", None,
-           "this PBS takes no such array; limits: {max_array: 1} of the site submits jobs one by one"),
+           "this PBS accepts no such array; limits: {max_array: 1} of the site submits jobs one by one"),
     _known(r"exceeds server or queue size limit", None, "lower limits.max_array of the site"),
     _known(r"illegal -\w value|directive error|invalid option", "extra",
            "see the head of the job script: `nsw render`"),

@@ -101,7 +101,7 @@ class Polling:
     def _unreachable(self, result: CommandResult, what: str) -> UnreachableError:
         self._unanswered(result)
         message = CommandError(result, what=what).message
-        return UnreachableError(message, hint="`nsw resume` goes on when it answers again")
+        return UnreachableError(message, hint="`nsw resume` continues when it answers again")
 
     def follow(self, name: str, task: int, job: str, index: int | None) -> None:
         """Believe another job about a task than the one that was submitted for it last."""
@@ -203,8 +203,8 @@ class Polling:
             self._pace.said = True
             error = CommandError(result, what="the last try")
             self._say(
-                "the scheduler has not answered for some minutes. This may pass by itself, and it does not mean that"
-                f" jobs have failed; nsw goes on asking.\n{error.message}"
+                "the scheduler has not answered for some minutes. This does not mean that"
+                f" jobs have failed; nsw keeps asking.\n{error.message}"
             )
 
     def _look_back(
@@ -256,7 +256,7 @@ class Polling:
             quiet.said = True
             self._say(
                 f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which could say"
-                " how they ended, has not answered for some minutes; nsw goes on asking."
+                " how they ended, has not answered for some minutes; nsw keeps asking."
                 f"\n{CommandError(failed, what='the last try').message}"
             )
         return False

@@ -41,7 +41,7 @@ _OPTIONS: Final = frozenset(
 # `failed` of qacct -> in words
 _FAILED: Final = {
     "37": "the job was over its time limit, or over another limit",
-    "19": "the host was started anew while the job ran",
+    "19": "the host was rebooted while the job ran",
     "21": "the job's host could not be reached",
     "26": "the job's output file could not be opened",
 }
@@ -67,7 +67,7 @@ class Sge(Adapter):
     def directives(self, job: Job, scratch: str) -> list[str]:
         """The `#$` lines. A site names its parallel environments itself, so several slots need a line of `extra`."""
         if re.search(r"[$:\s]", scratch):
-            raise UsageError(f"scratch holds a character that Grid Engine would not leave as it is: {scratch!r}",
+            raise UsageError(f"scratch holds a character that Grid Engine would change: {scratch!r}",
                              hint="name a folder without blanks, colons and dollar signs")  # fmt: skip
         needs = job.resources
         extra = [_extra(line) for line in own_lines(self, needs.extra)]
@@ -217,7 +217,7 @@ def _live(state: str) -> Answer:
             Phase.QUEUED, f"Grid Engine could not start it ({state}): `qstat -explain E -j JOB` says why", never=True
         )
     if "q" in state:
-        return Answer(Phase.QUEUED, "held: `qrls JOB` lets it go" if "h" in state else None)
+        return Answer(Phase.QUEUED, "held: `qrls JOB` releases it" if "h" in state else None)
     if set(state) & set("rtdRsST"):
         return Answer(Phase.RUNNING, "suspended" if set(state) & set("sST") else None)
     return Answer(Phase.UNKNOWN, f"Grid Engine says {state}, which nsw does not know")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nsw.schedulers.model import BY_ITSELF, Phase
 
-_RELEASE = "`scontrol release JOB` would have let it go; `nsw retry` submits it again"
+_RELEASE = "`scontrol release JOB` would have released it; `nsw retry` submits it again"
 # states in which a job waits until somebody lets it go, with what to do
 HELD = {
     "REQUEUE_HOLD": _RELEASE,
@@ -91,20 +91,20 @@ REASONS: dict[str, Reason] = {
     "ReservationDeleted": Reason("its reservation was deleted", "name another one, or none, in resources.reservation"),
     "InvalidAccount": Reason("its account is not valid any more", "name another one in resources.account"),
     "InvalidQOS": Reason("its QOS is not valid any more", "name another one in resources.qos"),
-    "JobHeldUser": Reason("held by the user: `scontrol release JOB` lets it go"),
+    "JobHeldUser": Reason("held by the user: `scontrol release JOB` releases it"),
     "JobHeldAdmin": Reason("held by an administrator, who can say why"),
     "JobHoldMaxRequeue": Reason("put back into the queue too often, and held", _RELEASE),
     "job requeued in held state": Reason("put back into the queue and held", _RELEASE),
     "launch failed requeued held": Reason(
         "its launch failed, and Slurm holds it until an administrator looks at the node",
-        "tell the site; `nsw retry` tries other nodes", may_run=True,
+        "report it to the site's support; `nsw retry` tries other nodes", may_run=True,
     ),
     "JobArrayTaskLimit": Reason("waits for other tasks of its array (the campaign's limit)"),
     "NodeDown": Reason("a node that it needs is down"),
     "ReqNodeNotAvail": Reason("a node that it needs is down, drained or reserved"),
     "NonZeroExitCode": Reason("it ended with a non-zero exit status"),
     "PartitionDown": Reason("its partition is down"),
-    "PartitionInactive": Reason("its partition takes no jobs now"),
+    "PartitionInactive": Reason("its partition accepts no jobs now"),
     "PartitionConfig": Reason(
         "the partition does not allow such a job", "`scontrol show partition` says what it allows"
     ),
@@ -121,7 +121,7 @@ REASONS: dict[str, Reason] = {
     "BlockMaxError": Reason("too many blocks failed on its nodes"),
     "BlockFreeAction": Reason("its blocks are being freed"),
     "BurstBufferResources": Reason("waits for room in the burst buffer"),
-    "BurstBufferStageIn": Reason("its files are being brought into the burst buffer"),
+    "BurstBufferStageIn": Reason("its files are being copied into the burst buffer"),
     "BurstBufferOperation": Reason(
         "an operation of the burst buffer failed for it, and Slurm holds it", "see resources.extra; then `nsw retry`"
     ),
@@ -156,8 +156,8 @@ _WHAT = {
 _WHO = {"Assoc": "account", "QOS": "QOS"}
 _ANY = rf"(?P<what>{'|'.join(_WHAT)})"
 _OF = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_ANY}"
-_ENDS = "it goes on when other jobs of it end"
-_YOURS = "it goes on when your other jobs end"
+_ENDS = "it starts when other jobs of it end"
+_YOURS = "it starts when your other jobs end"
 
 # families of which Slurm has dozens: what stands in braces comes from the reason's name; the first that fits counts
 _FAMILIES: tuple[tuple[str, str, str | None], ...] = (
@@ -229,7 +229,7 @@ REFUSALS = (
     Refusal("CPU count per node can not be satisfied", "cpus_per_task", "`sinfo -o '%P %c'` lists the nodes' CPUs"),
     Refusal(
         "Requested node configuration is not available", "gpus",
-        "no node has so many GPUs, CPUs and so much memory together: `sinfo -o '%N %G %c %m'`",
+        "no node has that many GPUs and CPUs and that much memory: `sinfo -o '%N %G %c %m'`",
     ),
     Refusal("Unable to allocate resources", "gpus", "`sinfo -o '%N %G %c %m'` lists what the nodes have"),
     Refusal(

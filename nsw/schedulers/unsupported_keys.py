@@ -33,7 +33,7 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> l
     return [
         document.document.diagnostic(
             (*path, key),
-            f"{adapter.name} has no word for {key}",
+            f"{adapter.name} has no option for {key}",
             key=True,
             hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
         )
@@ -54,7 +54,7 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> 
                 found.append(
                     document.document.diagnostic(
                         (*path, "extra", number),
-                        f"this line is left out: it is none of {adapter.name}'s, which begin with {adapter.marker}",
+                        f"this line is ignored: lines of {adapter.name} begin with {adapter.marker}",
                     )
                 )
     return found

@@ -18,10 +18,10 @@ LEAST_MINUTES: Final = 5  # Cobalt refuses less
 # options that a line of the recipe's own may not have, each with the reason
 _OWN: Final = {
     ("-n", "--nodecount"): "nsw asks for the nodes that resources.nodes says",
-    ("-t", "--time"): "nsw asks for the time that the runs of a job need: set resources.time, the time of one run",
+    ("-t", "--time"): "nsw requests the time that a job's runs need: set resources.time, the time of one run",
     ("--jobname",): "nsw finds its jobs by the names that it gives them",
     ("-O", "--outputprefix"): "nsw looks for the job's files where it told Cobalt to write them",
-    ("-o", "--output"): "`nsw logs` shows what the job prints, and looks for it where nsw told Cobalt to write it",
+    ("-o", "--output"): "`nsw logs` prints the job's output, which it looks for where nsw told Cobalt to write it",
     ("-e", "--error"): "`nsw logs` shows what the job prints, with its errors",
     ("--debuglog",): "nsw reads how a job ended in the .cobaltlog that it named itself",
     ("--cwd",): "nsw names the folder of the job's files itself",
@@ -49,7 +49,7 @@ def directives(job: Job, scratch: str) -> list[str]:
     """
     if re.search(r"[\s$'\"\\]", scratch):
         raise UsageError(
-            f"scratch holds a character that Cobalt would not leave as it is: {scratch!r}",
+            f"scratch holds a character that Cobalt would change: {scratch!r}",
             hint="name a folder without blanks, quotes and dollar signs",
         )
     needs = job.resources
@@ -93,7 +93,8 @@ def _extra(line: str) -> tuple[list[str], list[str]]:
         raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
     if line.startswith("#") and not line.startswith("#COBALT"):
         raise RefusedError(
-            f"resources.extra cannot hold {line!r}: Cobalt reads no directive after a line that is none", key="extra"
+            f"resources.extra cannot hold {line!r}: Cobalt reads no directives after a line that is not one",
+            key="extra",
         )
     words = line.removeprefix("#COBALT").split()
     kept: list[str] = []

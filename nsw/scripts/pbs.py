@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REFUSED = {
     "J": "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
     "N": "nsw finds its jobs by the names that it gives them",
-    "o": "`nsw logs` shows what the job prints, and looks for it where nsw told PBS to write it",
+    "o": "`nsw logs` prints the job's output, which it looks for where nsw told PBS to write it",
     "e": "`nsw logs` shows what the job prints, with its errors",
     "j": "`nsw logs` shows what the job prints, with its errors",
     "v": "nsw's own -v would replace it; write the variables into the recipe's app.env",
@@ -63,11 +63,11 @@ def select(needs: Resources) -> str:
     """The chunks, one a node: `2:ncpus=8:ngpus=4:mem=32768kb:mpiprocs=4`.
 
     Raises:
-        UsageError: The GPUs cannot be shared out equally among the nodes.
+        UsageError: The GPUs cannot be divided equally among the nodes.
     """
     if needs.gpus % needs.nodes:
         raise UsageError(
-            f"{needs.gpus} GPUs cannot be shared out equally among {needs.nodes} nodes, and all chunks of a PBS job"
+            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, and all chunks of a PBS job"
             " are alike",
             hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
             " or write the chunks yourself: extra: ['#PBS -l select=...']",
@@ -112,7 +112,7 @@ def _extra(line: str) -> str:
                 why = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
             if letter == "l" and "walltime" in _names(value):
                 raise RefusedError(
-                    "resources.extra cannot hold -l walltime: nsw asks for the time that the runs of a job need",
+                    "resources.extra cannot hold -l walltime: nsw requests the time that a job's runs need",
                     key="extra",
                     hint="set resources.time, the time of one run",
                 )

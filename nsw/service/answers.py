@@ -109,13 +109,13 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
         they = "it" if len(lacking) == 1 else "them"
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" `nsw logs {lacking[0].id}` shows what it printed, and `nsw retry` does {they} again"
+            f" `nsw logs {lacking[0].id}` prints its output, and `nsw retry` runs {they} again"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:
         lines.append(
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
-            " `nsw resume` reads what is there, and goes on"
+            " `nsw resume` reads the reports that are here, and continues"
         )
     return [*lines, *_not_as_asked(ledger, runs)]
 

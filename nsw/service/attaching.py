@@ -87,7 +87,7 @@ def on_site(site: str | None, sites: Sequence[Path] | None) -> Iterator[OnSite]:
     with closing(way_to(place)) as transport:
         if not transport.remote or place.site.scratch is None:
             raise UsageError(
-                f"site {place.site.name} is this machine", hint="`nsw resume` goes on with a campaign here"
+                f"site {place.site.name} is this machine", hint="`nsw resume` continues a campaign on this machine"
             )
         base = transport.expand(place.site.scratch)
         yield OnSite(place, base, attachable(transport, base), transport)

@@ -26,8 +26,8 @@ def late_check(one: CountersPass, tool: Literal["ncu", "nvprof"], met: Basis) ->
     if chip is None:
         return LateCheck()
     if why := unsupported(tool, chip, met.tools.get(tool)):
-        return LateCheck(f"{why} (the jobs met {met.chip})")
+        return LateCheck(f"{why} (the jobs ran on {met.chip})")
     faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in check(one.metrics, chip, tool)]
     if len(faults) == len(one.metrics):
-        return LateCheck(f"{'; '.join(faults)} (the jobs met {met.chip})")
+        return LateCheck(f"{'; '.join(faults)} (the jobs ran on {met.chip})")
     return LateCheck(None, tuple(faults))

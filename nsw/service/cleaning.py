@@ -101,7 +101,7 @@ def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
     if left:
         raise CampaignError(
             f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
-            hint=f"`nsw resume {as_named(folder)}` ends it, `nsw cancel {as_named(folder)}` gives it up",
+            hint=f"`nsw resume {as_named(folder)}` finishes it, `nsw cancel {as_named(folder)}` abandons it",
         )
     unread = list(ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED))
     missing = list(ledger.runs(states=[State.DONE], reading=Reading.NONE))
@@ -109,5 +109,5 @@ def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
         some = [*unread, *missing]
         raise CampaignError(
             f"{folder.id}: {plural(len(some), 'run')} not read yet, such as {some[0].id}",
-            hint=f"`nsw resume {as_named(folder)}` reads what is there",
+            hint=f"`nsw resume {as_named(folder)}` reads the reports that are here",
         )

@@ -107,7 +107,7 @@ class Downloading:
         return (self.total - self.done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
-        return f"{self.done}/{self.total} bytes brought"
+        return f"{self.done}/{self.total} bytes downloaded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def extension(
         )  # fmt: skip
         if going := [run.id for run in rows if run.id in found.again and run.state in IN_FLIGHT]:
             raise UsageError(
-                f"{going[0]} would be done again ({found.again[going[0]]}), and is not over",
+                f"{going[0]} would be run again ({found.again[going[0]]}), and is not over",
                 hint="`nsw resume` waits for it, `nsw cancel` ends it",
             )
         if not found.runs:
@@ -146,7 +146,7 @@ def replan(
     planned = make_plan(str(folder.recipe), ledger.meta(meta.SITE), sites, None, lambda _message: None, part)
     missing = set(runs) - {run.id for run in planned.plan.runs}
     if missing:
-        raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so that it cannot be planned anew")
+        raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     _add(folder, ledger, planned, part, check(planned).render, files)
     told = []
     if files is not None:
@@ -186,8 +186,8 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
             write_secrets(folder.secrets, text)
         elif folder.secrets.read_text(encoding="utf-8") != text:
             raise UsageError(
-                "the secrets are others than those that runs of this campaign still need",
-                hint="finish it first (`nsw resume`), or run the recipe as a campaign of its own",
+                "the secrets differ from those that runs of this campaign still need",
+                hint="finish the campaign first (`nsw resume`), or run the recipe as a new campaign",
             )
     scratch = ledger.meta(meta.SCRATCH)
     with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:

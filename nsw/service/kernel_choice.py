@@ -198,7 +198,7 @@ def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices 
         if why is None:
             return known
         warned = True
-        choosing.warn(f"what the lockfile chose does not hold here, and is chosen again: {why}")
+        choosing.warn(f"the lockfile's choice does not apply here, and nsw chooses again: {why}")
         return None
 
     return found
@@ -270,7 +270,7 @@ def _kernels(
             process = of_device[0].get("pid")
             found = [row for row in of_device if row.get("pid") == process]
             return found if within is None else _inside(found, report, within)
-    raise NswError(f"no report in {home} holds the launches of kernels, from which counters are chosen")
+    raise NswError(f"no report in {home} contains the kernel launches that the choice of counters needs")
 
 
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:

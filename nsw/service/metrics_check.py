@@ -33,5 +33,5 @@ def listed_metrics(place: LoadedSite, checks: Iterable[Check]) -> Check | None:
         fix = "recipes are checked by the lists that nsw ships"
         return Check("metrics", Verdict.SKIPPED, found.note.removesuffix(": by the shipped lists"), fix)
     return Check(
-        "metrics", Verdict.GOOD, f"ncu lists {len(found.names)} names for {chip.name}; plans are checked by them"
+        "metrics", Verdict.GOOD, f"ncu lists {len(found.names)} metrics for {chip.name}; plans are checked against them"
     )

@@ -124,7 +124,9 @@ class Watching:
         if onlooker.elsewhere:
             self.advice = "an nsw on another machine drives it"
         elif onlooker.changed_any or onlooker.ledger.counts().get(State.PLANNED):
-            self.advice = f"nobody drives it: `nsw resume {as_named(self.folder)}` goes on and reads what is done"
+            self.advice = (
+                f"nobody drives it: `nsw resume {as_named(self.folder)}` continues, and reads the runs that are done"
+            )
         return self._end(over=True)
 
     def _begin(self, ledger: Ledger) -> Generator[Event]:

@@ -153,9 +153,9 @@ def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Dia
         return None
     return loaded.document.diagnostic(
         ("collect",),
-        f"no nsys is on this machine to read the reports of {', '.join(passes)} with, which `collect:"
-        f" {loaded.recipe.collect}` brings: the summary will lack them",
-        hint="`collect: tables` lets the site reduce them; `nsw fetch` brings reports for the GUI later",
+        f"this machine has no nsys to read the reports of {', '.join(passes)} with, which `collect:"
+        f" {loaded.recipe.collect}` downloads: the summary will lack them",
+        hint="`collect: tables` lets the site reduce them; `nsw fetch` downloads reports for the GUI later",
     )
 
 
@@ -176,7 +176,7 @@ def recipe_path(named: str, notify: Callable[[Message], object]) -> Path:
     if path.is_dir():
         lock = path / "recipe.lock.yaml"
         hint = f"`{lock}` is the recipe that this campaign carried out" if lock.is_file() else "name a file in it"
-        raise UsageError(f"{named} is a folder, and no recipe", hint=hint)
+        raise UsageError(f"{named} is a folder, not a recipe", hint=hint)
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(
         f"there is no recipe {named}",
@@ -230,8 +230,8 @@ def _refuse_others(place: LoadedSite, templates: Mapping[str, Path]) -> None:
     faults = [
         place.document.diagnostic(
             ("sites", place.site.name, "templates", block),
-            f"{file} is not read, for another user may have written it: {why}",
-            hint="make it and its folder yours alone (chown, chmod go-w), or name the sites file:"
+            f"{file} is ignored, because another user may have written it: {why}",
+            hint="make it and its folder writable by you only (chown, chmod go-w), or name the sites file:"
             f" `--sites {place.origin}`",
         )
         for block, file in templates.items()

@@ -35,7 +35,7 @@ def check_queue(site: str, sites: Sequence[Path] | None) -> Check:
         except NswError as fault:
             return Check(_WHAT, Verdict.BAD, fault.message.splitlines()[0], fault.hint or "see `nsw plan`")
     if not found:
-        return Check(_WHAT, Verdict.SKIPPED, "this scheduler has no dry run", "`--node` tries it with a job")
+        return Check(_WHAT, Verdict.SKIPPED, "this scheduler has no dry run", "`--node` tests it with a job")
     return _judged(found[0], asked_for(planned))
 
 
@@ -51,5 +51,5 @@ def _judged(prospect: Prospect, asked: str) -> Check:
         fix = prospect.refused.hint or f"the site says: {asked}; correct it there"
         return Check(_WHAT, Verdict.BAD, prospect.refused.message.splitlines()[0], fix)
     if prospect.untold is not None:
-        return Check(_WHAT, Verdict.SKIPPED, prospect.untold.splitlines()[0], "`--node` tries it with a job")
-    return Check(_WHAT, Verdict.GOOD, f"{asked}: takes a job of one minute")
+        return Check(_WHAT, Verdict.SKIPPED, prospect.untold.splitlines()[0], "`--node` tests it with a job")
+    return Check(_WHAT, Verdict.GOOD, f"{asked}: accepts a job of one minute")

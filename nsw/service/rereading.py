@@ -73,7 +73,7 @@ def reread(
         if not runs:
             raise CampaignError(
                 f"campaign {folder.id} has no report to read",
-                hint="`nsw fetch` brings reports that are still on the site; `nsw resume` goes on with the rest",
+                hint="`nsw fetch` downloads reports that are still on the site; `nsw resume` continues with the rest",
             )
         read_reports(folder, ledger, progress)
         return Reread(source, taken, rereading.changes(before, rereading.state_of(folder, ledger)))

@@ -63,7 +63,7 @@ def choose(
         of = going[held[0].job, held[0].task]
         why = f"{_some([r.id for r in held])}: shares a task with {of}, which is not over"
         if named:
-            raise UsageError(f"{why}, and cannot be done again before", hint="`nsw resume` waits for it")
+            raise UsageError(f"{why}, and cannot be run again before that", hint="`nsw resume` waits for it")
         told.append(f"not yet again: {why}")
         again -= {r.id for r in held}
     beside = [r for r in runs if r.id not in again and (r.job, r.task) in tasks - going.keys() and _is_beside(r)]
@@ -95,12 +95,12 @@ def _named(word: str, known: Sequence[RunRow], again: Collection[str], jobs: Map
             return found
         if len(several) > 1:
             ids = _some([r.id for r in several])
-            raise UsageError(f"{word}: none of these runs failed, so none is done again: {ids}")
+            raise UsageError(f"{word}: none of these runs failed, so none is run again: {ids}")
         word = several[0].id
     some = [r for r in known if r.id in again and word in r.id]
     if several or not some:
         some = list(known)
     found_one = one_of(some, word).id
     if found_one not in again:
-        raise UsageError(f"run {found_one} did not fail, and is not done again")
+        raise UsageError(f"run {found_one} did not fail, and is not run again")
     return [found_one]

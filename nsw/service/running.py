@@ -132,7 +132,7 @@ class Running:
         with held(folder, self.emit, only=self.only) as it:
             self._held, self.driving = it, True
             counts = it.ledger.counts()
-            it.log.say(f"nsw {__version__} goes on with {headline(counts)}")
+            it.log.say(f"nsw {__version__} continues with {headline(counts)}")
             try:
                 self.emit(Started(folder.id, counts))
                 yield
@@ -185,9 +185,9 @@ class Running:
         said = None
         while it.ledger.has_planned() and (why := self._turn.take()) is not None:
             if why != said:
-                hint = "Ctrl-C ends the wait (`nsw resume` goes on), `nsw resume --now` starts beside it"
-                self.emit(Message(f"waits for its turn, since {why}; {hint}"))
-                it.log.say(f"waits for its turn, since {why}")
+                hint = "Ctrl-C ends the wait (`nsw resume` continues), `nsw resume --now` starts without waiting"
+                self.emit(Message(f"waits for its turn: {why}; {hint}"))
+                it.log.say(f"waits for its turn: {why}")
                 said = why
             yield
             it.driver.cancel_if_asked()

@@ -34,7 +34,7 @@ def one_of(known: Sequence[T], named: str) -> T:
         hint = did_you_mean(named, [r.id for r in known]) or "`nsw status --runs` lists them"
         raise UsageError(f"there is no run {named}", hint=hint)
     what = "builds" if all(isinstance(r, BuildRow) for r in found) else "runs"
-    raise UsageError(f"'{named}' is part of the names of {len(found)} {what}", hint=choices(found))
+    raise UsageError(f"'{named}' matches {len(found)} {what}", hint=choices(found))
 
 
 def the_one(known: Sequence[T]) -> T:
@@ -80,7 +80,7 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
         return folders.find(parent, option), selection
     none: NswError = UsageError(
         f"two campaigns are named: {word} and {option}",
-        hint=f"{word} is no run, case, pattern or job of {option} either",
+        hint=f"{word} is not a run, case, pattern or job of {option} either",
     )
     if option is None:
         try:

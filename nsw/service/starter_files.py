@@ -66,8 +66,8 @@ class FirstSite:
                 file.write((self._before.rstrip("\n") + "\n" if self._before else "nsw: 1\nsites:\n") + self.text)
             if self.name not in _names(Path(made)):
                 raise UsageError(
-                    f"{self.path} is not laid out so that a site can be put at its end",
-                    hint="put in its lines yourself",
+                    f"{self.path} has a layout to which nsw cannot append a site",
+                    hint="add the site's lines by hand",
                 )
             Path(made).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(made).replace(target)
@@ -160,11 +160,11 @@ def _sites_before(path: Path, name: str, *, force: bool) -> str:
     if name in known:
         if not force:
             raise UsageError(
-                f"{path} has a site {name}", hint="name another, or --output FILE; --force takes its place"
+                f"{path} has a site {name}", hint="choose another name or --output FILE; --force replaces the site"
             )
         if known != [name]:
             raise UsageError(
-                f"{path} has a site {name} beside others, and is not written anew",
+                f"{path} has a site {name} and others; nsw does not rewrite the file",
                 hint="delete the site there first, or name another file: --output FILE",
             )
         return ""
@@ -182,7 +182,9 @@ def _names(path: Path) -> list[str]:
 
 def _require_free(path: Path, *, force: bool) -> None:
     if path.exists() and not force:
-        raise UsageError(f"{path} is there already", hint="name another with --output, or --force writes over it")
+        raise UsageError(
+            f"{path} already exists", hint="choose another file with --output, or overwrite it with --force"
+        )
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -61,8 +61,8 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
             one = tasks[run.job, run.task]
             raise UsageError(
-                f"{run.id} shares a task with {one} (limits.runs_per_job), and would end with it",
-                hint="name it too, or exclude both",
+                f"{run.id} shares a task with {one} (limits.runs_per_job); both would be cancelled",
+                hint="name both, or exclude both",
             )
     return [*(run.id for run in chosen), *reductions]
 

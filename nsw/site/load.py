@@ -105,7 +105,7 @@ def load_site(
     known = [one.site.name for one in found.sites]
     listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in found.sites)
     hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {user_file()}"
-    raise UsageError(f"no site is called {shown(name)}; there are:{listed}", hint=hint)
+    raise UsageError(f"there is no site {shown(name)}; there are:{listed}", hint=hint)
 
 
 def _default(found: Found, warn: Callable[[str], object]) -> str:
@@ -136,7 +136,7 @@ def find_sites(files: Sequence[Path] | None = None) -> Found:
     for source in sources(files):
         if source.unsafe:
             unread.append(
-                f"{source.path} is not read, for another user may have written it: {source.unsafe}."
+                f"{source.path} is ignored, because another user may have written it: {source.unsafe}."
                 f" Make it and its folder yours alone (chown, chmod go-w), or name it: `--sites {source.path}`"
             )
             continue
@@ -190,7 +190,7 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
     for path in defaults if len(defaults) > 1 else ():
         others = ", ".join(shown(other[1])[1:-1] for other in defaults if other != path)
         hint = f"{others} is the default too" if len(defaults) == 2 else f"{others} are too"
-        yield document.diagnostic(path, "only one site of a file can be the default", hint=hint)
+        yield document.diagnostic(path, "only one site in a file can be the default", hint=hint)
     for path, site in document.find("sites", "*"):
         if not isinstance(site, dict):
             continue

@@ -80,7 +80,7 @@ class Transport(Model):
                 hint=f"such as {{kind: {self.kind}, host: polaris}}",
             )
         if self.kind == "local" and self.host is not None:
-            raise Fault("the transport local has no host", hint="write kind: openssh or kind: ssh")
+            raise Fault("the transport local takes no host", hint="write kind: openssh or kind: ssh")
         return self
 
 
@@ -141,7 +141,7 @@ class Limits(Model):
     )
     download: Size = Field(
         default=20 << 30,
-        description="Bytes that may be brought back without asking, such as 20G.",
+        description="Bytes that may be downloaded without asking, such as 20G.",
         json_schema_extra={"default": "20G"},
     )
 
@@ -154,7 +154,7 @@ class Site(Model):
     default: Flag = Field(
         default=False, description="Whether runs go here where no site is named; one site of a file at most."
     )
-    scheduler: SchedulerName = Field(description="What takes the jobs; local runs them here, one after the other.")
+    scheduler: SchedulerName = Field(description="The batch system; local runs the jobs here, one after the other.")
     transport: Transport = Field(default=Transport(), description="How the site is reached.")
     scratch: Line | None = Field(
         default=None,
@@ -201,8 +201,8 @@ class Site(Model):
     )
     stop_after_failures: Count | None = Field(
         default=None,
-        description="Once so many runs of a campaign have failed nothing new of it is submitted, unless the recipe says"
-        " otherwise.",
+        description="After this many failed runs of a campaign nothing new of it is submitted, unless the recipe sets"
+        " a number of its own.",
     )
     confirm_above: AmountOf = Field(
         default=Amount(1.0, "node-hour"),
@@ -226,7 +226,7 @@ class Site(Model):
     def _remote_scratch(self) -> Self:
         if self.transport.kind != "local" and self.scratch is None:
             hint = "such as /scratch/{{ account }}/$USER/nsw"
-            raise Fault("a site that is reached from elsewhere needs 'scratch', a folder for campaigns", hint=hint)
+            raise Fault("a remote site needs 'scratch', a folder for campaigns", hint=hint)
         return self
 
 

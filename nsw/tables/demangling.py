@@ -125,7 +125,7 @@ class _Child:
     def _start(self) -> subprocess.Popen[bytes]:
         if not sys.executable:
             self._failures = _MOST_FAILURES
-            raise OSError("no Python interpreter to run the demangler with")
+            raise OSError("there is no Python interpreter to run the demangler")
         self._owner = os.getpid()
         import subprocess  # where no name is mangled it is not needed
 
@@ -146,7 +146,7 @@ class _Child:
         while (found := got.count(b"\n")) < how_many:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                raise TimeoutError(f"{how_many - found} names without an answer")
+                raise TimeoutError(f"{how_many - found} names were not answered")
             piece = os.read(descriptor, 1 << 20)
             if not piece:
                 raise BrokenPipeError("the demangler ended")

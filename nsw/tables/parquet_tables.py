@@ -97,7 +97,7 @@ def _check_columns(schema: pa.Schema, name: str) -> list[str]:
     for field in schema:
         at = expected.get_field_index(field.name)
         if field.type not in known or (at >= 0 and field.type != expected.field(at).type):
-            raise StoredTableError(f"its column {field.name} holds {field.type}, which nsw does not write there")
+            raise StoredTableError(f"its column {field.name} holds {field.type}, which nsw never writes there")
     if missing := {"run", "report"} - set(schema.names):
         raise StoredTableError(f"it has no column {min(missing)}")
     return [field.name for field in schema if field.type == pa.string()]

@@ -14,7 +14,7 @@ PHASE_TABLES = (
         (
             *ORIGIN,
             PHASE,
-            _s("found_by", "what told the iterations: nvtx | profiler_step | kernel_sequence | none"),
+            _s("found_by", "what the iterations were found by: nvtx | profiler_step | kernel_sequence | none"),
             _s("name", "name of the range that is an iteration; # stands for a running number"),
             _s("reason", "why there are no phases; null: there are"),
             _i("iterations", None, "how many the phase has; null: it has none by its nature"),
@@ -43,7 +43,7 @@ PHASE_TABLES = (
         "one row a process: the iterations of its steady state",
         (
             *ORIGIN,
-            _s("found_by", "what told the iterations: nvtx | profiler_step | kernel_sequence"),
+            _s("found_by", "what the iterations were found by: nvtx | profiler_step | kernel_sequence"),
             _s("name", "name of the range that is an iteration; # stands for a running number"),
             _i("iterations", None, "how many there are, with warm-up"),
             _i("warmup", None, "how many of them are warm-up: the first, as long as they take clearly longer"),

@@ -187,7 +187,7 @@ _ALL = (
             _i("stream", None, "CUDA stream"),
             _s("grid", "blocks, as (x, y, z)"),
             _s("block_size", "threads, as (x, y, z)"),
-            _s("nvtx", "NVTX ranges around the launch, outermost first; null where the report tells none"),
+            _s("nvtx", "NVTX ranges around the launch, outermost first; null where the report has none"),
         ),
     ),
     Table(
@@ -199,9 +199,9 @@ _ALL = (
             _s("section", "section of the report"),
             _s("metric", "name as printed"),
             _s("description", "as printed"),
-            _s("unit", "as printed: %, GB/s, inst/cycle ...; empty: the metric has none; null: the report tells none"),
+            _s("unit", "as printed: %, GB/s, inst/cycle ...; empty: the metric has none; null: the report has none"),
             _f("value", None, "of one launch; null: n/a, nan", rounded=True),
-            _s("text", "the value where it is no number (CachePreferNone)"),
+            _s("text", "the value where it is not a number (CachePreferNone)"),
             _f("min", None, "least over the invocations", rounded=True),
             _f("max", None, "greatest over the invocations", rounded=True),
             _f("avg", None, "mean over the invocations", rounded=True),
@@ -255,9 +255,9 @@ _ALL = (
             _i("line", None, "line of the source file; null where the page has instructions only"),
             _s("address", "address of the instruction, as printed; null: of the line as a whole"),
             _s("source", "text of the instruction (SASS, PTX) or line"),
-            _s("metric", "name as printed; one that the instruction does not have (`-`) is no row"),
+            _s("metric", "name as printed; one that the instruction does not have (`-`) has no row"),
             _f("value", None, "of all profiled passes of one launch; null: the cell is text", rounded=True),
-            _s("text", "the value where it is no number (Global, Load)"),
+            _s("text", "the value where it is not a number (Global, Load)"),
         ),
     ),
     Table(
@@ -315,7 +315,7 @@ _ALL = (
     ),
     Table(
         "figures",
-        "what the program said of itself, by the recipe's regular expressions",
+        "what the program printed, found by the recipe's regular expressions",
         (
             *ORIGIN,
             _s("name", "name of the figure in the recipe"),
@@ -332,7 +332,7 @@ _ALL = (
             _s("key", "such as gpu_name, self_cpu_time_total_ns, elapsed_s"),
             _f("value", None, "a number; its unit is in the key or in `unit`", rounded=True),
             _s("unit", "unit"),
-            _s("text", "the fact where it is no number"),
+            _s("text", "the fact where it is not a number"),
         ),
     ),
 )

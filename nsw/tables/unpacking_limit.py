@@ -35,7 +35,7 @@ class Allowance:
         self._taken += size
         if self._taken > self.most:
             raise TooMuchError(
-                f"{shown(self._packed)} that unpack to more than {shown(self.most)}, the most that nsw takes of it"
+                f"{shown(self._packed)} that unpack to more than {shown(self.most)}, nsw's limit for this file"
             )
 
 

@@ -97,12 +97,12 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
     line = " ".join(about.split())
     done = transport.run(["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S)
     if done.timed_out:
-        raise UnreachableError(f"it is not known who owns {scratch}: {done.stderr.strip()}")
+        raise UnreachableError(f"cannot determine who owns {scratch}: {done.stderr.strip()}")
     if done.returncode == _FENCED and done.stderr.startswith(_MARK):
         raise fenced(campaign, done.stderr)
     if done.returncode == _BUSY:
         raise CampaignError(
-            f"the owner of {campaign} has been submitting for {_PATIENCE_S} s", hint="try again when it has ended"
+            f"the owner of {campaign} has been submitting for {_PATIENCE_S} s", hint="try again when that has ended"
         )
     if done.returncode == _NO_FLOCK:
         raise CampaignError(f"{campaign} cannot be taken over safely: the site has no flock (util-linux)")
@@ -117,6 +117,6 @@ def fenced(campaign: str, said: str) -> FencedError:
     lines = said.splitlines()[2:3]
     who = f" by {lines[0][:200]}" if lines and lines[0].strip() else " by another nsw"
     return FencedError(
-        f"{campaign} was taken over{who}: nothing more is submitted or cancelled from here",
-        hint=f"`nsw attach {campaign} --site SITE` takes it back; `nsw watch` looks on",
+        f"{campaign} was taken over{who}: nsw submits and cancels nothing more from here",
+        hint=f"`nsw attach {campaign} --site SITE` takes it back; `nsw watch` shows its progress",
     )

@@ -123,7 +123,7 @@ class LocalTransport:
         """With this process's variables."""
         found = os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111  with the variables' expansion in one line
         if "$" in found or not found.startswith("/"):
-            raise UsageError(f"{path} is {found}: it must be an absolute path, and its variables must be set")
+            raise UsageError(f"{path} is {found}: use an absolute path, and set its variables")
         return found
 
     def make_folders(self, there: Sequence[str]) -> None:
@@ -172,7 +172,7 @@ class LocalTransport:
                 if fault.errno in {errno.ENOSPC, errno.EDQUOT}:  # trying again and again would not help
                     raise CampaignError(
                         f"{here} cannot be written here: {fault.strerror}",
-                        hint="make room on this machine, then `nsw resume`: nothing that ran is lost",
+                        hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
                     ) from None
                 raise _failed("cp", there, fault) from None
 

@@ -156,7 +156,7 @@ class Transport(Protocol):
 
         Raises:
             CampaignError: One cannot be written here, as on a full disk.
-            CommandError: One is no plain file, or cannot be read.
+            CommandError: One is not a regular file, or cannot be read.
             UnreachableError: The connection was lost.
         """
 

@@ -51,7 +51,8 @@ class OpenSsh:
             self._cipher = _fast_cipher(self._words)
         if shutil.which(self._words[0]) is None:
             raise UnreachableError(
-                f"there is no {self._words[0]} on this machine", hint="transport: {kind: ssh} needs none"
+                f"there is no {self._words[0]} on this machine",
+                hint="install it, or use transport: {kind: ssh}, which needs none",
             )
         return _Process([self._words[0], *self._cipher, *self._words[1:], command])
 
@@ -135,7 +136,7 @@ class _Process:
                 pass
             code = self._process.wait(max(0.01, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise ConnectionLostError("it did not end") from None
+            raise ConnectionLostError("it did not exit") from None
         self._said.seek(0)
         said = self._said.read(1 << 20)
         self.kill()

@@ -107,7 +107,7 @@ def receive(
     try:
         pipe = open_stream(way, _GET, str(sum(1 for one in wanted if one.have)), "yes" if sha256_is_fast() else "")
     except ConnectionLostError as fault:
-        raise CutError(f"files cannot be brought: {fault}", 0) from None
+        raise CutError(f"files cannot be downloaded: {fault}", 0) from None
     starts = "".join(f"{one.have}\0" for one in wanted if one.have)
     came = 0
     try:
@@ -141,14 +141,14 @@ def receive(
         # no fault of the site, which would be tried again for ever: this machine's disk needs a person
         raise CampaignError(
             f"{fault.file} cannot be written here: {fault.why}",
-            hint="make room on this machine, then `nsw resume`: nothing that ran is lost",
+            hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
         ) from None
     except (ConnectionLostError, EOFError) as fault:
         with contextlib.suppress(ConnectionLostError):
             _, said = pipe.finish(2)
             raise _failed(said, fault, came) from None
         pipe.kill()
-        raise CutError(f"the connection was lost while files were brought: {fault}", came) from None
+        raise CutError(f"the connection was lost during a download: {fault}", came) from None
     _, _, hashes = said.decode(errors="replace").rpartition("\nnsw-hashes\n")
     if code != 0 or len(hashes.split()) != len(wanted):
         raise _failed(said, None, came)
@@ -174,14 +174,14 @@ def _compare(wanted: Sequence[_Wanted], digests: Sequence[str], theirs: Sequence
         _part(one.here).unlink(missing_ok=True)
     for one, digest in wrong[:1]:
         result = CommandResult(("b2sum", one.there), 1, digest, "")
-        raise CommandError(result, what=f"{one.there} changed while it was brought, or came damaged")
+        raise CommandError(result, what=f"{one.there} changed during the download, or arrived damaged")
 
 
 def _failed(said: bytes, fault: Exception | None, came: int) -> UnreachableError | CommandError:
     text = said.decode(errors="replace").strip()
     if fault is not None and not text:
-        return CutError(f"the connection was lost while files were brought: {fault}", came)
-    return CommandError(CommandResult(("cat",), 1, "", text), what="files of the site cannot be brought")
+        return CutError(f"the connection was lost during a download: {fault}", came)
+    return CommandError(CommandResult(("cat",), 1, "", text), what="files cannot be downloaded from the site")
 
 
 def _record(incoming: Incoming) -> str:
@@ -204,8 +204,8 @@ def _sizes(incoming: Incoming, wanted: Sequence[_Wanted], most: int | None) -> l
     if most is not None and left > most:
         have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, most))
         raise DownloadLimitError(
-            f"{have} would come from the site, and limits.download leaves {may}",
-            hint="jobs go on; `nsw resume --download 50G` lets so much be brought from then on",
+            f"{have} would be downloaded, but limits.download leaves {may}",
+            hint="jobs continue; `nsw resume --download 50G` allows that much from then on",
         )
     return sizes
 
@@ -310,7 +310,7 @@ def _part(target: Path) -> Path:
 
 
 def _size_of(part: Path) -> int:
-    """The size of what an earlier transfer left; 0 for none, or for what is no plain file."""
+    """The size of what an earlier transfer left; 0 for none, or for what is not a regular file."""
     try:
         found = part.lstat()
     except OSError:

@@ -27,7 +27,7 @@ _PAUSE_S = 1.0
 _READ = r"""
 limit=$1; shift
 for file; do
-  if [ -e "$file" ] && [ ! -f "$file" ]; then echo "unknown it is no plain file"    # a pipe would be waited for
+  if [ -e "$file" ] && [ ! -f "$file" ]; then echo "unknown it is not a regular file"    # a pipe would be waited for
   elif error=$( { head -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
     printf 'file %s\n' "$(stat -c %s "$nsw_dir/file")"; cat "$nsw_dir/file"
   else case $error in

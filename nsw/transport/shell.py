@@ -83,7 +83,7 @@ def no_bash(code: int, said: str) -> UnreachableError:
     return UnreachableError(
         f"the site was reached, but its login shell did not start bash (exit status {code}): {said}",
         hint=f"nsw runs `{BASH}` there, which a restricted shell or an account without one refuses:"
-        " ask the site for a login shell that may start bash",
+        " ask the site's support for a login shell that may start bash",
     )
 
 
@@ -195,7 +195,7 @@ class Shell:
         try:
             code, seconds, size_out, size_err = (int(fact) for fact in facts)
         except ValueError:
-            raise ConnectionLostError(f"an answer that is none: {' '.join(facts)[:80]}") from None
+            raise ConnectionLostError(f"a malformed answer: {' '.join(facts)[:80]}") from None
         if not 0 <= size_out + size_err <= _MOST:
             raise ConnectionLostError(f"an answer of {size_out + size_err} bytes")
         late = code in {124, 137} and seconds >= int(timeout)

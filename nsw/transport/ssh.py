@@ -193,7 +193,7 @@ class _Channel:
             while part := self._channel.recv_stderr(1 << 16):
                 said += part
         if not self._channel.status_event.wait(max(0.01, deadline - time.monotonic())):
-            raise ConnectionLostError("it did not end")
+            raise ConnectionLostError("it did not exit")
         code = self._channel.recv_exit_status()
         self._channel.close()
         return code, said

@@ -130,7 +130,7 @@ def _asked(host: str, config: str | None, given: Mapping[str, object]) -> dict[s
     except subprocess.TimeoutExpired:
         raise UnreachableError(f"`ssh -G {host}` gave no answer: does ~/.ssh/config run a command?") from None
     if done.returncode != 0:
-        raise UnreachableError(f"`ssh -G {host}`: {done.stderr.strip()}", hint="see the ssh_config file")
+        raise UnreachableError(f"`ssh -G {host}`: {done.stderr.strip()}", hint="correct your ~/.ssh/config")
     found: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         key, _, value = line.partition(" ")

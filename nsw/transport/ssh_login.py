@@ -40,9 +40,10 @@ def verify(transport: paramiko.Transport, host: HostConfig) -> None:
         )
     if not any(one.asbytes() == key.asbytes() for one in known):
         raise UnreachableError(
-            f"the host key of {host.alias} ({host.known_as}) is another than before: {what}. Somebody may be"
-            " listening in, or the site has new keys",
-            hint=f"ask the site; for new keys: `ssh-keygen -R '{host.known_as}'`, then `ssh {host.alias}` by hand",
+            f"the host key of {host.alias} ({host.known_as}) has changed: {what}. Somebody may be"
+            " intercepting the connection, or the site has new keys",
+            hint=f"ask the site's support; for new keys: `ssh-keygen -R '{host.known_as}'`, then"
+            f" `ssh {host.alias}` by hand",
         )
 
 
@@ -91,8 +92,8 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
             return
     offered = f"; offered: {', '.join(tried)}" if tried else "; there was no key to offer"
     raise UnreachableError(
-        f"{host.user}@{host.alias} was not let in (the host takes {', '.join(allowed)}{offered})",
-        hint="`ssh-add -l` lists the agent's keys; user and identity can be named at the site's transport",
+        f"{host.user}@{host.alias} was refused (the host accepts {', '.join(allowed)}{offered})",
+        hint="`ssh-add -l` lists the agent's keys; set user and identity in the site's transport",
     )
 
 
@@ -191,7 +192,7 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
     except paramiko.SSHException:
         if unasked:
             raise unasked[0] from None
-        raise UnreachableError(f"{host.alias} did not take the answer") from None
+        raise UnreachableError(f"{host.alias} rejected the answer") from None
 
 
 def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
@@ -209,7 +210,7 @@ def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
 
     if not sys.stdin.isatty():
         raise UnreachableError(
-            f"{prompt.strip()} and there is no terminal to ask at",
+            f"{prompt.strip()} and there is no terminal to answer on",
             hint=hint,
         )
     if not echo:

@@ -49,7 +49,7 @@ def test_wait_gives_the_campaign_and_hands_each_event_over(recipe, capsys):
     assert printed.err == ""
     assert not campaign.good
     assert campaign.counts == {"done": 1, "failed": 1}
-    with pytest.raises(UsageError, match="no run fits"):
+    with pytest.raises(UsageError, match="no run matches"):
         nsw.retry(campaign, exclude="n-4")
     again = nsw.retry(campaign, runs="n-3").wait()
     assert list(again.runs[again.runs["n"] == 3]["attempt"]) == [2]
@@ -172,7 +172,7 @@ def test_faults_are_those_of_nsw_errors(recipe, home):
     assert caught.value.diagnostics[0].hint == "did you mean 'figures'?"
     with pytest.raises(UsageError, match="the recipe has no gpu"):
         nsw.run(recipe("{command: 'true'}"), "here", set={"gpu": 1})
-    with pytest.raises(UsageError, match="nothing that a recipe can hold"):
+    with pytest.raises(UsageError, match="which a recipe cannot hold"):
         nsw.run("r.yaml", "here", set={"repeats": object()})
     with pytest.raises(UsageError, match=r"3.33 node-hours.*nothing was submitted") as caught:
         nsw.run(recipe("{command: 'true'}", "repeats: 100\n"), "dear")

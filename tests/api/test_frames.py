@@ -49,7 +49,7 @@ def test_files_left_on_the_site_are_brought(recipe):
     campaign = nsw.run(recipe("{command: 'echo {{ n }} > left.txt'}", "matrix: {n: [1, 2]}\n"), "here").wait()
     (brought,) = campaign.fetch("n-2", "left.txt")
     assert brought.read_text() == "2\n"
-    with pytest.raises(nsw.errors.UsageError, match="no run fits"):
+    with pytest.raises(nsw.errors.UsageError, match="no run matches"):
         campaign.fetch("n-3")
 
 

@@ -265,7 +265,7 @@ def test_a_ledger_of_another_version_is_refused_with_its_age(path, version, age)
 
 
 def test_what_is_no_ledger_is_said(tmp_path):
-    with pytest.raises(CampaignError, match="is no campaign"):
+    with pytest.raises(CampaignError, match="is not a campaign"):
         Ledger(tmp_path / "campaign.db")
     (tmp_path / "campaign.db").write_bytes(b"no database, though it is long enough to be one" * 99)
     with pytest.raises(CampaignError, match="is damaged"):

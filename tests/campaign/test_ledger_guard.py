@@ -79,18 +79,18 @@ HELD = {
     "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is no JSON object"),
     "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is no JSON object"),
     "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "reports that are no texts": ("UPDATE tasks SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are no texts"),
+    "reports that are not texts": ("UPDATE tasks SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are not texts"),
     "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "gone"),
-    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is of another kind"),
-    "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host is of another kind"),
+    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt has another type"),
+    "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host has another type"),
     "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*no time"),
     "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is no JSON object"),
     "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is no JSON object"),
-    "a fact that is no text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is no text"),
-    "calls that are no numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are no numbers"),
-    "a beginning that is no time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is no time"),
-    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is no time"),
-    "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs is of another kind"),
+    "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
+    "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
+    "a beginning that is not a time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is not a time"),
+    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is not a time"),
+    "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs has another type"),
     "a problem that is bytes": ("INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)", "problems: p.message"),
 }
 
@@ -110,5 +110,5 @@ def test_what_a_ledger_cannot_hold_is_said_with_the_run(path, what):
 
 def test_a_ledger_that_is_no_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "campaign.db")
-    with pytest.raises(CampaignError, match=r"campaign\.db is no file"):
+    with pytest.raises(CampaignError, match=r"campaign\.db is not a file"):
         Ledger(tmp_path / "campaign.db", read_only=True)

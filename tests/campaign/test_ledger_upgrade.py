@@ -124,6 +124,6 @@ def test_one_without_the_tables_of_stages_goes_on_too(path):
 def test_one_that_cannot_be_upgraded_is_refused_and_stays_as_it_is(path, wrong):
     change(path, wrong)
     before = path.read_bytes()
-    with pytest.raises(CampaignError, match=r"damaged|holds what no nsw writes"):
+    with pytest.raises(CampaignError, match=r"damaged|contains something that nsw never writes"):
         Ledger(path)
     assert path.read_bytes() == before

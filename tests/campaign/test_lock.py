@@ -60,7 +60,7 @@ def test_an_sbatch_that_a_killed_nsw_left_behind_is_waited_for_and_the_user_told
         wait_for_commands(LocalTransport(folder.commands), said.append, clock=lambda: now[0], sleep=sleep)
     assert now[0] > 2
     assert len(said) == 1
-    assert "a command that a killed nsw began still runs" in said[0]
+    assert "a command that a killed nsw started is still running" in said[0]
 
 
 def test_a_command_that_stays_for_ever_is_not_waited_for_for_ever(holder, tmp_path):

@@ -75,7 +75,7 @@ def test_recorded_choices_hold_where_everything_is_as_it_was(ledger):
 def test_they_are_made_again_with_one_warning_where_something_is_not(ledger, change, said):
     found, _, warned = choose(ledger, replace(BASIS, **change))
     assert found == [None, None]
-    assert warned == [f"what the lockfile chose does not hold here, and is chosen again: {said}"]
+    assert warned == [f"the lockfile's choice does not apply here, and nsw chooses again: {said}"]
 
 
 def test_a_run_of_which_the_lockfile_knows_nothing_is_chosen_for_without_a_warning(ledger):

@@ -105,7 +105,7 @@ def test_a_report_that_ends_its_reader_spoils_its_own_run_only(alone, tmp_path):
     assert states == states_before | {"r04": Reading.UNREADABLE}
     more = [p for p in problems if p not in problems_before]
     assert [(run, report) for run, report, *_ in more] == [("r04", "reports/r04/timeline.txt")]
-    assert "brought the reading process down" in more[0][3]
+    assert "the process that read this file crashed" in more[0][3]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -219,7 +219,7 @@ def test_finished_dependents_of_a_retried_first_stage_stay_and_are_marked(campai
     it.driver.run(0.05)
     (old,), (other,) = (it.ledger.runs_named([f"{case}.measure.r1"]) for case in CASES)
     assert (old.state, old.attempt, other.reason) == (State.DONE, 1, None)
-    assert old.reason == "older than the run that it was chosen from, which is done again"
+    assert old.reason == "older than the run that it was chosen from, which is run again"
 
 
 def test_a_retried_second_stage_keeps_its_choice_unless_it_is_to_choose_again(campaign):

@@ -19,7 +19,7 @@ def test_an_ambiguous_log_lists_the_builds_and_how_they_stand(nsw, recipe):
     app = "{command: 'true', build: {command: 'echo built {{ n }} >&2; exit {{ n }}', where: login}}"
     assert nsw("run", recipe(app, "matrix: {n: [0, 2]}\n"), "-s", "here").code != 0
     said = nsw("logs", "build")
-    refused(said, "is part of the names of 2 builds", "name one of them:")
+    refused(said, "matches 2 builds", "name one of them:")
     lines = [line.split() for line in said.err.splitlines() if line.startswith("    ")]
     assert [state for _, state in lines] == ["failed", "done"]
     assert "built 2" in nsw("logs", lines[0][0]).out
@@ -88,7 +88,7 @@ def test_a_run_to_retry_may_be_named_by_a_part(nsw, recipe):
     assert nsw("retry", "n-1").code == 1
     attempts = {r["id"]: r["attempt"] for r in json.loads(nsw("status", "--runs", "--json").out)["runs"]}
     assert attempts == {"n-0.baseline.r1": 1, "n-1.baseline.r1": 2, "n-2.baseline.r1": 1}
-    refused(nsw("retry", "baseline"), "is part of the names of 2 runs", "n-2.baseline.r1  failed")
+    refused(nsw("retry", "baseline"), "matches 2 runs", "n-2.baseline.r1  failed")
     refused(nsw("retry", "n-0"), "run n-0.baseline.r1 did not fail")
 
 
@@ -126,7 +126,7 @@ def test_a_reason_is_never_cut(nsw, recipe, monkeypatch):
 def test_the_end_of_a_run_says_where_to_look_next(nsw, recipe):
     said = nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [1, 2]}\n"), "-s", "here")
     assert "not in these numbers: 2 runs failed, such as n-1.baseline.r1: exit status 1" in said.out
-    assert "`nsw logs n-1.baseline.r1` shows what it said" in said.err
+    assert "`nsw logs n-1.baseline.r1` prints its output" in said.err
     assert "nsw summarize" not in said.err
     said = nsw("run", recipe("{command: 'true'}"), "-s", "here")
     assert "nsw logs" not in said.err

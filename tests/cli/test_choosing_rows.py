@@ -43,14 +43,14 @@ def test_a_launch_and_the_first_rows(nsw):
 
 def test_no_row_is_said_and_no_empty_frame_is_drawn(nsw, timeline):
     said = nsw("read", timeline, "--where", "name=nothing")
-    assert "no row is what --where and --launch ask for" in said.out
+    assert "no row matches --where and --launch" in said.out
     assert "───" not in said.out
 
 
 @pytest.mark.parametrize(
     ("test", "words"),
     [("calls", "expected a test of a column"), ("colour=red", "no table has a column colour"),
-     ("calls>many", "'many' is no number"), ("name~(", "this regular expression cannot be read")],
+     ("calls>many", "'many' is not a number"), ("name~(", "this regular expression is not valid")],
 )  # fmt: skip
 def test_what_is_no_test_is_refused_before_anything_is_read(nsw, test, words):
     said = nsw("read", "nowhere.sqlite", "--where", test)

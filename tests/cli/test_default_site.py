@@ -62,8 +62,8 @@ def test_two_defaults_are_refused_each_at_its_line(nsw, home, recipe):
     (home / "my.yaml").write_text(SITES.replace("{scheduler: local,", "{scheduler: local, default: true,"))
     said = nsw("plan", recipe("{command: 'true'}"), "--sites", "my.yaml")
     assert said.code == 2
-    assert "my.yaml:3:37: only one site of a file can be the default" in said.err
-    assert "my.yaml:6:14: only one site of a file can be the default" in said.err
+    assert "my.yaml:3:37: only one site in a file can be the default" in said.err
+    assert "my.yaml:6:14: only one site in a file can be the default" in said.err
     assert "there is the default too" in said.err
 
 

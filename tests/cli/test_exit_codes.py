@@ -57,7 +57,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan", "cpu_quickstar"], ["did you mean 'cpu_quickstart.yaml'?"]),
         (["render", "none.yaml"], ["there is no recipe"]),
         (["run", "none.yaml"], ["there is no recipe"]),
-        (["plan", "cpu_quickstart", "-s", "hero"], ["no site is called 'hero'", "did you mean 'here'?"]),
+        (["plan", "cpu_quickstart", "-s", "hero"], ["there is no site 'hero'", "did you mean 'here'?"]),
         (["plan", "cpu_quickstart", "--sites", "none.yaml"], ["none.yaml: cannot be read"]),
         (["sites", "--sites", "none.yaml"], ["none.yaml: cannot be read"]),
         (["status"], ["there is no campaign", "nsw run RECIPE"]),
@@ -71,7 +71,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["read"], ["no file was named"]),
         (["read", "x", "--table", "gpu_sumary"], ["did you mean 'gpu_summary'?"]),
         (["schema", "nothing"], ["'document': 'nothing' is not one of"]),
-        (["throttle", "many"], ["'N': it is no whole number"]),
+        (["throttle", "many"], ["'N': it is not a whole number"]),
         (["throttle", "--", "-1"], ["'N': it must be at least 0"]),
         (["plan"], ["Missing argument", "nsw plan --help"]),
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
@@ -105,7 +105,7 @@ def test_a_site_without_its_scheduler_ends_with_3_and_submits_nothing(nsw, recip
 
 def test_what_concerns_one_run_or_case_names_the_nearest(nsw, good):
     refused(nsw("logs", "baselin.r"), "there is no run")
-    refused(nsw("logs", "baseline"), "is part of the names of 2 runs", "case.baseline.r2  done")
+    refused(nsw("logs", "baseline"), "matches 2 runs", "case.baseline.r2  done")
     refused(nsw("summarize", "--case", "cas"), "did you mean 'case'?")
     refused(nsw("summarize", "--table", "figure"), "did you mean 'figures'?")
     refused(nsw("retry", "nothing"), "there is no run nothing")

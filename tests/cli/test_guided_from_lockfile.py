@@ -44,7 +44,7 @@ resources: {gpus: 0, time: 2h}
 collect: tables
 """
 COUNTERS = ("n-1.counters.r1", "n-2.counters.r1")
-CHOSEN_AGAIN = "what the lockfile chose does not hold here, and is chosen again: "
+CHOSEN_AGAIN = "the lockfile's choice does not apply here, and nsw chooses again: "
 
 
 @pytest.fixture

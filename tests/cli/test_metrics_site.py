@@ -85,7 +85,9 @@ def test_a_plan_goes_by_the_names_that_the_check_of_the_site_got(nsw, home, ncu)
     before = nsw("plan", "r.yaml", *of_site)
     assert "l1tex__t_bytes" not in before.err  # the shipped list has it
     said = nsw("sites", "check", "gpu", "--sites", "gpu.yaml")
-    assert re.search(r"^ok +metrics +ncu lists \d+ names for gh100; plans are checked by them$", said.out, re.MULTILINE)
+    assert re.search(
+        r"^ok +metrics +ncu lists \d+ names for gh100; plans are checked against them$", said.out, re.MULTILINE
+    )
     after = nsw("plan", "r.yaml", *of_site)
     assert after.code == 2
     assert "r.yaml:5:31: the site's ncu does not list l1tex__t_bytes for gh100" in after.err

@@ -72,7 +72,7 @@ def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_withou
         (("--set", "gpus"), "expected NAME=VALUE"),
         (("--set", "resources.time=soon"), "--set resources.time=soon:1:"),
         (("--set", "resources.tiem=1h"), "did you mean 'time'?"),
-        (("--case", "gpus=3"), "--case gpus=3: no case fits"),
+        (("--case", "gpus=3"), "--case gpus=3: no case matches"),
         (("--pass", "loook"), "did you mean 'look'?"),
         (("--set", "gpus=[1"), "--set gpus=[1"),
     ],

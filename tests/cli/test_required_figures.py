@@ -27,7 +27,7 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert what in said.out
     assert "1 run done without a required figure, such as n-2.baseline.r1: `nsw logs n-2.baseline.r1`" in said.out
     assert "2 runs: 2 done (1 without a required figure)" in said.err
-    assert "`nsw logs n-2.baseline.r1` shows what it said; `nsw retry` does again" in said.err
+    assert "`nsw logs n-2.baseline.r1` prints its output; `nsw retry` repeats" in said.err
     assert nsw("summarize").code == 1
     status = nsw("status")
     assert "2 runs: 2 done (1 without a required figure)" in status.out
@@ -67,7 +67,7 @@ def test_a_figure_that_is_not_required_may_be_absent(nsw, carried_out):
 def test_a_figure_that_is_no_number_counts_as_absent(carried_out):
     said = carried_out(value="nan")
     assert said.code == 1
-    assert "n-1.baseline.r1/stdout: required figure f is no number: nan or inf" in said.out
+    assert "n-1.baseline.r1/stdout: required figure f is not a number: nan or inf" in said.out
 
 
 def test_completion_of_retry_offers_it(carried_out):

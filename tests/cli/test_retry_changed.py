@@ -80,7 +80,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(nsw, begun, home):
     assert (said.code, "--time: expected a duration" in said.err) == (2, True)
     (home / "apps" / "go.sh").unlink()
     said = nsw("retry", "--update-app")
-    assert (said.code, "go.sh is gone, from which the program was copied" in said.err) == (2, True)
+    assert (said.code, "go.sh no longer exists, and the program was copied from it" in said.err) == (2, True)
     assert (begun / "recipe.lock.yaml").read_text() == before
     states = {r["id"]: r["state"] for r in json.loads(nsw("status", "--json").out)["runs"]}
     assert states["n-3.baseline.r1"] == "failed"

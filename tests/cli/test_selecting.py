@@ -52,7 +52,7 @@ def test_logs_takes_the_same_names(nsw, four):
     assert "out-2-2" in nsw("logs", "a=2").out, "of several that which failed"
     assert "out-2-2" in nsw("logs", "--case", "a=2").out
     refused(nsw("logs", "*"), "which run? 2 failed or were lost")
-    refused(nsw("logs", "--case", "a=3"), "--case a=3: no run fits")
+    refused(nsw("logs", "--case", "a=3"), "--case a=3: no run matches")
 
 
 def test_retry_takes_the_same_names_and_does_what_failed_of_them(nsw, four):
@@ -82,7 +82,9 @@ def test_problems_are_those_of_the_named_runs(nsw, home, recipe):
 def test_a_word_that_names_neither_campaign_nor_run_is_refused(nsw, four):
     refused(nsw("status", "nothing"), "no campaign 'nothing'")
     refused(
-        nsw("status", "nothing", "-c", four.name), "two campaigns are named", "nothing is no run, case, pattern or job"
+        nsw("status", "nothing", "-c", four.name),
+        "two campaigns are named",
+        "nothing is not a run, case, pattern or job",
     )
     assert nsw("status", four.name).code == 0
     assert nsw("status", four.name, "-c", four.name).code == 0
@@ -129,7 +131,7 @@ def test_a_campaign_may_stand_before_the_runs_in_every_command_that_takes_runs(n
 
 def test_reread_and_clean_keep_to_the_named_runs(nsw, four):
     assert nsw("reread", "--case", "a=1").code == 1, "one of them had failed"
-    refused(nsw("reread", "--case", "a=3"), "--case a=3: no run fits")
+    refused(nsw("reread", "--case", "a=3"), "--case a=3: no run matches")
     scratch = four / "scratch" / "runs"
     before = {path.name for path in scratch.iterdir()}
     said = nsw("clean", "--case", "a=1", "--dry-run")

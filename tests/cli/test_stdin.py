@@ -44,7 +44,7 @@ def test_what_is_wrong_with_it_names_it_and_no_hidden_file(home):
 def test_nothing_at_all_is_said_with_what_may_be_the_cause(home):
     done = piped(home, b"", "-")
     assert done.returncode == 2
-    assert b"nothing came on standard input" in done.stderr
+    assert b"standard input was empty" in done.stderr
     assert b"2>&1 | nsw read -" in done.stderr
 
 

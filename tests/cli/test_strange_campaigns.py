@@ -53,7 +53,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(good, nsw, name):
     os.mkfifo(good / name)
     said = nsw("summarize", good.name)
     assert said.code == 2
-    assert f"{name} is no file" in said.err
+    assert f"{name} is not a regular file" in said.err
 
 
 KERNEL = {"run": "r", "report": "a", "kind": "kernel", "name": "k", "total_ns": 1, "calls": 1}

@@ -74,7 +74,7 @@ def test_what_nsw_does_itself_is_refused_in_extra(line):
 
 
 def test_a_comment_would_end_the_directives():
-    with pytest.raises(RefusedError, match="reads no directive after"):
+    with pytest.raises(RefusedError, match="reads no directives after"):
         lines(extra=("# a comment",))
 
 
@@ -85,7 +85,7 @@ def test_values_with_blanks_cannot_be_written(wrong):
 
 
 def test_a_scratch_that_cobalt_would_change_is_refused():
-    with pytest.raises(UsageError, match="leave as it is"):
+    with pytest.raises(UsageError, match="would change"):
         COBALT.directives(job(), "/scratch/$jobid")
 
 
@@ -277,7 +277,7 @@ def log(*said: str, name: str = "nsw-a", path: str = "/s/jobs") -> str:
         ("task completed normally with an exit code of 137; x", "signal 9", False, False),
         ("task completed normally with an exit code of 127; x", "interpreter", False, False),
         ("task completed normally with an exit code of None; x", "does not know its exit status", False, False),
-        ("task completed normally with an exit code of 1234567; x", "lost sight of the job", False, False),
+        ("task completed normally with an exit code of 1234567; x", "lost track of the job", False, False),
         ("maximum execution time exceeded; initiating job termination", "over its time limit", False, False),
         ("user delete requested with signal SIGTERM by user alice", "deleted by alice", False, True),
         ("user delete requested; removing job from the queue", "before it ran", False, True),
@@ -310,7 +310,7 @@ def test_each_end_belongs_to_the_job_above_it():
         ("example-qdel", "deleted by alice"),
         ("example-term-ignored", "deleted by alice"),
         ("example-walltime", "over its time limit"),
-        ("example-lost-forker", "lost sight"),
+        ("example-lost-forker", "lost track"),
     ],
 )
 def test_real_cobaltlogs(file, part, tmp_path):

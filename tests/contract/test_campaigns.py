@@ -98,7 +98,7 @@ def test_a_throttle_of_0_holds_what_waits_and_another_number_releases_it_also_by
     process = start(place, *words(place, 3, until_go(place, "1"), limits))
     wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3)
     done = place.nsw("throttle", "0", "--root", "campaigns")
-    assert "held, nothing new begins until `nsw throttle N`; 3 runs not over" in done.stdout
+    assert "held; no new run starts until `nsw throttle N`; 3 runs not over" in done.stdout
     assert "cannot hold" not in done.stdout
     wait_until(lambda: all(state == "queued" and reason.startswith("held") for state, reason in runs(place)[1:]))
     (place.work / "go").touch()

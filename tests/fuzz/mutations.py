@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
+    Row = dict[str, Any]
+
 _NUMBER = re.compile(r"(?<![\w.,(<])-?\d[\d,]{0,20}(?:\.\d{1,9})?(?![)>:\d])")
 _UNITS = ("ns", "us", "ms", "s", "usecond", "msecond", "nsecond", "MB", "KB", "GB/s", "MB/s", "%", "cycle", "byte")
 _UNIT = re.compile(rf"(?<=\d)(?:{'|'.join(map(re.escape, _UNITS))})(?![\w/])|\((?:ns|us|ms|s|MB|KB|bytes)\)")
@@ -18,8 +20,8 @@ KINDS = ("digit", "power", "sign", "mark", "unit", "double row", "drop row", "sw
 _FAMILIES = (
     ("value", "portable_value", "duration_ns", "portable"), ("total_ns",), ("time_pct",), ("avg", "portable_value"),
     ("metric", "portable", "portable_unit", "portable_value"), ("unit", "portable", "portable_unit", "portable_value",
-     "duration_ns"), ("name", "short_name", "kind", "mangled_name"), ("grid",), ("block_size",),
-    ("kernel", "short_name", "mangled_name"), ("min_ns",), ("launch_id",), ("speedup_pct", "message"), ("total_bytes",),
+     "duration_ns"), ("name", "short_name", "kind", "mangled_name", "module"), ("grid",), ("block_size",),
+    ("kernel", "short_name", "mangled_name"), ("min_ns",), ("launch_id",), ("speedup_pct", "speedup_type", "message"), ("total_bytes",),
     ("bytes_per_s",), ("text", "value"), ("self_cpu_ns",), ("calls", "total_ns"), ("start_ns", "duration_ns"),
 )  # fmt: skip
 
@@ -69,8 +71,21 @@ def _changed(kind: str, line: str, rng: random.Random) -> str | None:
     return (line[:start] if room and not room.strip() else line[: cell.start()]) + padded + line[cell.end() :]
 
 
+# what a line above several rows holds for all of them
+_HEADING = frozenset(
+    ("host", "process", "pid", "device", "device_name", "compute_capability", "kernel", "short_name", "mangled_name",
+     "grid", "block_size", "launch_id", "context", "stream", "address", "invocations")
+)  # fmt: skip
+# Silent changes that no reader could know: the file holds nothing that they contradict.
+ONE_CELL = "a figure or a text that the file holds once"
+HEADING = "a host, process, device, kernel or size, in one line or in the rows below it"
+ABSENT = "a row that is not there"
+COPIED = "a copied event that has no id of its own"
+ORDER = "rows in another order"
+
+
 def verdict(kind: str, sound: dict[str, Any], changed: dict[str, Any], *, said: bool) -> str:
-    """What became of a change: "same", "said", "own" (silent, and only what was changed), or "spread" (silent, and more).
+    """What became of a change: "same", "said", "spread" (silent, and more than was changed), or why nobody could know.
 
     Args:
         kind: Of the change.
@@ -81,38 +96,44 @@ def verdict(kind: str, sound: dict[str, Any], changed: dict[str, Any], *, said: 
     lost, new = _difference(sound, changed), _difference(changed, sound)
     if not lost and not new:
         return "same"
-    if said:
-        return "said"
-    if kind == "drop row":
-        return "own" if not new or len(new) <= 1 else "spread"
-    if kind == "double row":
-        return "spread" if new else "own"
-    if kind == "swap rows":
-        return "own" if len(lost) <= 2 and len(new) <= 2 else "spread"
-    return "own" if _is_of_one_cell(lost, new) else "spread"
+    return "said" if said else _unknowable(kind, lost, new) or "spread"
 
 
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _unknowable(kind: str, lost: list[tuple[str, Row]], new: list[tuple[str, Row]]) -> str | None:
+    if kind == "double row" and not lost and all(table.endswith("_trace") for table, _ in new):
+        return COPIED
+    columns = _changed_columns(lost, new)
+    if columns is not None and columns <= _HEADING:
+        return HEADING
+    is_alone = max(Counter(table for table, _ in lost).values(), default=0) == 1
+    follows = columns is not None and (len(columns) <= 1 or any(columns <= set(family) for family in _FAMILIES))
+    if is_alone and follows:
+        return ONE_CELL
+    if kind == "drop row" and len(new) <= 1:
+        return ABSENT
+    return ORDER if kind == "swap rows" and len(lost) <= 2 and len(new) <= 2 else None
+
+
+def _difference(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, Row]]:
+    """The rows that only the first has, less the number of their block."""
     found = []
     for table, rows in one.items():
-        count = Counter(map(repr, other.get(table, [])))
+        count = Counter(repr({**row, "block": 0}) for row in other.get(table, []))
         for row in rows:
-            count[repr(row)] -= 1
-            if count[repr(row)] < 0:
-                found.append((table, row))
+            key = repr({**row, "block": 0})
+            count[key] -= 1
+            if count[key] < 0:
+                found.append((table, {**row, "block": 0}))
     return found
 
 
-def _is_of_one_cell(lost: list[tuple[str, dict[str, Any]]], new: list[tuple[str, dict[str, Any]]]) -> bool:
-    """Whether rows differ in one figure and what follows from it; one row a table, or the rows of one launch."""
-    if len(lost) != len(new):
-        return False
+def _changed_columns(lost: list[tuple[str, Row]], new: list[tuple[str, Row]]) -> set[str] | None:
+    """The columns in which rows differ, one by one; None where they are no pairs of the same tables."""
+    if len(lost) != len(new) or not lost:
+        return None
     columns = set()
     for (table, before), (other, after) in zip(lost, new, strict=True):
         if table != other:
-            return False
+            return None
         columns |= {c.removesuffix("_pm") for c in before if before[c] != after.get(c)}
-    per_table = Counter(table for table, _ in lost)
-    if max(per_table.values()) > 1 and not columns & {"grid", "block_size", "kernel", "launch_id", "pid", "device"}:
-        return False
-    return len(columns) <= 1 or any(columns <= set(family) for family in _FAMILIES)
+    return columns

@@ -66,7 +66,7 @@ def test_a_profiler_that_stands_among_all_programs_of_the_site_is_not_brought_in
     text = RECIPE.format(one="baseline, timeline", more="container: {runtime: podman, image: i, profiler: outside}")
     plan = planner.plan(text, "scheduler: slurm, profilers: {nsys: /usr/bin/nsys}")
     (absent,) = plan.absent
-    assert "/usr/bin/nsys cannot be brought into the container" in absent.reason
+    assert "/usr/bin/nsys cannot be mounted into the container" in absent.reason
 
 
 def test_with_a_profiler_inside_nothing_is_looked_for_on_the_site(planner):

@@ -99,7 +99,7 @@ def test_a_single_process_without_a_rank_is_rank_0_and_of_several_all_but_one_fa
     )
     assert (first.returncode, first.stdout) == (0, "0\n")
     assert second.returncode == 1
-    assert "several processes, and none of the variables" in second.stderr
+    assert "several processes, and no variable" in second.stderr
 
 
 def start(folder, kind: str, launcher: str, command) -> None:
@@ -128,7 +128,7 @@ def test_torchrun_s_processes_may_have_a_python_profiler_each(planner):
 def test_one_profiler_around_all_processes_cannot_leave_some_out(planner, kind, outside, ranks):
     app = APP.replace("KIND", kind).replace("4}", f"4{outside}}}")
     (fault,) = planner.faults(recipe(app, ranks), tools={"nsys": "nsys"})
-    assert fault.message.endswith(f"one profiler stands outside, around all processes of {kind}: it profiles them all")
+    assert fault.message.endswith(f"one profiler runs around all processes of {kind}, so it profiles every rank")
     assert fault.mark.line == 7
     assert fault.source_line[fault.mark.column - 1 :].startswith(ranks)
 

@@ -95,6 +95,6 @@ def test_a_value_that_only_some_cases_get_wrong_names_the_case(planner):
 def test_a_quote_that_is_never_closed_is_told_once_for_all_cases(planner):
     recipe = "nsw: 1\nname: t\napp:\n  command: echo 'hi {{ n }}\npasses: [baseline]\nmatrix: {n: [1, 2, 3]}\n"
     (fault,) = planner.faults(recipe)
-    assert fault.message == "case n-1 and 2 more: the command opens a quote ' and never closes it"
+    assert fault.message == "case n-1 and 2 more: the command opens a quote ' but never closes it"
     assert fault.mark.line == 4
     assert fault.hint == "close it, or write a literal one as \\'"

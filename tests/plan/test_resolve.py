@@ -44,7 +44,7 @@ def test_lines_of_the_recipe_are_kept_as_they_are(planner):
      ('nodes: "{{ n - 2 }}"', "expected a whole number of at least 1, found 0"),
      ('gpus: "{{ 0 - n }}"', "expected a whole number of at least 0, found -2"),
      ('cpus_per_task: "{{ \'many\' }}"', "expected a whole number of at least 1, found 'many'"),
-     ('time: "{{ n }} parsecs"', "'parsecs' is no unit of time"),
+     ('time: "{{ n }} parsecs"', "'parsecs' is not a unit of time"),
      ('memory: "{{ n }}X"', "expected a size such as 32G, found '2X'"),
      ('exclusive: "{{ n }}"', "expected true or false, found 2")],
 )  # fmt: skip
@@ -75,7 +75,7 @@ def test_a_passs_own_time_may_be_an_expression_and_its_fault_is_told_there(plann
     (run,) = planner.plan(text.replace("TIME", "'{{ n }}m'"), tools={"nsys": "nsys"}).runs
     assert run.resources.time_s == 120
     (fault,) = planner.faults(text.replace("TIME", "'{{ n }}q'"), tools={"nsys": "nsys"})
-    assert (fault.mark.line, "'q' is no unit of time" in fault.message) == (7, True)
+    assert (fault.mark.line, "'q' is not a unit of time" in fault.message) == (7, True)
 
 
 def test_processes_a_node_are_asked_for_on_each_node(planner):
@@ -123,7 +123,7 @@ def test_a_site_may_have_words_of_its_own_for_the_gpus_of_a_node(planner, asked,
 def test_gpus_that_cannot_be_shared_out_equally_are_told_where_they_are_asked(planner):
     recipe = "nsw: 1\nname: t\napp: {command: ./p}\npasses: [baseline]\nresources: {gpus: 3, nodes: 2}\n"
     (fault,) = planner.faults(recipe, GRES)
-    assert "3 GPUs cannot be shared out equally among 2 nodes" in fault.message
+    assert "3 GPUs cannot be divided equally among 2 nodes" in fault.message
     assert (fault.mark.line, fault.hint) == (5, "such as gpus: 4")
 
 

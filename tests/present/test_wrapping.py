@@ -5,7 +5,7 @@ import pytest
 from nsw.present.terminal import console
 from nsw.present.wrapping import wrapped
 
-TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` shows what it said; `nsw retry -c here` does it again"
+TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` prints its output; `nsw retry -c here` does it again"
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_that_nothing_was_collected_is_said_where_no_reason_is_known():
 def test_other_texts_are_no_messages(tmp_path, text):
     file = tmp_path / "x.txt"
     file.write_text(text + "\n")
-    assert [p.message for p in read(file).problems] in (["no known report format"], ["the file holds no result"])
+    assert [p.message for p in read(file).problems] in (["no known report format"], ["the file contains no results"])
 
 
 def test_ncu_and_nsys_are_heard_too_and_other_tools_have_nothing_to_say():

@@ -37,7 +37,7 @@ def test_an_api_call_among_kernels_is_of_a_table_whose_titles_are_lost(tmp_path)
     text = KERNELS + kernel(60.0, 600, 6, "a") + kernel(40.0, 9000, 9, "cudaMalloc")
     found, said = rows(tmp_path, text, "gpu_summary")
     assert [r["name"] for r in found] == ["a"]
-    assert [s for s, m in said if "cudaMalloc: it is a call of the CUDA API" in m] == ["error"]
+    assert [s for s, m in said if "cudaMalloc: it is a CUDA API call" in m] == ["error"]
 
 
 def test_shares_of_a_table_do_not_exceed_all_there_is(tmp_path):
@@ -137,7 +137,7 @@ def test_an_operator_that_cannot_be_is_left_out(tmp_path, damage, why):
 def test_a_cell_of_pytorch_that_is_no_time_is_absent_and_said(tmp_path, cell):
     found, said = rows(tmp_path, torch_table(cuda=cell), "operators", "t.txt")
     assert found[0].get("self_device_ns") is None
-    assert ("error", f"'{cell}' below 'Self CUDA' is no figure: it is absent here") in said
+    assert ("error", f"'{cell}' below 'Self CUDA' is not a figure and is left out") in said
 
 
 NCU = (
@@ -155,7 +155,9 @@ def test_one_cell_with_another_decimal_mark_does_not_change_the_others(tmp_path)
     text = NCU + metric("DRAM Frequency", "Ghz", "3,18") + metric("Elapsed Cycles", "cycle", "10,688")
     found, said = rows(tmp_path, text + metric("Duration", "us", "7.232"), "metrics")
     assert [r["value"] for r in found] == [None, 10688.0, 7.232]
-    assert said == [("error", "a figure is written with another decimal mark than the rest: text here, no number")]
+    assert said == [
+        ("error", "a figure is written with another decimal mark than the rest: kept as text, without a number")
+    ]
 
 
 def test_a_file_with_decimal_commas_is_read_as_such(tmp_path):
@@ -173,7 +175,7 @@ def test_one_id_is_of_one_kernel(tmp_path):
         (1, "k(int)", 5250.0),
     ]
     assert [m for _, m in said] == [
-        "ID 0 stands for two launches: rows with another kernel or size than its first are left out"
+        "ID 0 belongs to two launches: rows whose kernel or size differs from its first row are left out"
     ]
 
 
@@ -181,7 +183,7 @@ def test_a_row_that_stands_twice_is_read_once(tmp_path):
     text = NCU + metric("Duration", "us", "7.23") + metric("Cycles", "cycle", "9") + metric("Cycles", "cycle", "9")
     found, said = rows(tmp_path, text, "metrics")
     assert [r["metric"] for r in found] == ["Duration", "Cycles"]
-    assert said == [("error", "a metric stands twice in a launch (Cycles of k(int)): the second is left out")]
+    assert said == [("error", "a launch has the same metric twice (Cycles of k(int)): the second is left out")]
 
 
 def test_no_launch_lasts_less_than_nothing(tmp_path):
@@ -199,7 +201,7 @@ def test_figures_of_another_launch_do_not_stand_below_a_header(tmp_path):
     found, said = rows(tmp_path, text, "metrics")
     assert {r["launch_id"] for r in found} == {1}
     why = "grid (8, 1, 1) in its header, 9 in its section"
-    assert said == [("error", f"figures of another launch stand below k(int): {why}: they are left out")]
+    assert said == [("error", f"figures of another launch are below the header of k(int): {why}: they are left out")]
     assert [r["duration_ns"] for r in rows(tmp_path, text, "launches")[0]] == [None, 1000.0]
 
 
@@ -213,15 +215,15 @@ NCU_TEXT = """\
     Elapsed Cycles       cycle        2,229
     -------------- ----------- ------------
 """
-SIZES = "(512, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
+GEOMETRY = "(512, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
 
 
 @pytest.mark.parametrize(("header", "kernel"), [
-    (f"  void fft<4, E<16>, float>(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
-    (f"  void fft<4, E<16>, float>\n(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
-    (f"  void fft<4, E<16>,\nfloat>(args_t<T9>) {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
-    (f"  void fft<4, E<16>, float>(args_t<T9>)\n {SIZES}", "void fft<4, E<16>, float>(args_t<T9>)"),
-    (f"  something else\n  (anonymous namespace)::fft(int) {SIZES}", "(anonymous namespace)::fft(int)"),
+    (f"  void fft<4, E<16>, float>(args_t<T9>) {GEOMETRY}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>, float>\n(args_t<T9>) {GEOMETRY}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>,\nfloat>(args_t<T9>) {GEOMETRY}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  void fft<4, E<16>, float>(args_t<T9>)\n {GEOMETRY}", "void fft<4, E<16>, float>(args_t<T9>)"),
+    (f"  something else\n  (anonymous namespace)::fft(int) {GEOMETRY}", "(anonymous namespace)::fft(int)"),
 ])  # fmt: skip
 def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
     found, _ = rows(tmp_path, NCU_TEXT.format(header=header), "launches", "x.txt")
@@ -235,7 +237,7 @@ def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
     ),
     (
         "DELETE FROM StringIds WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL)",
-        "a name is not in StringIds: 'string ",
+        "a name is not in StringIds: shown as 'string ",
     ),
     (
         "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = NULL WHERE rowid = 1",
@@ -294,7 +296,7 @@ def test_operators_have_no_device_time_where_kernels_name_none(tmp_path):
 
 @pytest.mark.parametrize(("changes", "why"), [
     ({"ph": "B"}, "1 events of kernels, calls or operators have a begin"),
-    ({"dur": -3}, "1 events without a time"),
+    ({"dur": -3}, "1 event has no valid time"),
 ])  # fmt: skip
 def test_a_kernel_without_a_duration_is_left_out_and_said(tmp_path, changes, why):
     found, said = rows(tmp_path, trace(**changes), "gpu_summary", "t.json")
@@ -331,3 +333,107 @@ def test_rules_name_their_section_as_metrics_do_and_have_a_half_width(tmp_path):
     assert [(r["section"], r["speedup_pct"], r["speedup_pct_pm"]) for r in found] == [
         ("GPU Speed Of Light Throughput", 12.34, 0.005)
     ]
+
+
+def test_a_row_that_is_printed_twice_is_read_once(tmp_path):
+    text = KERNELS + kernel(60.0, 600, 6, "a") + kernel(0.0, 4, 1, "b") * 2
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a", "b"]
+    assert [m for _, m in said] == ["a row of gpu_summary contradicts itself and is left out: b: it is there twice"]
+
+
+def test_rows_without_titles_are_said(tmp_path):
+    text = KERNELS + kernel(60.0, 600, 6, "a") + "\n" + kernel(90.0, 900, 9, "cudaMalloc")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert [r["name"] for r in found] == ["a"]
+    assert said == [("error", "rows of a table have no titles and are left out")]
+
+
+def test_titles_with_two_units_of_time_are_damaged(tmp_path):
+    text = KERNELS.replace("StdDev (ns)", "StdDev (us)") + kernel(100.0, 600, 6, "a")
+    found, said = rows(tmp_path, text, "gpu_summary")
+    assert found == []
+    assert ("error", "the titles of a table are damaged: its rows are left out") in said
+
+
+SIZES = "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
+
+
+def test_a_copy_that_only_one_of_two_tables_has_is_not_counted_twice(tmp_path):
+    names = ["[CUDA memcpy Host-to-Device]", "[CUDA memcpy Device-to-Host]", "[CUDA memset]"]
+    text = KERNELS + "".join(kernel(share, 100, 1, name) for share, name in zip((33.3, 33.3, 33.3), names, strict=True))
+    sizes = [f"0.5,1,0.5,0.5,0.5,0.5,0.0,{name}\n" for name in names]
+    found, said = rows(tmp_path, text + "\n" + SIZES + "".join(sizes), "gpu_summary")
+    assert [(r["name"], r["total_bytes"]) for r in found] == [(name, 500000.0) for name in names]
+    assert said == []
+    sizes[2] = sizes[2].replace(",1,", ",10,", 1)
+    found, said = rows(tmp_path, text + "\n" + SIZES + "".join(sizes), "gpu_summary")
+    assert [(r["name"], r.get("total_bytes")) for r in found] == [(names[0], 5e5), (names[1], 5e5), (names[2], None)]
+    assert len(said) == 1
+    assert said[0][1].endswith("[CUDA memset]: the table of copies by time has no such row, or another count")
+
+
+def test_an_operator_that_is_printed_twice_is_read_once(tmp_path):
+    lines = torch_table().splitlines(keepends=True)
+    found, said = rows(tmp_path, "".join([*lines[:4], lines[3], *lines[4:]]), "operators", "t.txt")
+    assert [r["name"] for r in found] == ["aten::mm", "aten::add"]
+    assert [m for _, m in said] == ["a row of operators is there twice: the second is left out: aten::mm"]
+
+
+def test_operators_by_a_shape_that_is_not_printed_may_be_alike(tmp_path):
+    lines = torch_table().splitlines(keepends=True)
+    other = lines[3].replace("4.000ms", "3.000ms").replace("2.000ms", "1.500ms")
+    found, said = rows(tmp_path, "".join([*lines[:4], lines[3], other, *lines[4:]]), "operators", "t.txt")
+    assert len(found) == 4
+    assert said == []
+
+
+@pytest.mark.parametrize("total", ["8,000ms", "-8.000ms"])
+def test_a_total_of_pytorch_that_is_no_time_is_said(tmp_path, total):
+    found, said = rows(tmp_path, torch_table().replace("8.000ms", total), "facts", "t.txt")
+    assert found == []
+    assert ("error", "a total below a table is damaged: it is left out") in said
+
+
+def test_a_row_of_another_launch_among_those_of_one_is_left_out(tmp_path):
+    text = NCU + "".join(metric(f"M{n}", "cycle", "5") for n in range(3)) + metric("Cycles", "cycle", "9", number=8)
+    found, said = rows(tmp_path, text + metric("M4", "cycle", "7"), "metrics")
+    assert {r["launch_id"] for r in found} == {0}
+    assert [m for _, m in said] == [
+        "a row of launch 8 of process 7 is among those of launch 0 of process 7 and is left out"
+    ]
+
+
+@pytest.mark.parametrize("mean", ["3,0000GB/s", "3.0000ms"])
+def test_a_metric_with_values_of_two_kinds_is_left_out(tmp_path, mean):
+    row = '"T (0)","k(int)",2,"gld","G",1.2500GB/s,4.5000GB/s,{}\n'
+    found, said = rows(tmp_path, MEANS + row.format("2.0000GB/s") + row.format(f'"{mean}"'), "metrics")
+    assert len(found) == 1
+    assert [m for _, m in said] == ["a row of a CSV table is cut short or damaged"]
+
+
+@pytest.mark.parametrize(
+    "line", ["==-7== NVPROF is profiling process 7, command: ./a", "==7== NVPROF is profiling process -7"]
+)
+def test_a_damaged_line_of_a_process_is_said(tmp_path, line):
+    _, said = rows(tmp_path, f"{line}\n{MEANS}", "facts")
+    assert "the line that names a process and its command is damaged" in [m for _, m in said]
+
+
+def test_launches_and_calls_of_a_trace_are_there_once(tmp_path):
+    text = '==1== API calls:\n"Start","Duration","Name","Correlation_ID"\nms,us,,\n10.125,1.5,"cudaMalloc",7\n'
+    path = tmp_path / "t.csv"
+    path.write_text(f'==1== Profiling result:\n{text}10.125,1.5,"cudaMalloc",7\n')
+    report = read(path, Options(frozenset({"api_trace"})))
+    assert len(report.tables["api_trace"]) == 1
+    assert [p.message for p in report.problems] == [
+        "a row of api_trace is there twice: the second is left out: cudaMalloc"
+    ]
+
+
+def test_rows_behind_the_end_of_a_table_of_ncu_are_said(tmp_path):
+    text = NCU_TEXT.format(header=f"  k(int) {GEOMETRY}")
+    dashes = "    -------------- ----------- ------------\n"
+    row = "    Elapsed Cycles       cycle        2,229\n"
+    _, said = rows(tmp_path, text.replace(f"{dashes}{row}", f"{row}{dashes}{row}"), "metrics", "x.txt")
+    assert any("not match the header" in m for _, m in said), said

@@ -337,7 +337,7 @@ def test_events_without_a_time_are_left_out_and_counted(fault, tmp_path):
     faulty = kernel("b", 1.0, 2.0) | fault
     report = read_text(tmp_path, document([faulty, kernel("a", 1.0, 2.0), faulty, kernel("a", 9.0, 0.0)]))
     assert [pick(r, "name", "calls", "min_ns") for r in table(report, "gpu_summary")] == [("a", 2, 0)]
-    assert "2 events without a time" in report.problems[0].message
+    assert "2 events have no valid time" in report.problems[0].message
 
 
 def test_nan_and_raw_control_characters_are_survived(tmp_path):

@@ -345,7 +345,7 @@ def test_a_guessed_decimal_mark_is_told(tmp_path):
     report, found = tables(tmp_path, details((SPEED, "m", "", "1,234")))
     assert found["metrics"][0]["value"] == 1234.0
     assert [p.severity for p in report.problems] == ["warning"]
-    assert "decimal mark" in report.problems[0].message
+    assert "which mark is the decimal one" in report.problems[0].message
 
 
 def test_a_number_against_the_decimal_mark_stays_text(tmp_path):

@@ -59,7 +59,7 @@ def test_a_git_annex_pointer_or_link_is_one_under_every_name(tmp_path, name):
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to(".git/annex/objects/aa/bb/KEY/KEY")
     message, fix = told(tmp_path / name)
-    assert (message, "git annex get" in fix) == ("a git-annex link, whose content is not here", True)
+    assert (message, "git annex get" in fix) == ("a git-annex link to a file that is not here", True)
 
 
 @pytest.mark.parametrize("name", NAMES)

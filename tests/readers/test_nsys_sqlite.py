@@ -264,7 +264,7 @@ def test_nvtx_domains_registered_strings_marks_and_unended_ranges(nsys_database)
         ("startend", None, "open"): (1, 45),
         ("mark", None, "here"): (1, None),
     }
-    assert warnings(report) == ["1 NVTX ranges were never ended; taken to last to the last NVTX event"]
+    assert warnings(report) == ["1 NVTX ranges never ended; nsw lets them end at the last NVTX event"]
 
 
 def test_gpu_work_is_projected_on_every_range_of_the_stack(nsys_database):
@@ -340,7 +340,7 @@ def test_mpi_calls_that_the_end_of_the_trace_cut_are_left_out_and_said(nsys_data
     report = read(database.done())
     (row,) = table(report, "communication")
     assert (row["calls"], row["total_ns"], row["total_bytes"]) == (1, 5.0, 8.0)
-    assert warnings(report) == ["1 MPI calls were under way when the trace ended; they are left out"]
+    assert warnings(report) == ["1 MPI calls had not ended when the trace did; they are left out"]
 
 
 @pytest.mark.parametrize(

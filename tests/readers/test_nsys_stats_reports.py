@@ -171,7 +171,7 @@ def test_ranges_of_nobody_are_taken_for_nvtx_and_that_is_said(tmp_path):
     assert [row["style"] for row in table(report, "nvtx_summary")] == [None, None]
     (problem,) = report.problems
     assert problem.severity == "warning"
-    assert "taken for NVTX" in problem.message
+    assert "read as NVTX" in problem.message
     assert "_nvtx_pushpop_sum.csv" in problem.fix
 
 
@@ -284,7 +284,7 @@ def test_mpi_calls_of_a_trace_are_added_up(tmp_path):
     ]  # fmt: skip
     assert (receive["name"], receive["total_bytes"]) == ("MPI_Recv", None)
     (problem,) = report.problems
-    assert "under way when the trace ended" in problem.message
+    assert "had not ended when the trace did" in problem.message
 
 
 @pytest.mark.parametrize("times_first", [True, False])
@@ -436,5 +436,5 @@ def test_the_advice_of_nsys_analyze_is_named_and_nothing_of_it_is_read(tmp_path)
     assert not report.tables
     assert [p.message for p in report.problems] == [
         "not read: the advice of nsys analyze; nsw has no table for it",
-        "the file holds no result",
+        "the file contains no results",
     ]

@@ -172,7 +172,7 @@ def test_functions_that_are_not_all_of_the_time_are_told(load):
     assert "lines are missing, the functions make 89.03 %" in said(cut)
     doubled = load(INSTRUCTIONS.replace("  | outer", "  outer"))
     assert "functions" not in doubled.tables
-    assert "callers stand among" in said(doubled)
+    assert "callers are listed among" in said(doubled)
 
 
 def test_without_its_title_only_a_flat_table_is_read(load):

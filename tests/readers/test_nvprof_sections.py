@@ -181,7 +181,7 @@ def test_samples_of_clocks_in_a_trace_are_no_kernels(load):
     assert found[None, "system_sm_clock_avg"] == (1313, "MHz")
     assert found[None, "system_memory_clock_samples"] == (2, None)
     assert found[None, "system_power_limit_max"] == (300000, "mW")
-    assert any("does not tell of which GPU" in m for m in said(report))
+    assert any("the GPU is not named" in m for m in said(report))
 
 
 def test_a_trace_of_openacc_is_summed(load):

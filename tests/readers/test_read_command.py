@@ -190,7 +190,7 @@ def test_what_many_reports_say_alike_is_one_line_and_complete_in_json(folder, tm
 def test_that_none_of_several_files_has_the_table_is_an_error(folder, capsys):
     few = [str(folder / "naive-details.csv"), str(folder / "deep/er/tiled-stats.txt")]
     assert run(["read", *few, "-t", "operators", "--json"]) == 1
-    assert "none of the files holds anything of operators" in capsys.readouterr().err
+    assert "none of the files has data for operators" in capsys.readouterr().err
 
 
 def test_a_damaged_file_beside_one_that_has_the_table_is_an_error_still(folder, capsys):

@@ -54,7 +54,7 @@ def test_a_trace_that_says_less_of_itself_is_read_to_the_limit(tmp_path, monkeyp
     path.write_bytes(gzip.compress(trace(1000)) + gzip.compress(b"\n"))
     report = read(path, Options(max_unpacked=50 * KB))
     (problem,) = report.problems
-    assert "what stands before was read" in problem.message
+    assert "everything before this point was read" in problem.message
     assert "--max-unpacked" in problem.fix
     assert 100 < report.tables["gpu_summary"][0]["calls"] < 1000
 

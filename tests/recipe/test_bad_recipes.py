@@ -52,7 +52,7 @@ def test_a_recipe_in_latin1_names_the_line(tmp_path):
     ("extra", "warning"),
     [
         ("  exclude: [{gpus: 5}]\n", "this exclude matches no case"),
-        ("  include: [{gpus: 2}]\n", "this case is there already"),
+        ("  include: [{gpus: 2}]\n", "this case exists already"),
         ("  batch: 1,2\n", "this is one value, '1,2'"),
     ],
 )

@@ -59,9 +59,9 @@ def test_a_label_beside_cases_that_are_the_same_is_told():
 
 
 def test_a_value_that_stands_twice_is_told_at_its_place():
-    assert warned(MATRIX="n: [1, 1, 2]", APP="{{ n }}") == [("1 stands here a second time; it is one case", 6, 17)]
+    assert warned(MATRIX="n: [1, 1, 2]", APP="{{ n }}") == [("1 is listed a second time; it is one case", 6, 17)]
     assert warned(MATRIX="n: [1, 1.0, true, '1'], m: [a, b, a]", APP="{{ n }} {{ m }}") == [
-        ("'a' stands here a second time; it is one case", 6, 44)
+        ("'a' is listed a second time; it is one case", 6, 44)
     ]
 
 

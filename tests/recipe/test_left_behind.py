@@ -32,7 +32,7 @@ def warned(folder, app):
 )
 def test_a_file_that_the_runs_will_not_find_is_told(tmp_path, app, name, at, hint):
     (warning,) = warned(tmp_path, app)
-    assert warning.message == f"{name} stands beside the recipe but not in app.files: the runs will not find it"
+    assert warning.message == f"{name} is beside the recipe but not in app.files: the runs will not find it"
     assert warning.hint == hint
     assert warning.source_line[warning.mark.column - 1 : warning.mark.end_column - 1] == at
 

@@ -35,13 +35,13 @@ def told(text: str) -> list[str]:
 
 @pytest.mark.parametrize(("before", "after", "fault"), [
     ("    ips:\n      regex: 'x=(.*)'\n      unit: s\n", "  ips: {regex: 'x=(.*)', unit: s}\n",
-     "6:3: 'ips' stands beside 'figures' and not below it"),
+     "6:3: 'ips' stands beside 'figures', not below it"),
     ("      regex: 'x=(.*)'\n      unit: s\n", "    regex: 'x=(.*)'\n    unit: s\n",
-     "7:5: 'regex' and 'unit' stand beside 'ips' and not below it"),
-    ("  n: [1, 2]", "n: [1, 2]", "10:1: 'n' stands beside 'matrix' and not below it"),
-    ("    trace: [cuda]", "  trace: [cuda]", "14:3: 'trace' stands beside 'timeline' and not below it"),
-    ("  gpus: 1", "gpus: 1", "16:1: 'gpus' stands beside 'resources' and not below it"),
-    ("    cover: 90%", "  cover: 90%", "19:3: 'cover' stands beside 'hotspots' and not below it"),
+     "7:5: 'regex' and 'unit' stand beside 'ips', not below it"),
+    ("  n: [1, 2]", "n: [1, 2]", "10:1: 'n' stands beside 'matrix', not below it"),
+    ("    trace: [cuda]", "  trace: [cuda]", "14:3: 'trace' stands beside 'timeline', not below it"),
+    ("  gpus: 1", "gpus: 1", "16:1: 'gpus' stands beside 'resources', not below it"),
+    ("    cover: 90%", "  cover: 90%", "19:3: 'cover' stands beside 'hotspots', not below it"),
 ])  # fmt: skip
 def test_one_slip_is_one_fault(before, after, fault):
     load_recipe_text(GOOD)
@@ -51,8 +51,8 @@ def test_one_slip_is_one_fault(before, after, fault):
 
 def test_several_slips_of_one_map_are_each_told_and_other_faults_show_too():
     text = GOOD.replace("  n: [1, 2]", "n: [1, 2]").replace("  gpus: 1", "gpus: none")
-    assert told(text) == ["10:1: 'n' stands beside 'matrix' and not below it",
-                          "16:1: 'gpus' stands beside 'resources' and not below it",
+    assert told(text) == ["10:1: 'n' stands beside 'matrix', not below it",
+                          "16:1: 'gpus' stands beside 'resources', not below it",
                           "16:7: expected a whole number of at least 0, found 'none'"]  # fmt: skip
 
 

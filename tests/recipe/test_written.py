@@ -51,8 +51,8 @@ def test_a_range_is_counted_and_not_quoted():
 def test_equal_values_are_one_case_however_they_are_written():
     loaded = load_recipe_text(HEAD + "matrix: {n: [1e3, 1000.0, 16, 0x10]}\n")
     assert [case.id for case in loaded.cases] == ["n-1e3", "n-16"]
-    assert [w.message for w in loaded.warnings] == ["1000.0 stands here a second time; it is one case",
-                                                    "0x10 stands here a second time; it is one case"]  # fmt: skip
+    assert [w.message for w in loaded.warnings] == ["1000.0 is listed a second time; it is one case",
+                                                    "0x10 is listed a second time; it is one case"]  # fmt: skip
 
 
 def test_a_text_that_looks_like_a_number_is_another_case():

@@ -32,7 +32,7 @@ def test_clean_removes_what_is_here_keeps_what_was_never_brought_and_follows_no_
     refused = cluster.nsw(*CLEAN)
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
-    assert "2 files (4.891 KiB) never brought here stay:" in refused.stderr
+    assert "2 files (4.891 KiB) never downloaded stay:" in refused.stderr
     assert "runs/n-1.baseline.r1/attempt-1/model.pt" in refused.stderr
     assert plain_files(there) == before
     done = cluster.nsw(*CLEAN, "--yes")

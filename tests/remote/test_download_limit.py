@@ -12,7 +12,7 @@ def test_a_campaign_stops_before_it_brings_too_much_and_goes_on_when_it_may(clus
     stopped = cluster.nsw(*cluster.run_words())
     assert stopped.returncode == 2, stopped.stderr
     said = " ".join(stopped.stderr.split())
-    assert "would come from the site, and limits.download leaves 0.00 GiB" in said
+    assert "would be downloaded, but limits.download leaves 0.00 GiB" in said
     (here,) = (cluster.work / "campaigns").iterdir()
     assert f"resume {here.name} --download 50G" in said
     assert not list((here / "reports").rglob("stdout"))

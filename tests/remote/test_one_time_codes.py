@@ -187,7 +187,7 @@ def test_a_wrong_code_is_one_clear_error(coded):
     words = ["sites", "check", "coded", "--sites", "sites.yaml"]
     code, shown = at_a_terminal(words, coded.folder, "000000")
     assert code == 3
-    assert "far did not take the answer" in " ".join(shown.split())
+    assert "far rejected the answer" in " ".join(shown.split())
     assert "Traceback" not in shown
 
 
@@ -198,7 +198,7 @@ def test_without_a_terminal_nothing_hangs_and_the_way_out_is_named(coded):
     )  # fmt: skip
     assert done.returncode == 3
     said = " ".join((done.stdout + done.stderr).split())
-    assert "Verification code: and there is no terminal to ask at" in said
+    assert "Verification code: and there is no terminal to answer on" in said
     assert "a ControlMaster" in said
     assert "Traceback" not in said
     assert "(paramiko" not in said

@@ -71,7 +71,7 @@ def test_a_later_nsw_goes_on_behind_what_an_earlier_one_left(far, sent, tmp_path
     far._sleep = lambda _s: None
     far._way = way = Cut(far._way, 900_000, 0, 0, 0)
     wanted = places(sent, tmp_path, "large")
-    with pytest.raises(UnreachableError, match="files cannot be brought: cut"):
+    with pytest.raises(UnreachableError, match="files cannot be downloaded: cut"):
         far.get_many(wanted)
     part = tmp_path / "large.part"
     assert 0 < part.stat().st_size < SIZE
@@ -85,7 +85,7 @@ def test_a_later_nsw_goes_on_behind_what_an_earlier_one_left(far, sent, tmp_path
 def test_a_partial_file_of_other_content_is_found_by_its_hash_and_the_next_try_begins_anew(far, sent, tmp_path):
     (tmp_path / "large.part").write_bytes(b"x" * 1000)
     wanted = places(sent, tmp_path, "large")
-    with pytest.raises(CommandError, match="large changed while it was brought, or came damaged"):
+    with pytest.raises(CommandError, match="large changed during the download, or arrived damaged"):
         far.get_many(wanted)
     assert not (tmp_path / "large").exists()
     far.get_many(wanted)
@@ -154,7 +154,7 @@ def test_the_hash_is_what_both_sides_have_and_compute_fastest(
         (r"printf 'symbolic link\t5\t%s\0' ", "sent what was not asked for"),
         (
             r"printf 'regular file\t99999999999\t%s\0' ",
-            "93.13 GiB would come from the site, and limits.download leaves 1.00 GiB",
+            "93.13 GiB would be downloaded, but limits.download leaves 1.00 GiB",
         ),
         (r"head -c 200000000 /dev/zero | tr '\0' x", "announces no files"),
     ],

@@ -26,7 +26,7 @@ def test_a_site_that_works_is_told_line_by_line(cluster):  # noqa: F811
     assert found["scratch"]["verdict"] == "good"
     assert str(cluster.scratch) in found["scratch"]["found"]
     assert found["queue"]["verdict"] == "good"
-    assert found["queue"]["found"] == "the default queue: takes a job of one minute"
+    assert found["queue"]["found"] == "the default queue: accepts a job of one minute"
     assert done.returncode == 0
 
 

@@ -100,10 +100,10 @@ def test_tables_are_made_on_the_login_node_and_equal_what_the_readers_make_of_th
 def test_reports_are_brought_as_they_are_and_it_is_said_before_that_nothing_here_reads_them(site):
     (site.work / "recipe.yaml").write_text(recipe("reports"))
     plan = site.nsw("plan", "recipe.yaml", "--site", "cluster", "--sites", "sites.yaml")
-    assert "no nsys is on this machine" in plan.stdout + plan.stderr
+    assert "this machine has no nsys" in plan.stdout + plan.stderr
     assert "collect: tables" in plan.stdout + plan.stderr
     done = site.nsw(*site.run_words())
-    assert "no nsys is on this machine" in done.stdout + done.stderr
+    assert "this machine has no nsys" in done.stdout + done.stderr
     (folder,) = (site.work / "campaigns").iterdir()
     assert verbs(site.nsys) == ["profile"] * 3
     assert files(folder) == {run: {"timeline.nsys-rep"} for run in RUNS}

@@ -169,7 +169,7 @@ def test_an_unknown_host_key_is_refused_with_what_to_do(far, server):
 
 def test_a_key_that_is_not_taken_is_told_with_what_to_do(far, server):
     (server.folder / "authorized_keys").write_text("")
-    with pytest.raises(UnreachableError, match=r"Permission denied|was not let in") as refused:
+    with pytest.raises(UnreachableError, match=r"Permission denied|was refused") as refused:
         far.read_many(["/x"])
     assert "open a connection first" in refused.value.hint or "ssh-add -l" in refused.value.hint
 
@@ -179,7 +179,7 @@ def test_a_changed_host_key_is_refused(far, server):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
     kind, key, *_ = other.with_suffix(".pub").read_text().split()
     (server.folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {kind} {key}\n")
-    with pytest.raises(UnreachableError, match=r"another than before|IDENTIFICATION HAS CHANGED"):
+    with pytest.raises(UnreachableError, match=r"has changed: |IDENTIFICATION HAS CHANGED"):
         far.read_many(["/x"])
 
 

@@ -63,7 +63,7 @@ def test_of_two_builds_one_fails_and_the_runs_of_the_other_are_done(road):
     assert done.returncode == 1
     assert "the build step failed with exit status 3: bash make.sh two\n  | oh\n" in done.stderr
     reasons = {run["reason"] for run in road.runs().values() if run["state"] == "failed"}
-    assert reasons == {"its build failed: exit status 3: oh; `nsw logs build-kind-two` shows what it said"}
+    assert reasons == {"its build failed: exit status 3: oh; `nsw logs build-kind-two` prints its output"}
     assert road.status()["counts"] == {"done": 2, "failed": 2}
 
 

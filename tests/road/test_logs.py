@@ -99,4 +99,4 @@ def test_some_runs_are_cancelled_and_the_others_go_on(road):
     (road.home / "go").touch()
     process.communicate(timeout=60)
     assert road.runs()["a-2.baseline.r1"]["state"] == "done"
-    assert "these runs are over" in road.nsw("cancel", "--case", "a=1").stderr
+    assert "these runs have ended" in road.nsw("cancel", "--case", "a=1").stderr

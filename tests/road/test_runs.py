@@ -213,7 +213,7 @@ def test_the_sites_scratch_folder_takes_variables_of_this_machine(road):
     del road.environment["PLACE"]
     done = road.run(HEAD + "app: {command: echo hello}\n")
     assert done.returncode == 2
-    assert "its variables must be set" in done.stderr
+    assert "and set its variables" in done.stderr
 
 
 def test_a_scratch_folder_that_cannot_be_made_is_told_before_there_is_a_campaign(road):

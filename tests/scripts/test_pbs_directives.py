@@ -58,7 +58,7 @@ def test_a_sites_own_words_for_gpus_take_the_place_of_ngpus():
 
 
 def test_gpus_that_cannot_be_shared_out_are_refused():
-    with pytest.raises(UsageError, match="cannot be shared out"):
+    with pytest.raises(UsageError, match="cannot be divided"):
         select(Resources(nodes=2, gpus=3))
 
 

@@ -148,7 +148,7 @@ def test_plain_values_stay_readable_in_a_shell_text():
 
 
 def test_an_unclosed_quote_is_said_with_the_command():
-    with pytest.raises(UsageError, match="opens a quote ' and never closes it"):
+    with pytest.raises(UsageError, match="opens a quote ' but never closes it"):
         words(Expression.parse("python 'train.py"), {})
 
 

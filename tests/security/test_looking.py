@@ -230,7 +230,7 @@ def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour
         done = victim.nsw(*words, "-c", folder)
         assert done.returncode == 2, done
         assert f"belongs to user {neighbour.uid}: nsw drives only campaigns of your own" in done.stderr, words
-        assert "recipe.lock.yaml` makes one of your own" in done.stderr
+        assert "recipe.lock.yaml` starts your own" in done.stderr
     assert {path: of for path, of in state(neighbour.home).items() if path != str(folder)} == {
         path: of for path, of in before.items() if path != str(folder)
     }
@@ -289,8 +289,8 @@ def test_the_files_of_another_user_s_campaign_are_that_user_s(campaign_of, victi
         assert done.returncode == 2
         assert (
             "belongs to" in done.stderr
-            or "is no file" in done.stderr
-            or "no plain file" in done.stderr
+            or "is not a file" in done.stderr
+            or "not a regular file" in done.stderr
             or "symbolic link" in done.stderr
         )
 

@@ -61,10 +61,10 @@ def test_a_file_that_others_may_write_is_not_read_unless_named(folder, mode, of_
         if why is None:
             assert script("here").endswith("echo the end\n")
             return
-        with pytest.raises(NswError, match="no site is called 'here'"):
+        with pytest.raises(NswError, match="there is no site 'here'"):
             script("here")
         said = capsys.readouterr().err
-        assert f"sites.yaml is not read, for another user may have written it: {why}" in said
+        assert f"sites.yaml is ignored, because another user may have written it: {why}" in said
         assert "chmod go-w), or name it: `--sites sites.yaml`" in said
         assert script("here", [folder / "sites.yaml"]).endswith("echo the end\n")
     finally:

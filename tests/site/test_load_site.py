@@ -80,7 +80,7 @@ def test_an_unknown_site_lists_the_known_ones_and_where_they_are(tmp_path):
     with pytest.raises(UsageError) as caught:
         load_site("polars")
     assert caught.value.render() == (
-        "no site is called 'polars'; there are:\n  polaris (sites.yaml)\n  local (built in)\n  demo (built in)\n"
+        "there is no site 'polars'; there are:\n  polaris (sites.yaml)\n  local (built in)\n  demo (built in)\n"
         "  hint: did you mean 'polaris'?"
     )
 
@@ -122,7 +122,7 @@ def test_the_full_file(tmp_path):
             f"expected one of {', '.join(schedulers())}; found 'pbz'",
         ),
         ("{{ account }}", "{{ acount }}", (6, 24), "the expression uses 'acount', which this site does not set"),
-        ("{{ account }}", "{{ account", (6, 32), "this expression cannot be read: unexpected char '$'"),
+        ("{{ account }}", "{{ account", (6, 32), "this expression is not valid: unexpected char '$'"),
         (", host: polaris", "", (5, 16), "the transport openssh needs a host"),
         ("{nsys:", "{nsis:", (11, 17), "expected one of nsys, ncu, nvprof, perf, vtune, aps; found 'nsis'"),
         ("per_node: 4", "per_node: x", (12, 35), "expected a whole number of at least 0, found 'x'"),
@@ -135,7 +135,7 @@ def test_the_full_file(tmp_path):
             (16, 29),
             "there is no file 'your_directives.sh.j2' beside the sites file",
         ),
-        ("polaris:\n", "pola ris:\n", (3, 3), "'pola ris' is no name"),
+        ("polaris:\n", "pola ris:\n", (3, 3), "'pola ris' is not a name"),
     ],
 )
 def test_faults_are_told_at_their_place(tmp_path, right, wrong, place, message):

@@ -99,7 +99,7 @@ def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be
     with Ledger(campaign(cluster) / "campaign.db", read_only=True) as ledger:
         (reason,) = {r.reason for r in ledger.runs()}
     assert reason == (
-        "its build failed: exit status 2: prog.cu(3): error: no such thing; `nsw logs build` shows what it said"
+        "its build failed: exit status 2: prog.cu(3): error: no such thing; `nsw logs build` prints its output"
     )
     shown = cluster.nsw("logs", "build", "--root", "campaigns").stdout
     assert "build: failed, exit status 2" in shown

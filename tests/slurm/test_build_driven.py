@@ -105,7 +105,7 @@ def test_a_failed_build_fails_its_runs_with_a_reason_that_points_at_its_log(buil
     assert build(built).reason == "exit status 2: cc1: all is lost"
     assert built.states == ["failed"] * 3
     assert built.run(2).reason == (
-        "its build failed: exit status 2: cc1: all is lost; `nsw logs build` shows what it said"
+        "its build failed: exit status 2: cc1: all is lost; `nsw logs build` prints its output"
     )
     assert states(fake, 2) == ["CANCELLED"] * 3
     assert set(built.told) == {"build", *(f"n-{n}.baseline.r1" for n in (1, 2, 3))}

@@ -298,7 +298,7 @@ def test_an_sbatch_that_is_killed_again_and_again_fails_no_run(campaign, fake, c
     it.rounds(12)
     assert len(fake.jobs()) == 1
     assert it.states == ["queued"] * 3
-    assert said == ["sbatch failed 3 times in a row (it was killed); nsw goes on trying, once a minute"]
+    assert said == ["sbatch failed 3 times in a row (it was killed); nsw keeps trying, once a minute"]
 
 
 def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkeypatch):

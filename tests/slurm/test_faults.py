@@ -87,7 +87,7 @@ def test_the_id_is_found_whatever_a_site_prints_around_it(fake, scheduler, print
 def test_a_number_that_may_not_be_the_id_is_not_taken_for_it(fake, scheduler):
     fake.hold()
     fake.settings(prints="{id}\n500")
-    with pytest.raises(UnreachableError, match="sbatch gave no job id"):
+    with pytest.raises(UnreachableError, match="sbatch printed no job id"):
         handed(scheduler, one(fake))
     assert found(scheduler, one(fake)) == "1"
 
@@ -287,7 +287,7 @@ def test_a_full_queue_makes_arrays_smaller_and_then_waits(fake, scheduler, clock
     fake.fault("sbatch", stderr=full)
     assert handed(scheduler, one(fake)) is None
     assert scheduler.room([]) == 0
-    assert "takes no more" in said[0]
+    assert "accepts no more" in said[0]
     clock.now += 61
     assert scheduler.room([]) > 0
 

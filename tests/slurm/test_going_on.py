@@ -174,14 +174,14 @@ def test_a_throttle_of_0_holds_what_waits_and_another_releases_it_also_by_anothe
     process = begun(place, *recipe(place, 20, body=waiting(place)))
     wait_until(lambda: len(ran(place)) == 16)
     done = nsw(place, "throttle", "0")
-    assert "held, nothing new begins until `nsw throttle N`; 20 runs not over" in done.stdout
+    assert "held; no new run starts until `nsw throttle N`; 20 runs not over" in done.stdout
     wait_until(lambda: in_queue(place, "PD", "%r") == ["JobHeldUser"] * 4)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     (place.work / "go").touch()
     wait_until(lambda: not in_queue(place, "R,CG"))
     assert len(ran(place)) == 16
-    assert "throttle 0`: nothing new begins until" in nsw(place, "status").stdout
+    assert "throttle 0`: no new run starts until" in nsw(place, "status").stdout
     nsw(place, "throttle", "16")
     assert nsw(place, "resume").returncode == 0
     assert ran(place) == list(range(1, 21))

@@ -73,6 +73,6 @@ def _of_others(name: str, summary: Summary) -> list[Block]:
     except Exception as fault:
         raise NswError(
             f"the analysis {name} ({where}) of another package failed: {type(fault).__name__}: {fault}",
-            hint="mend it, or remove its package",
+            hint="repair it, or remove its package",
         ) from fault
     return found

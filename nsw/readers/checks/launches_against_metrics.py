@@ -7,7 +7,9 @@ was cut from one launch into the next, and whose figures follow the header is no
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
+from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,14 +31,41 @@ _SIZES: Final = {
     "Block Size": "block_size", "launch__block_size": "block_size", "Block Size (launch__block_size)": "block_size",
 }  # fmt: skip
 _POSITIVE: Final = frozenset(TIME_UNITS) | {"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"}
+_FEW: Final = 2
 _FIX: Final = "print the report again: ncu --import REPORT --page details --csv"
 
 
 def check_launches(report: Report) -> None:
     """Leave out what cannot be of launches and their metrics, and report it."""
+    _leave_out_strays(report)
     _leave_out_repeats(report)
     _leave_out_mixed(report)
     _leave_out_negative(report)
+
+
+def _leave_out_strays(report: Report) -> None:
+    """Leave out launches of one row among the rows of another: ncu prints launches whole, so that ID is damaged."""
+    data = report.tables.get("metrics", [])
+    if not isinstance(data, list):
+        return
+    runs = [(key, len(list(rows))) for key, rows in groupby(data, _key)]
+    rows_of: Counter[tuple[Any, ...]] = Counter()
+    for key, count in runs:
+        rows_of[key] += count
+    strays = {
+        key: before
+        for (before, _), (key, _), (after, _) in zip(runs, runs[1:], runs[2:], strict=False)
+        if before == after and rows_of[key] == 1 and rows_of[before] > _FEW
+    }
+    if not strays:
+        return
+    found = []
+    for key, around in strays.items():
+        stray, whole = (f"launch {key[-1]} of process {key[-2]}" for key in (key, around))
+        report.error(f"a row of {stray} is among those of {whole} and is left out", fix=_FIX)
+    for table in ("metrics", "launches"):
+        if table in report.tables:
+            report.tables[table] = [row for row in _rows(report.tables[table]) if _key(row) not in strays]
 
 
 def _leave_out_repeats(report: Report) -> None:
@@ -48,9 +77,9 @@ def _leave_out_repeats(report: Report) -> None:
     row = data[places[0]] if isinstance(data, list) else data.slice(places[0], 1).to_pylist()[0]
     first = f"{row['metric']} of {row.get('kernel')}"
     report.error(
-        f"a metric stands twice in a launch ({first}): the second is left out"
+        f"a launch has the same metric twice ({first}): the second is left out"
         if len(places) == 1
-        else f"{len(places)} metrics stand twice in a launch (first: {first}): the second of each is left out",
+        else f"{len(places)} metrics are in their launch twice (first: {first}): the second of each is left out",
         fix=_FIX,
     )
     report.tables["metrics"] = without(data, frozenset(places))
@@ -106,8 +135,8 @@ def _leave_out_mixed(report: Report) -> None:
                 mixed.setdefault(tuple(key), f"{kernel}: {column} {size} in its header, {own:g} in its section")
     if not mixed:
         return
-    found = [f"figures of another launch stand below {what}: they are left out" for what in mixed.values()]
-    report.errors(found, f"figures of other launches stand below {len(mixed)} launches in all", fix=_FIX)
+    found = [f"figures of another launch are below the header of {what}: they are left out" for what in mixed.values()]
+    report.errors(found, f"figures of other launches are below the headers of {len(mixed)} launches in all", fix=_FIX)
     for table in ("metrics", "rules"):
         if table in report.tables:
             kept = [row for row in _rows(report.tables[table]) if _key(row) not in mixed]

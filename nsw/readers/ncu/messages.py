@@ -44,7 +44,8 @@ class Messages:
             return
         if self.reports:
             report.error(
-                f"holds ncu's messages only; its results are in {self.reports[0]}", fix=f"nsw read {self.reports[0]}"
+                f"contains only messages of ncu; its results are in {self.reports[0]}",
+                fix=f"nsw read {self.reports[0]}",
             )
         elif self.profiled:
             report.error(

@@ -43,23 +43,30 @@ class LeftOut:
     damaged: list[int] = field(default_factory=list)
     of_two: dict[str, int] = field(default_factory=dict)  # ids of which rows name another kernel: the first line
     source_lines: int = 0  # without any figure
+    repeated: int = 0  # of a source page, that are there twice
 
     def tell(self, report: Report, *, empty: bool) -> None:
         """Name it: an error where it is damage, or all that the file held."""
         if self.damaged:
             rows = one_or(len(self.damaged), "1 row does", "rows do")
             report.error(
-                f"{rows} not fit the header and left no trace in the tables",
+                f"{rows} not match the header: left out",
                 line=self.damaged[0],
                 fix="print the report again: ncu --import REPORT --page raw --csv",
             )
-        what = "stands for two launches: rows with another kernel or size than its first are left out"
+        what = "belongs to two launches: rows whose kernel or size differs from its first row are left out"
         report.errors(
             [f"ID {number} {what}" for number in self.of_two],
-            f"{len(self.of_two)} IDs in all stand for two launches",
+            f"{len(self.of_two)} IDs in all belong to two launches",
             lines=list(self.of_two.values()),
             fix="print the report again: ncu --import REPORT --page details --csv",
         )
+        if self.repeated:
+            rows = one_or(self.repeated, "a row is", "rows are")
+            report.error(
+                f"{rows} there twice in a source page: the second is left out",
+                fix="print the page again: ncu --import REPORT --page source --csv",
+            )
         if self.source_lines:
             (report.error if empty else report.warn)(
                 f"a source page of {self.source_lines} lines without figures",
@@ -84,7 +91,7 @@ def say_other_marks(report: Report, count: int) -> None:
     if count:
         figures = one_or(count, "a figure is", "figures are")
         report.error(
-            f"{figures} written with another decimal mark than the rest: text here, no number",
+            f"{figures} written with another decimal mark than the rest: kept as text, without a number",
             fix="print the report again: ncu --import REPORT --page details --csv",
         )
 
@@ -92,6 +99,6 @@ def say_other_marks(report: Report, count: int) -> None:
 def warn_of_guess(report: Report, block: int) -> None:
     """Say that a comma or a point could have meant either."""
     report.warn(
-        f"block {block}: no number tells the decimal mark; read '1,234' as 1234 and '1.234' as 1.234",
+        f"block {block}: no number shows which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
         fix="print again with LC_ALL=C",
     )

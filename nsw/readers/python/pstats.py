@@ -37,7 +37,7 @@ def read(path: Path, options: Options) -> Report:
     """Fill `functions`, the most expensive first, and `facts` with the totals of the profile."""
     report = Report(str(path), tool="cProfile", format="pstats")
     if path.stat().st_size > _MAX_BYTES:
-        report.error(f"larger than {_MAX_BYTES >> 20} MiB: no profile of functions is")
+        report.error(f"larger than {_MAX_BYTES >> 20} MiB, the most that nsw reads of a cProfile file")
         return report
     functions: list[Row] = []
     entries: dict[Key, Entry] = {}
@@ -58,7 +58,7 @@ def read(path: Path, options: Options) -> Report:
             fix="profile again, with python -m cProfile",
         )
     if odd:
-        report.error(f"{odd} entries are not as cProfile writes them and were left out")
+        report.error(f"{odd} entries do not have cProfile's form and were left out")
     if sampled:
         _no_calls(functions, report)
     found = import_seconds(entries)

@@ -78,7 +78,7 @@ class Decoder:
         while (key := self._item(depth)) is not _END:
             # a tuple of tuples that refer to each other would take for ever to hash
             if not isinstance(key, tuple) or not all(isinstance(part, str | int) for part in key):
-                raise MarshalError("a key that is no (file, line, function)", self._at)
+                raise MarshalError("a key that is not (file, line, function)", self._at)
             value = self._item(depth)
             if value is _END:
                 raise MarshalError("a key without a value", self._at)
@@ -95,7 +95,7 @@ class Decoder:
                 "the program's own code, which `python -m profile` leaves there (cProfile does not)", start
             )
         if kind is None:
-            raise MarshalError(f"a value of a kind that profiles do not have ({code:#04x})", start)
+            raise MarshalError(f"a value of a type that profiles do not contain ({code:#04x})", start)
         if not code & _REFERENCE_FLAG:
             return kind(depth + 1)
         number = len(self._numbered)
@@ -130,7 +130,7 @@ class Decoder:
         try:
             return float(text)
         except ValueError:
-            raise MarshalError("a number that is none", self._at) from None
+            raise MarshalError("a malformed number", self._at) from None
 
     def _text(self, size: int) -> str:
         return self._take(size).decode("utf-8", errors="replace")

@@ -61,7 +61,8 @@ def read(path: Path, options: Options) -> Report:
     stream = EventStream(path, report, options.max_unpacked)
     trace.add(stream)
     if trace.timeless:
-        report.error(f"{trace.timeless} events without a time that can be read were left out")
+        events = "1 event has" if trace.timeless == 1 else f"{trace.timeless} events have"
+        report.error(f"{events} no valid time or duration and left out", fix="profile again, or copy the trace again")
     if trace.begun:
         report.error(
             f"{trace.begun} events of kernels, calls or operators have a begin (ph B) and no duration: left out",
@@ -213,7 +214,7 @@ def _say_where(report: Report, path: Path, trace: Trace, header: dict[str, Any])
         origin["rank"] = rank
     elif in_name := _RANK_IN_NAME.search(path.name):
         origin["rank"] = int(in_name[1])
-        report.warn(f"the trace does not tell its rank: taken to be {in_name[1]} by the name of the file")
+        report.warn(f"the trace does not contain its rank: {in_name[1]} is taken from the file name")
     handler = _HANDLER_NAME.fullmatch(path.name)
     if handler and int(handler[2][:18]) in trace.pids:
         origin |= {"host": handler[1], "pid": int(handler[2])}

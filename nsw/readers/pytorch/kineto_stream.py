@@ -78,18 +78,18 @@ class EventStream:
             except _CutError:
                 why = f" ({self._fault})" if self._fault else ""
                 self._report.error(
-                    f"the file ends too early{why}: what stands before was read",
+                    f"the file ends too early{why}: everything before this point was read",
                     line=self._here(),
                     fix="the profiler or the copy was cut short: run or copy again",
                 )
             except TooMuchError as fault:
-                self._report.refuse(fault, but="what stands before was read")
+                self._report.refuse(fault, but="everything before this point was read")
             except _TooLargeError as fault:
-                self._report.error(f"{fault}: what stands before was read", line=self._here())
+                self._report.error(f"{fault}: everything before this point was read", line=self._here())
             except _DamagedError as fault:
-                self._report.error(f"no JSON: {fault}; what stands before was read", line=self._here())
+                self._report.error(f"not valid JSON: {fault}; everything before this point was read", line=self._here())
         if self._damaged:
-            self._report.error(f"{self._damaged} damaged events were passed over", line=self._first_damage)
+            self._report.error(f"{self._damaged} damaged events were skipped", line=self._first_damage)
 
     def _document(self) -> Iterator[Any]:
         first = self._next()

@@ -29,7 +29,8 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
 _DASHES = re.compile(r"(?<!-)-{4,}+(?: {2,}+-{4,}+)++")
 _RULE = re.compile(r"[|\s:-]+")
-_FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +(-?[\d.]+ ?(?:us|ms|s))\b")
+_FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +([\d.]+ ?(?:us|ms|s))\b")
+_ANY_FOOTER = re.compile(r"\bSelf [A-Za-z0-9]+ time total:")
 _SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
 _MOST_SAID = 50
 _TITLES = re.compile(r"\s{2,}|\s*\|\s*")
@@ -90,9 +91,14 @@ def read(path: Path, options: Options) -> Report:
                 table = None
                 fact = _total(found)
                 block = max(block, 0)
+                if any(f == fact | {"block": block, "rank": rank} for f in facts[-2:]):
+                    continue  # a line that is there twice
                 if any((f["key"], f["block"], f["rank"]) == (fact["key"], block, rank) for f in facts[-8:]):
                     block += 1  # of a table that is not here
                 facts.append(fact | {"block": block, "rank": rank})
+            elif _ANY_FOOTER.search(text):
+                table = None
+                report.error("a total below a table is damaged: it is left out", line=number, fix=_AGAIN)
             elif _are_damaged_titles(text):
                 table = None
                 report.error("the titles of a table are damaged: its rows are left out", line=number, fix=_AGAIN)
@@ -104,13 +110,13 @@ def read(path: Path, options: Options) -> Report:
                 _note(report, problem)
             before = text if text.strip() else before
     report.errors(
-        [f"'{cell[:40]}' below '{title}' is no figure: it is absent here" for _, title, cell in odd],
-        f"{len(odd)} cells in all are no figures",
+        [f"'{cell[:40]}' below '{title}' is not a figure and is left out" for _, title, cell in odd],
+        f"{len(odd)} cells in all are not figures",
         lines=[number for number, _, _ in odd],
         fix=_AGAIN,
     )
     if facts and not operators:
-        report.warn("the totals of a table stand here, but no row of it that can be read", fix=_AGAIN)
+        report.warn("a table has totals, but none of its rows can be read", fix=_AGAIN)
     if options.wants("operators"):
         report.tables["operators"] = operators
     if options.wants("facts") and facts:
@@ -162,7 +168,7 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
     elif spread:  # a row may follow a blank line where an author put one between all lines; this is none
         return None
     else:
-        report.warn("a line within a table of PyTorch that is no row was passed over", line=number)
+        report.warn("a line in a PyTorch table is not a row of it and was skipped", line=number)
     return table
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 THREE: Final = (3,)
 _MARKED: Final = re.compile(r"[+-]?[0-9][0-9.,'\u2019\u00a0\u202f\u2009 _]*%?")
-_OTHER_MARK: Final = re.compile(r"[+-]?\d+[.,]\d+")
+_OTHER_MARK: Final = re.compile(
+    r"[+-]?(?:\d+\.\d+|\d[\d.]*,[\d.,]*\d|\d{1,3}(?:\.\d{3}){2,})"
+)  # versions have points only
 
 
 def is_marked(text: str) -> bool:
@@ -50,7 +52,7 @@ def proven_mark(text: str, groups: tuple[int, ...] = THREE) -> Mark | None:
 
 
 def has_other_mark(text: str) -> bool:
-    """Whether a text that is no number would be one with the other decimal mark."""
+    """Whether a text that is no number would be one with the other decimal mark, or with its groups in order."""
     return _OTHER_MARK.fullmatch(text) is not None
 
 

@@ -45,7 +45,7 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="ncu", format="ncu-binary", tool_version=_made_by(path))
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            report.error("does not begin as a report of Nsight Compute does (NVR)", fix="copy it again")
+            report.error("does not begin with NVR, as every Nsight Compute report does", fix="copy it again")
             return report
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="nsw-ncu-", ignore_cleanup_errors=True) as folder:
@@ -119,7 +119,9 @@ def _explain(report: Report, path: Path, failures: list[str]) -> None:
     command = shown(import_command("ncu", path, "raw")) + " > report.csv"
     fix = f"install NVIDIA's reader (pip install 'nsw[ncu]'), or where an ncu is: {command}, and read that"
     if not failures:
-        report.error("a binary report, and neither ncu_report nor an ncu was found to read it", fix=fix)
+        report.error(
+            "a binary report; reading it needs ncu or its Python module ncu_report, and neither was found", fix=fix
+        )
         return
     for failure in failures:
         report.error(f"could not be read: {failure}", fix=fix)

@@ -63,6 +63,7 @@ def read_exactly(path: Path, options: Options) -> Report:
     report.tool_version = tool_version(results.facts)
     empty = results.empty and not source.at
     left.source_lines = 0 if source.at else source.lines
+    left.repeated = source.repeated
     left.tell(report, empty=empty)
     messages.tell(report, empty=empty)
     return report

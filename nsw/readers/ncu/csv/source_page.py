@@ -17,6 +17,7 @@ _KERNEL: Final = ("Kernel Name", "Function Name")
 _FILE: Final = ("File Path", "File Name")
 _LINE: Final = ("Line No", "Line")
 _PLACE: Final = frozenset({*_LINE, "#", "Address", "Source"})  # columns that are no metrics
+_NUMBERED: Final = frozenset({*_LINE, "#", "Address"})  # each row has another one of these
 _NONE: Final = frozenset({"", "-", "..."})  # cells of a metric that the instruction does not have
 _ABOUT: Final = ("block", "rank", "kernel", "file", "line", "address", "source")
 
@@ -38,6 +39,8 @@ class SourceRows:
     numbers: array[float] = field(default_factory=lambda: array("d"))
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)
+    repeated: int = 0  # rows that repeat the one before: each instruction has its address, and each line its number
+    last: list[str] = field(default_factory=list)
 
     def title(self, row: list[str]) -> bool:
         """Whether the fields name the kernel or the file of the lines below."""
@@ -55,11 +58,16 @@ class SourceRows:
         """The titles of the columns stood here."""
         self.block += 1
         self.line = None
+        self.last = []
 
     def row(self, page: Page, row: list[str], rank: int | None) -> bool:
         """Take the figures of one instruction or line; whether it was one."""
         if len(row) != len(page.header) and not (len(row) == len(page.header) + 1 and not row[-1]):
             return False
+        if row == self.last and not _NUMBERED.isdisjoint(page.at):
+            self.repeated += 1
+            return True
+        self.last = row
         self.lines += 1
         number = next((row[page.at[name]] for name in _LINE if name in page.at), "")
         if number.isascii() and number.isdigit() and len(number) < 10:

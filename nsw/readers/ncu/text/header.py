@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row
 
 _SIZE = r"\(\d+, ?\d+, ?\d+\)"
+_ANY_SIZE: Final = r"\((?:-?\d+, ?){2}-?\d+\)"
 _PROCESS: Final = re.compile(r"\s{0,4}\[(\d{1,18})\] ?(.*)@([^\s@]+)\s*")
 # `, Context 1, Stream 7, Device 0, CC 8.9`, the later parts only in newer versions
 _PLACE: Final = re.compile(
@@ -19,9 +20,10 @@ _PLACE: Final = re.compile(
 _SUMMARY: Final = re.compile(
     r"(?:, Device (?P<device>\d{1,9}))?(?:, CC (?P<cc>\d+\.\w+))?, Invocations (?P<count>[\d,.]{1,18})\s*"
 )
+_NEGATIVE: Final = re.compile(rf"{_ANY_SIZE}x{_ANY_SIZE}\Z")  # where sizes are not found: one is below zero
 _GEOMETRY: Final = re.compile(rf"(?P<grid>{_SIZE})x(?P<block>{_SIZE})\Z")
 _DATE: Final = re.compile(r"(?:, |\A)\d{4}-\w{3}-\d{1,2} \d\d:\d\d:\d\d\Z")
-_PIECE: Final = re.compile(r"\)x\(\d|\), Context \d|, Context \d+, Stream|, CC \d+\.\d+\s*\Z")
+_PIECE: Final = re.compile(r"\)x\(-?\d|\), Context \d|, Context \d+, Stream|, CC \d+\.\d+\s*\Z")
 _BRACKETS: Final = (("(", ")"), ("<", ">"))
 _FUNCTION: Final = re.compile(r"(?:void )?[A-Za-z_~][\w:~]*(?:<.*>)?")  # a name that lacks its parameters
 _DEVICE: Final = re.compile(r"\s+Device (\d{1,9}), CC (\d+\.\w+)\s*")
@@ -57,6 +59,8 @@ def header_of(line: str, before: str) -> Header | None:
         return None
     head = line[: found.start()].strip()
     geometry = _GEOMETRY.search(head)
+    if geometry is None and _NEGATIVE.search(head):
+        return None
     date = _DATE.search(head)
     name = (head[: geometry.start()] if geometry else head[: date.start()] if date else head).strip()
     name = _whole_name(name, before, is_lone=geometry is not None)

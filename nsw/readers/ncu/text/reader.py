@@ -31,9 +31,11 @@ _SECTION: Final = re.compile(r"\s*Section: (\S.*)")
 _TABLE_NAME: Final = re.compile(r"\s*Table Name : (\S.*)")
 _RULE: Final = re.compile(r"\s{2,}(OPT|WRN|INF|ERR|WARN|INFO)   (.*)")
 _GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(Local|Global) )?Speedup: ([\d.,]+)\s*%")
+_ANY_GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(?:Local|Global) )?Speedup:")
 _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
+_SECTION_WORD: Final = "Section: "
 _INDENT: Final = 4
 _NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
 # A name that ends with a number, or two numbers in one cell: the blanks that told the columns are lost.
@@ -80,7 +82,7 @@ def read(path: Path, options: Options) -> Report:
         scan.run(lines)
         if scan.end():
             report.warn(
-                "no number tells which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
+                "no number shows which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
                 fix="print again with LC_ALL=C",
             )
         left.damaged += scan.damaged
@@ -126,7 +128,8 @@ class _Scan:
     advice: Row | None = None
     before: str = ""
     waiting: list[tuple[Row, list[str | None], list[str]]] = field(default_factory=list)
-    rules: list[tuple[Row, Row]] = field(default_factory=list)
+    rules: list[tuple[Row, Row, int]] = field(default_factory=list)  # launch, advice, line
+    ended: Columns | None = None  # of the table that ended on the line before
     damaged: list[int] = field(default_factory=list)
     sections: set[str] = field(default_factory=set)  # of this launch so far
     tables: set[tuple[str | None, str | None]] = field(default_factory=set)  # of this launch: section, name
@@ -143,7 +146,11 @@ class _Scan:
             line = without_lead(told)
             self.at = number
             if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
-                self.messages.see(line, number)
+                if self.is_behind_its_table(line):
+                    self.damaged.append(number)
+                else:
+                    self.ended = None
+                    self.messages.see(line, number)
             if line.strip():
                 self.before = line
         self.close()
@@ -168,7 +175,7 @@ class _Scan:
             self.label = name[1].rstrip()
         elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
             self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2].rstrip()}
-            self.rules.append((self.owner, self.advice))
+            self.rules.append((self.owner, self.advice, number))
         else:
             return False
         return True
@@ -207,9 +214,9 @@ class _Scan:
                 self.last is not None and not self.is_titles(self.last[1]) and self.last[1][0] not in _SESSION_TITLES
             )
             is_torn = len(dashes.spans) < len(self.columns.spans) and self.titled
-            self.columns, self.last = (None if is_end else self.columns if is_torn else dashes), None
             if is_end:
-                self.session = None
+                self.session, self.ended = None, self.columns
+            self.columns, self.last = (None if is_end else self.columns if is_torn else dashes), None
             return True
         if _ELLIPSIS.fullmatch(line):
             return True
@@ -247,6 +254,13 @@ class _Scan:
                 self.damaged.append(number or self.at)
         self.columns = self.last = self.session = None
 
+    def is_behind_its_table(self, line: str) -> bool:
+        """Whether a line is a row of the table that ended right before it."""
+        if self.ended is None or self.owner is None or not _is_figure(line):
+            return False
+        cells = self.ended.cells(line)
+        return cells is not None and bool(cells[0]) and _NUMBER.match(cells[-1]) is not None
+
     def looks_like_a_metric(self, line: str, number: int) -> bool:
         """Whether a line that does not fit the columns is a row that lost or moved a cell; it is told of then."""
         if self.owner is None or not self.titled or not _is_figure(line):
@@ -278,7 +292,12 @@ class _Scan:
         if not cells[0]:
             return False
         torn = any(cells[2:]) and not all(cells[2:])  # all empty: ncu has no value for it, as in its CSV
-        torn = torn or (not any(cells[2:]) and _RUN_ON.search(cells[0]) is not None) or _TITLE in cells[0]
+        torn = (
+            torn
+            or (not any(cells[2:]) and _RUN_ON.search(cells[0]) is not None)
+            or _TITLE in cells[0]
+            or cells[0].startswith(_SECTION_WORD)
+        )
         if torn or any(map(_TWO_NUMBERS.search, cells[2:])) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
             self.damaged.append(number)
             return True
@@ -329,11 +348,14 @@ class _Scan:
                 self.results.metric(owner, about, parse(texts[0]))
             else:
                 self.results.spread(owner, about, *map(parse, texts))
-        for owner, advice in self.rules:
+        for owner, advice, number in self.rules:
             if gain := _GAIN.match(advice["message"]):
                 advice["message"] = advice["message"][gain.end() :].strip()
                 advice["speedup_type"] = (gain[1] or "global").lower()
                 speedup = parse(gain[2])
                 advice["speedup_pct"], advice["speedup_pct_pm"] = speedup.number, speedup.half
-            self.results.rule(owner, **advice)
+            if not advice["message"] or _ANY_GAIN.match(advice["message"]):
+                self.damaged.append(number)
+            else:
+                self.results.rule(owner, **advice)
         return marks.guessed

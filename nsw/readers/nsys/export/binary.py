@@ -127,7 +127,7 @@ def _make(command: list[str], made: Path) -> str | None:
         return str(fault)
     if made.exists() and made.stat().st_size:
         return None
-    return _last_words(said) or "it made no file and said nothing"
+    return _last_words(said) or "it made no file and printed nothing"
 
 
 def _last_words(output: str) -> str:

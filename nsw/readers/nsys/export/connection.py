@@ -70,7 +70,7 @@ class SqliteSource:
         for batch in batches(table, select, names):
             left -= len(next(iter(batch.values())))
             if left < 0:
-                raise TableFault(table, "holds more rows than the file has room for")
+                raise TableFault(table, "has more rows than the file has room for")
             if not timed:
                 yield batch
             elif len((sound := with_duration(table, batch, self.contradictions))["start"]):
@@ -135,7 +135,7 @@ class SqliteSource:
                     texts, of_row = coded(column)
                     out[name] = np.array(self._intern(texts), np.int64)[of_row]
                 elif column.type != pa.int64():
-                    raise TableFault(table, f"column {name} holds other things than integers")
+                    raise TableFault(table, f"column {name} contains values that are not integers")
                 else:
                     out[name] = integers(column)
             yield out
@@ -208,5 +208,5 @@ def _integers(table: str, column: str, values: Sequence[Any]) -> IntArray:
     if array.dtype == object:  # NULLs, or what is no number
         array = np.asarray([NULL if v is None else v for v in values])
     if array.dtype != np.int64:
-        raise TableFault(table, f"column {column} holds other things than integers")
+        raise TableFault(table, f"column {column} contains values that are not integers")
     return array

@@ -47,7 +47,7 @@ def unknown_shapes(source: Source) -> dict[str, Problem]:
                 "error",
                 f"{table} has no column {names}: nsw does not know this shape of an export, and what needs it is"
                 " not read",
-                fix="export the report again (nsys export --type sqlite), and tell nsw's authors the version",
+                fix="export the report again (nsys export --type sqlite), and report the nsys version to nsw's authors",
             )
     return found
 

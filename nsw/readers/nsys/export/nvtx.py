@@ -193,4 +193,4 @@ def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -
 def _refuse_absurd(start: IntArray, end: IntArray) -> None:
     limit = 2**61  # ns, 73 years: differences and sums of such times stay int64
     if min(int(start.min()), int(end.min())) < -limit or max(int(start.max()), int(end.max())) > limit:
-        raise TableFault(NVTX, "holds numbers that are no times")
+        raise TableFault(NVTX, "contains numbers that cannot be times")

@@ -127,7 +127,7 @@ class ParquetSource:
             return np.full(batch.num_rows, NULL, np.int64)
         column = batch.column(name)
         if not pa.types.is_integer(column.type):
-            raise TableFault(table, f"column {name} holds other things than integers")
+            raise TableFault(table, f"column {name} contains values that are not integers")
         # ids are unsigned here and may use the highest bit, as they do in a database's signed integers
         values: IntArray = np.asarray(column.fill_null(0)).astype(np.int64)
         if column.null_count:

@@ -148,7 +148,7 @@ def split(
 
 def _told(made: Split) -> str:
     found = {(p.iterations.found_by, p.iterations.name) for p in made.phased.values()}
-    words = [f"those of range {name}" if by == "nvtx" else "told by the sequence of kernels" for by, name in found]
+    words = [f"those of range {name}" if by == "nvtx" else "found by the sequence of kernels" for by, name in found]
     return " and ".join(sorted(words)) or "not known"
 
 

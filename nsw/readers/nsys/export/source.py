@@ -108,7 +108,7 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
         low = min(int(known_start.min()), int(known_end.min()))
         high = max(int(known_start.max()), int(known_end.max()))
         if high - low > 2**61:
-            raise TableFault(table, "holds numbers that are no times")
+            raise TableFault(table, "contains numbers that cannot be times")
     duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
     timed = batch | {DURATION: duration}
     backwards = (duration < 0) & ~absent if none else duration < 0
@@ -136,7 +136,7 @@ def total(table: str, values: IntArray) -> int:
     if len(values) == 0:
         return 0
     if int(values.min()) < 0 or int(values.max()) * len(values) >= 2**62:
-        raise TableFault(table, "holds numbers that are no sizes or counts")
+        raise TableFault(table, "contains numbers that cannot be sizes or counts")
     return int(values.sum())
 
 

@@ -60,7 +60,7 @@ def read(path: Path, options: Options) -> Report:
     after = path.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         report.tables.clear()
-        report.error("the file changed while it was read", fix="read it again when nobody writes it")
+        report.error("the file changed while it was read", fix="read it again when no program is writing to it")
     return report
 
 
@@ -69,6 +69,6 @@ def _warn_of_writers(path: Path, report: Report) -> None:
         beside = path.with_name(path.name + ending)
         if beside.exists() and os.path.getsize(beside):  # noqa: PTH202  one call for a file that may vanish
             report.warn(
-                f"{beside.name} stands beside the file: its writer is at work or was cut off",
-                fix="read it again when nobody writes it",
+                f"{beside.name} is beside the file: its writer is still running or was interrupted",
+                fix="read it again when no program is writing to it",
             )

@@ -54,7 +54,7 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
     _say_contradictions(report, (source, again) if again is not None else (source,), made)
     _assemble(report, made, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
-        report.error("the report holds no kernels, API calls, NVTX ranges or other events that nsw reads")
+        report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,8 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
         report.error(f"{table}: {count}: left out", fix=_DAMAGED)
     if nameless := set().union(*(source.contradictions.nameless for source in sources)):
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
-        report.error(f"{one_or(len(nameless), 'a name is', 'names are')} not in StringIds: {first} here", fix=_DAMAGED)
+        count = one_or(len(nameless), "a name is", "names are")
+        report.error(f"{count} not in StringIds: shown as {first}", fix=_DAMAGED)
     unrelated = sum(
         int((found.kept["correlationId"] == NULL).sum())
         for found in (made.get("calls"), *made.get("gpu", gpu.GpuTables()).found.values())
@@ -231,7 +232,7 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
         report.warn(f"{work.decompressions} decompressions by the GPU's own engine are not in gpu_summary")
     _, unended_calls = made.get("mpi", ([], 0))
     if unended_calls:
-        report.warn(f"{unended_calls} MPI calls were under way when the trace ended; they are left out")
+        report.warn(f"{unended_calls} MPI calls had not ended when the trace did; they are left out")
     if (unmarked := made["split"].unmarked) is not None:
         report.warn(
             f"there is no NVTX range {unmarked.named}: the iterations are {unmarked.instead}",
@@ -239,4 +240,4 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
         )
     marked = made.get("nvtx", _Nvtx())
     if marked.unended:
-        report.warn(f"{marked.unended} NVTX ranges were never ended; taken to last to the last NVTX event")
+        report.warn(f"{marked.unended} NVTX ranges never ended; nsw lets them end at the last NVTX event")

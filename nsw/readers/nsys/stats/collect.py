@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.checks.plausible import say_left_out
+from nsw.readers.checks.repeated_rows import repeats
 from nsw.readers.checks.shares import foreign_rows
 from nsw.readers.cuda_calls import is_call
 from nsw.readers.nsys.stats.kinds import table_name
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
 Origin: TypeAlias = tuple[str, ...]
-_A_CALL: Final = "it is a call of the CUDA API, of a table whose titles are missing"
+_A_CALL: Final = "it is a CUDA API call, from a table whose titles are missing"
+_TWICE: Final = "it is there twice"
+_ONE_TABLE_ONLY: Final = "the table of copies by time has no such row, or another count"
+_COMMON: Final = 2  # rows that tables of copies by time and by size share at least, where a row of one is missing
 _ROUNDED: Final = 0.06  # ns a call that a total is off where it was made of a mean with one decimal
 
 
@@ -81,13 +85,18 @@ class Collected:
 
     def sizes(self, rows: list[Row], grid: Grid) -> None:
         """The bytes of copies: joined with their times where a table has the same names and counts."""
-        copies = self._other_half("copies", rows)
+        rows = self._of_one_table("gpu_summary", rows, grid)
+        copies = self._other_half("copies", rows) or self._nearly_other_half("copies", rows)
         if copies is None:
             self._add("gpu_summary", rows, self._next_block("copies", part=grid.part))
             self._halves.setdefault(("sizes", _counts(rows)), []).append(rows)
-        else:
-            for bare in copies:
-                _fill(bare, next(r for r in rows if r["name"] == bare["name"]))
+            return
+        timed = {(row["name"], row["calls"]): row for row in copies}
+        for row in rows:
+            if (other := timed.get((row["name"], row["calls"]))) is not None:
+                _fill(other, row)
+            else:
+                self._foreign.setdefault("gpu_summary", []).append((row["name"], _ONE_TABLE_ONLY))
 
     def simple(self, table: str, rows: list[Row], grid: Grid) -> None:
         """Rows that need nothing but their block."""
@@ -165,7 +174,7 @@ class Collected:
                 fix="copy or print the report again",
             )
         if tally.unended:
-            self._report.warn(f"{tally.unended} events of {name} were under way when the trace ended: left out")
+            self._report.warn(f"{tally.unended} events of {name} had not ended when the trace did: left out")
         self.rank = tally.rank
         self.simple(tally.table, tally.rows(), tally.first)
 
@@ -236,6 +245,8 @@ class Collected:
             return rows
         found = {at: _A_CALL for at, row in enumerate(rows) if table == "gpu_summary" and is_call(row["name"])}
         rest = [at for at in range(len(rows)) if at not in found]
+        found |= {rest[at]: _TWICE for at in repeats([rows[at] for at in rest], ("name", "style", "domain"))}
+        rest = [at for at in rest if at not in found]
         found |= {rest[at]: why for at, why in foreign_rows([rows[at] for at in rest]).items()}
         if found:
             left_out = self._foreign.setdefault(table, [])
@@ -245,6 +256,14 @@ class Collected:
     def _other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
         waiting = self._halves.get((which, _counts(rows)))
         return waiting.pop(0) if waiting else None
+
+    def _nearly_other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
+        """The half that lacks one row, or has it with another count: a line of one of the two is damaged."""
+        counts = _counts(rows)
+        for (what, others), waiting in self._halves.items():
+            if what == which and waiting and len(counts & others) >= _COMMON and len(counts ^ others) <= _COMMON:
+                return waiting.pop(0)
+        return None
 
 
 def _name(grid: Grid) -> str:

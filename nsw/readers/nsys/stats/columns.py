@@ -104,6 +104,12 @@ def unknown_unit(header: str) -> str | None:
     return None if size_factor(re.sub(r"(?:ps|/s)$", "", unit), 1000) is not None else unit
 
 
+def has_two_time_units(headers: list[str]) -> bool:
+    """Whether the statistics of a table are titled with different units of time; nsys prints one for all."""
+    units = {(unit or "").lower() for name, unit in map(column, headers) if name in _STATISTICS}
+    return len({TIME_UNITS[unit] for unit in units if unit in TIME_UNITS}) > 1
+
+
 def is_header(headers: list[str]) -> bool:
     """Whether these are column names that nsys gives."""
     names = [column(h).name for h in headers]

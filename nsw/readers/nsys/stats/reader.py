@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +12,16 @@ from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats import traces
 from nsw.readers.nsys.stats.collect import Collected
-from nsw.readers.nsys.stats.columns import Marks, column, decide_marks, have_units, is_clipped, unknown_unit
+from nsw.readers.nsys.stats.columns import (
+    Marks,
+    column,
+    decide_marks,
+    has_two_time_units,
+    have_units,
+    is_clipped,
+    is_row,
+    unknown_unit,
+)
 from nsw.readers.nsys.stats.find_tables import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.reports import TABLES, Kind, announced, name_of_file, names_ranges
@@ -97,6 +107,7 @@ def read(path: Path, options: Options) -> Report:
     votes = Votes()
     other_marks: list[tuple[str, int]] = []
     strange_units: dict[str, tuple[str, int]] = {}
+    orphans: list[int] = []
     of_file = name_of_file(path.stem)
     for rank, lines in by_rank(pasted_lines(path)):
         collected.rank = rank
@@ -107,7 +118,7 @@ def read(path: Path, options: Options) -> Report:
                 _note(report, *found)
                 untitled.line(*found)
                 continue
-            untitled.table()
+            untitled.table(found)
             if not have_units(found.headers):
                 report.error(
                     "the titles of a table have no units (:nohdrunit): its rows are left out",
@@ -115,7 +126,7 @@ def read(path: Path, options: Options) -> Report:
                     fix="print the report with its units",
                 )
                 continue
-            if found.is_damaged:
+            if found.is_damaged or has_two_time_units(found.headers):
                 report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
                 continue
             marks = decide_marks(found.headers, (cells for _, cells in found.rows), votes) or Marks()
@@ -129,6 +140,7 @@ def read(path: Path, options: Options) -> Report:
                     strange_units.setdefault(unit, (header, found.line))
             _put(collected, kind, found, marks)
             other_marks += [(text, found.line) for text in marks.other]
+        orphans += [untitled.orphan] if untitled.orphan is not None else []
     collected.finish()
     add_phases(report, options)
     for name in TRACES if more else ():
@@ -137,6 +149,8 @@ def read(path: Path, options: Options) -> Report:
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
     collected.say_foreign_rows()
+    if orphans:
+        report.error("rows of a table have no titles and are left out", line=orphans[0], fix=_AGAIN)
     if other_marks:
         figures = one_or(len(other_marks), "a figure is", "figures are")
         report.error(
@@ -152,12 +166,14 @@ def read(path: Path, options: Options) -> Report:
 
 
 class _Untitled:
-    """Sees rows that follow the name of a report at once (it was printed without titles, `:nohdr`), and advice."""
+    """Sees rows without titles, and advice: rows after the name of a report (`:nohdr`), or like those of a table."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._name = ""
         self._is_advised = False
+        self._headers: list[str] = []  # of the last table of CSV
+        self.orphan: int | None = None  # the first line of a table without titles
 
     def line(self, number: int, text: str) -> None:
         """Take a line that is outside of tables."""
@@ -172,6 +188,13 @@ class _Untitled:
                 fix="print it with its titles and their units",
             )
             self._name = ""
+        elif self.orphan is None and self._headers and _BARE_ROW.match(text) and self._is_row(text):
+            self.orphan = number
+
+    def _is_row(self, text: str) -> bool:
+        """Whether a line has the cells of the last table."""
+        cells = next(csv.reader([text], delimiter=max(",;\t", key=text.count)), [])
+        return len(cells) == len(self._headers) and is_row(self._headers, cells)
 
     def _advice(self, number: int) -> None:
         self._name = ""
@@ -179,9 +202,10 @@ class _Untitled:
             self._report.warn("not read: the advice of nsys analyze; nsw has no table for it", line=number)
         self._is_advised = True
 
-    def table(self) -> None:
+    def table(self, found: Grid) -> None:
         """Take note of a table that has its titles."""
         self._name = ""
+        self._headers = found.headers if found.style == "csv" else []
 
 
 def _softer(problem: Problem) -> Problem:
@@ -240,7 +264,7 @@ def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
         and not any("nvtx" in t.lower() for t in grid.titles)
     ):
         report.warn(
-            "a table of ranges does not say whose they are: taken for NVTX (graphics have the same columns)",
+            "a table of ranges has no title: read as NVTX (graphics have the same columns)",
             line=grid.line,
             fix="leave the name of the file as nsys made it (..._nvtx_pushpop_sum.csv), or the lines before the table",
         )
@@ -255,8 +279,8 @@ def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
 def _note_faults(report: Report, grid: Grid) -> None:
     if grid.stray:
         lost = len(grid.stray)
-        lines = one_or(lost, "a line within a table of nsys is no row", "lines within a table of nsys are no rows")
-        report.warn(f"{lines} of it (damaged, or another program's): passed over", line=grid.stray[0])
+        lines = one_or(lost, "a line in a table of nsys is not a row", "lines in a table of nsys are not rows")
+        report.warn(f"{lines} of it (damaged, or another program's): skipped", line=grid.stray[0])
         grid.stray.clear()  # the next part of the table has the same list
     rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
     clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]

@@ -69,11 +69,11 @@ def _read(
         else:
             sums.setdefault((device, kernel, id_, unit), Sum()).add(value)
     if lost:
-        database.report.warn(f"{lost} {what} values belong to no kernel of the file: not read")
+        database.report.warn(f"{lost} {what} values belong to no kernel in the file: not read")
     if unknown:
         ids = ", ".join(map(str, sorted(unknown, key=str)[:5]))
         database.report.warn(
-            f"not read: values of {len(unknown)} {what}s whose ids are of no known name, or that are damaged ({ids})",
+            f"not read: values of {len(unknown)} {what}s whose ids are unknown or damaged ({ids})",
             fix="nvprof -i FILE of the CUDA that wrote the file prints them",
         )
     return [_row(database, what, *key, value) for key, value in sorted(sums.items(), key=_order)]

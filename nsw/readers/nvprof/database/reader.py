@@ -79,7 +79,7 @@ def read(path: Path, options: Options) -> Report:
     sample = Sample(path)
     if _is_session(sample):
         report.error(
-            "a session of the Visual Profiler (XML): it says what to profile and holds no results",
+            "a session of the Visual Profiler (XML): it describes what to profile and contains no results",
             fix="read the .nvvp or .nvprof file that nvprof -o wrote, or export the timeline from nvvp",
         )
         return report

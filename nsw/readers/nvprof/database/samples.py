@@ -43,7 +43,7 @@ def functions(database: Database) -> list[dict[str, Any]]:
     periods = {p for (p,) in database.rows("SELECT samplingPeriod FROM profGraph")}
     period = next(iter(periods)) if len(periods) == 1 else None
     if not isinstance(period, float | int) or not period > 0:
-        database.report.warn(f"not read: {hits} samples of the CPU, whose periods are not one ({len(periods)} of them)")
+        database.report.warn(f"not read: {hits} CPU samples, which have different periods ({len(periods)} of them)")
         return []
     found = list(database.rows(_SQL))
     lost = hits - sum(count for _, _, count in found)

@@ -43,8 +43,8 @@ _UNREAD = {
     "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
     "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
-    "doubled": "CPU samples of more than all of the time are not read: callers stand among the functions",
-    "limited": "CPU samples of which some are left out are not read: what is left does not add up to functions",
+    "doubled": "CPU samples are not read: their shares exceed 100 %, so callers are listed among the functions",
+    "limited": "CPU samples are not read: some are missing, and the rest do not add up to functions",
 }
 
 

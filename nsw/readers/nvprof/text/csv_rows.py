@@ -10,6 +10,7 @@ from nsw.readers.nvprof.text.metric_rows import add_metric, add_metrics
 from nsw.readers.nvprof.text.numbers import ABSENT, OddRowsError, counts
 from nsw.readers.nvprof.text.summary_rows import SECTIONS, add_summary_row, add_summary_rows, calls_of, figures_of
 from nsw.readers.nvprof.text.trace_columns import TraceColumns
+from nsw.readers.nvprof.text.values import are_of_one_kind
 from nsw.readers.text.quantities import duration, percent, whole
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ class MetricRows:
         device, kernel, metric, event, description, invocations, *values = self._titles.picked(cells, _METRICS)
         calls = whole(invocations)
         if not kernel or not (metric or event) or calls is None or not all(values):
+            return False
+        if not are_of_one_kind(values[:3]):
             return False
         self._stream.set_device(device)
         add_metric(self._sink, self._stream, kernel, metric or event, description or None, calls, values)

@@ -29,7 +29,7 @@ _KERNEL: Final = re.compile(r"\s*Kernel: (\S.*)")
 _VALUE: Final = r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|<OVERFLOW>|<OF>"
 _ROW: Final = re.compile(rf"\s*(\d+)\s+({_VALUE})\s+({_VALUE})\s+({_VALUE})\s+([a-z_]\w*)\s*\Z")
 _TRACE_ROW: Final = re.compile(r"\s*\d+\s+\d+\s+\d+\s+\S+\s+\S")
-_ROWISH: Final = re.compile(rf"\s*(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+(?:.*\W)?(?>\w*?[a-z_]\w*)\s*\Z")
+_ROWISH: Final = re.compile(rf"\s*-?(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+(?:.*\W)?(?>\w*?[a-z_]\w*)\s*\Z")
 _CSV_CELLS: Final = 6
 _DAMAGED: Final = "a row of events is cut short or damaged"
 
@@ -41,7 +41,7 @@ def event_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
     if _CSV_TRACE.match(text):
         return _EventTrace(sink, stream)
     if _TRACE.match(text):
-        sink.note("not read: a trace of events as text, whose names have ten characters (with --csv they are whole)")
+        sink.note("not read: a trace of events as text, which cuts names to ten characters (--csv keeps them whole)")
         return _CutTrace()
     return None
 

@@ -7,7 +7,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values, of_mean, of_means
+from nsw.readers.nvprof.text.numbers import OddRowsError
+from nsw.readers.nvprof.text.values import (
+    Value,
+    columns_are_of_one_kind,
+    in_unit,
+    in_units,
+    metric_value,
+    metric_values,
+    of_mean,
+    of_means,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +63,13 @@ def add_metrics(
         names: Of each row the device (None: the stream's), the kernel, the metric, its description, as printed.
         calls: The launches of each row.
         values: The least of each row, the greatest, the mean, as printed.
+
+    Raises:
+        OddRowsError: The values of a row are of different kinds.
     """
     least, most, mean = map(metric_values, values)
+    if not columns_are_of_one_kind((least, most, mean)):
+        raise OddRowsError
     of_means(mean, most.numbers)
     texts = [None if number is not None else text for number, text in zip(mean.numbers, mean.texts, strict=True)]
     columns = [[None] * len(calls) if column is None else column for column in names]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.readers.nvprof.text.lines import columns_apart
 from nsw.readers.nvprof.text.metric_rows import add_metric, add_metrics
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shapes
+from nsw.readers.nvprof.text.values import are_of_one_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,13 +70,16 @@ class MetricTable:
         if cells is None:
             return self._take_heading(number, text)
         if self._kernel is None:
-            self._sink.fault("a metric without the kernel it is of", number)
+            self._sink.fault("a metric without its kernel", number)
             return True
         self._open_name = 0
         calls, name, description, values = cells
+        if not are_of_one_kind(values[:3]):
+            self._sink.fault(_DAMAGED, number)
+            return True
         if name in self._seen:
             self._kernel = None
-            self._sink.fault("a metric that its kernel has already: whose it is, is lost", number)
+            self._sink.fault("a metric that its kernel already has: the kernel it belongs to is unknown", number)
             return True
         self._seen.add(name)
         self.rows += 1

@@ -59,7 +59,7 @@ class Asides:
             return True  # a range begins or ends: there is no table of single ranges
         if name in SAMPLES:
             if device is None:
-                self._sink.note("samples of clocks and temperatures in a trace: it does not tell of which GPU")
+                self._sink.note("samples of clocks and temperatures in a trace: the GPU is not named")
             return self._sampled.add({**origin, "device": device}, name, sample)
         if took[0] is None:
             return False

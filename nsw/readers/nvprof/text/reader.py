@@ -35,6 +35,7 @@ _SAID_BEHIND = re.compile(
     r"==\d{1,10}== (?:(?:NV|PG)PROF is profiling process \d|Profiling (?:application|result):|Warning: ).*"
 )
 _PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
+_PROFILING_ANYHOW = re.compile(r"(?:\s*=\S{0,14} )?(?:NV|PG)PROF is profiling process\b")
 _RESULT = re.compile(r"\s*Profiling result:\s*\Z")
 _RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # all in one line
 _TITLE = re.compile(
@@ -45,6 +46,7 @@ _TITLE = re.compile(
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
 _DEVICE = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+_NO_PROCESS = "the line that names a process and its command is damaged"
 _SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
 _BARE_WARNING = re.compile(
     r"Warning: (?:\d+ records have invalid timestamps|Found \d+ invalid records|One or more events or metrics)"
@@ -129,7 +131,7 @@ def _want_results(report: Report) -> None:
     figures = any(len(t) for name, t in report.tables.items() if name != "facts")
     if figures or any(f["key"] != "command" for f in facts) or any(p.severity == "error" for p in report.problems):
         return
-    report.error("holds nvprof's messages only, no result", fix=None if report.problems else AGAIN)
+    report.error("contains only messages of nvprof, no results", fix=None if report.problems else AGAIN)
 
 
 def _warn_of_cut_names(report: Report) -> None:
@@ -181,7 +183,7 @@ class _Reading:
 
     def _follow(self, stream: Stream, number: int, text: str) -> None:
         if _RESULT_AND_MORE.search(text):
-            self._sink.fault("a result without line ends: which cell is of which row is lost", number)
+            self._sink.fault("a result without line breaks: its cells cannot be assigned to rows", number)
         said = _SAID.match(text)
         if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
             said = _SAID.match(behind[0])
@@ -194,6 +196,7 @@ class _Reading:
         elif self._hear_bare(stream, number, text.strip()):
             return
         if _RESULT.match(text):
+            self._check_rows(stream)
             self._sink.new_block(stream)
         elif _NOTHING.match(text):
             if not stream.in_nvtx:  # else of one range
@@ -220,6 +223,9 @@ class _Reading:
             command = profiling[2].strip()
             self._sink.add("facts", {"block": self._sink.blocks, **_who(stream), "key": "command", "text": command})
             return True
+        if _PROFILING_ANYHOW.match(text):
+            self._sink.fault(_NO_PROCESS, number)
+            return True
         if (severity := _SEVERITY.match(text)) is not None:
             if severity[2]:
                 self._sink.message(number, severity[2], severity[1].lower())
@@ -236,6 +242,9 @@ class _Reading:
         if (profiling := _PROFILING.match(text)) is not None:
             who = {**_who(stream), "pid": int(profiling[1])}
             self._sink.add("facts", {"block": self._sink.blocks, **who, "key": "command", "text": profiling[2].strip()})
+            return True
+        if _PROFILING_ANYHOW.match(text):
+            self._sink.fault(_NO_PROCESS, number)
             return True
         if _BARE_WARNING.match(text):
             self._sink.message(number, text, None)
@@ -341,7 +350,7 @@ class _Reading:
         if isinstance(table, cpu.CpuTable):
             table.end()
         if getattr(table, "rows", 1) == 0:
-            self._sink.fault("a table has titles and no rows", getattr(table, "number", 0))
+            self._sink.fault("a table has titles but no rows", getattr(table, "number", 0))
 
     def finish(self) -> None:
         """Say what was cut off, and hand the tables over."""

@@ -57,7 +57,8 @@ def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
         return PassedOver()
     if _SAMPLED.match(text):
         sink.note(
-            "not read: samples of Unified Memory's counters (CUDA 6.0), which do not tell between what they counted"
+            "not read: samples of Unified Memory's counters (CUDA 6.0), which do not name the memories that they"
+            " counted between"
         )
         return PassedOver()
     return system.system_table(sink, stream, text) or events.event_table(sink, stream, text)

@@ -155,4 +155,4 @@ class Sink:
         self.report.tables |= self.rows
         self.report.tables |= {name: columns.finish() for name, columns in self.tables.items() if len(columns)}
         if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:
-            self.report.error("a result is announced, and no table of it can be read", fix=AGAIN)
+            self.report.error("a result is announced, but none of its tables can be read", fix=AGAIN)

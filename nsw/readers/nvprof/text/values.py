@@ -71,6 +71,25 @@ def metric_values(cells: Sequence[str]) -> Values:
     return values
 
 
+def are_of_one_kind(printed: Sequence[str]) -> bool:
+    """Whether values can be the least, greatest and mean of one metric: numbers of one kind of unit, or words."""
+    values = [metric_value(text) for text in printed]
+    kinds = {_kind(value.unit) for value in values if value.number is not None}
+    return len(kinds) <= 1 and not any((value.text_alone or "")[:1].isdigit() for value in values)
+
+
+def columns_are_of_one_kind(columns: Sequence[Values]) -> bool:
+    """The same of each row of these columns."""
+    units = set(zip(*(column.units for column in columns), strict=True))
+    torn = any(text is not None and text[:1].isdigit() for column in columns for text in column.texts)
+    return not torn and all(len({_kind(unit) for unit in row}) == 1 for row in units)
+
+
+def _kind(unit: str | None) -> str:
+    """What a unit counts, less its prefix: `GB/s` and `MB/s` are one kind."""
+    return next((kind for kind in ("B/s", "B") if unit is not None and unit.endswith(kind)), unit or "")
+
+
 def in_units(values: Values, units: Sequence[str | None]) -> tuple[list[float | None], list[float | None]]:
     """`in_unit` of each value, which is changed."""
     numbers, pms = values.numbers, values.pms
