@@ -32,7 +32,7 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
-    out.print(f"(limit: of a task, the time of its runs, and {AROUND_S} s for what is around them)", style="dim")
+    out.print(f"(limit: for each task, the time of its runs plus {AROUND_S} s)", style="dim")
     gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
     out.print(
         f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"

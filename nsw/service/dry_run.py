@@ -109,9 +109,10 @@ def reach(place: LoadedSite) -> None:
         runner.need(command, timeout=60, what=f"asking {adapter.name} for a sign of life", retry=Retry(tries=2))
     except CommandError as fault:
         said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
+        said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
         raise UnreachableError(
             f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}",
-            hint=f"is this its login node, with {adapter.name}'s commands on PATH?",
+            hint=hint or f"is this its login node, with {adapter.name}'s commands on PATH?",
         ) from None
 
 
