@@ -813,7 +813,7 @@ def test_a_kernel_may_stand_before_the_titles_of_its_metrics(load):
 
 def test_a_result_in_one_line_is_told(load):
     (problem,) = [p for p in load(SUMMARY.replace("\n", " ")).problems if p.line]
-    assert "line ends" in problem.message
+    assert "line breaks" in problem.message
 
 
 def test_a_process_has_its_command_in_its_block(load):

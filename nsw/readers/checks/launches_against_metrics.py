@@ -55,7 +55,11 @@ def _leave_out_strays(report: Report) -> None:
     strays = {
         key: before
         for (before, _), (key, _), (after, _) in zip(runs, runs[1:], runs[2:], strict=False)
-        if before == after and rows_of[key] == 1 and rows_of[before] > _FEW
+        if rows_of[key] == 1
+        and (
+            (before == after and rows_of[before] > _FEW)
+            or (rows_of[before] > 1 and rows_of[after] > 1 and _is_out_of_order(before, key, after))
+        )
     }
     if not strays:
         return
@@ -66,6 +70,13 @@ def _leave_out_strays(report: Report) -> None:
     for table in ("metrics", "launches"):
         if table in report.tables:
             report.tables[table] = [row for row in _rows(report.tables[table]) if _key(row) not in strays]
+
+
+def _is_out_of_order(before: tuple[Any, ...], key: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
+    """Whether the launches around one follow each other, and its number is not between theirs."""
+    *place, low = before
+    is_one_process = place == [*key[:-1]] == [*after[:-1]]
+    return is_one_process and low < after[-1] and not low < key[-1] < after[-1]
 
 
 def _leave_out_repeats(report: Report) -> None:

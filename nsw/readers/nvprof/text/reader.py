@@ -202,6 +202,7 @@ class _Reading:
             if not stream.in_nvtx:  # else of one range
                 self._sink.message(number, text.strip(), None)
         elif (title := _TITLE.match(text)) is not None:
+            self._check_rows(stream)
             self._enter(stream, title["what"].lower())
         elif not (stream.in_nvtx and take_old_range(self._sink, stream, number, text)) and not self._describe(
             stream, text
