@@ -63,10 +63,14 @@ def _leave_out_strays(report: Report) -> None:
     }
     if not strays:
         return
-    found = []
-    for key, around in strays.items():
-        stray, whole = (f"launch {key[-1]} of process {key[-2]}" for key in (key, around))
-        report.error(f"a row of {stray} is among those of {whole} and is left out", fix=_FIX)
+    report.errors(
+        [
+            f"a row of {_named(key)} is among those of {_named(around)} and is left out"
+            for key, around in strays.items()
+        ],
+        f"{len(strays)} rows in all are among those of another launch",
+        fix=_FIX,
+    )
     for table in ("metrics", "launches"):
         if table in report.tables:
             report.tables[table] = [row for row in _rows(report.tables[table]) if _key(row) not in strays]
@@ -74,9 +78,14 @@ def _leave_out_strays(report: Report) -> None:
 
 def _is_out_of_order(before: tuple[Any, ...], key: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
     """Whether the launches around one follow each other, and its number is not between theirs."""
-    *place, low = before
-    is_one_process = place == [*key[:-1]] == [*after[:-1]]
-    return is_one_process and low < after[-1] and not low < key[-1] < after[-1]
+    low, number, high = before[-1], key[-1], after[-1]
+    if None in (low, number, high) or not before[:-1] == key[:-1] == after[:-1]:
+        return False
+    return bool(low < high and not low < number < high)
+
+
+def _named(key: tuple[Any, ...]) -> str:
+    return f"launch {key[-1]} of process {key[-2]}"
 
 
 def _leave_out_repeats(report: Report) -> None:
