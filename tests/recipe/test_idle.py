@@ -23,7 +23,7 @@ def warned(**parts):
     return [(w.message, w.mark.line, w.mark.column) for w in load_recipe_text(text).warnings]
 
 
-N = ("no text uses n; its cases are the same", 6, 10)
+N = ("nothing uses n, so its cases are the same", 6, 10)
 
 
 def test_a_parameter_that_no_text_uses_is_warned_of_at_its_line():
