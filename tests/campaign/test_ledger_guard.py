@@ -76,16 +76,16 @@ def test_a_statement_that_does_not_end_is_ended():
 
 DEEP = "[" * 3_000_000
 HELD = {
-    "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is no JSON object"),
-    "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is no JSON object"),
+    "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is not a JSON object"),
+    "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is not a JSON object"),
+    "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is not a JSON object"),
     "reports that are not texts": ("UPDATE tasks SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are not texts"),
     "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "gone"),
     "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt has another type"),
     "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host has another type"),
     "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*no time"),
-    "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is no JSON object"),
-    "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is no JSON object"),
+    "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is not a JSON object"),
+    "deep JSON of a site": (f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'", "site_data is not a JSON object"),
     "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
     "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
     "a beginning that is not a time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is not a time"),

@@ -111,7 +111,7 @@ def test_on_a_narrow_terminal_what_counts_is_not_cut(nsw, failing, monkeypatch):
     assert f" {name} " in nsw("ls").out
     assert "2 runs: 1 done, 1 failed" in nsw("ls").out
     plan = nsw("plan", "cpu_quickstart", "-s", "here").out
-    for head in ("tasks", "nodes", "GPUs", "limit", "a task"):  # a heading may wrap
+    for head in ("tasks", "nodes", "GPUs", "limit", "each task"):  # a heading may wrap
         assert f" {head}" in plan
 
 
