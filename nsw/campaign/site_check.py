@@ -79,7 +79,7 @@ def _failed_step(said: str) -> str:
     """Which step of getting there failed, by what ssh or nsw's own connection prints."""
     if re.search(r"host key|HOST IDENTIFICATION", said, re.IGNORECASE):
         return "host key"
-    if re.search(r"Permission denied|was not let in|rejected the answer|no terminal to ask at", said):
+    if re.search(r"Permission denied|was refused \(the host accepts|rejected the answer|no terminal to ask at", said):
         return "login"
     return "connection"
 

@@ -102,7 +102,7 @@ def test_bytes_can_be_those_of_the_copies_or_collectives_that_were_measured():
         ({"ranges": ("forward",)}, {}, "no NVTX range with work of the GPU is called 'forward'"),
         ({"links": (AskedLink("mpi", ("Allreduce",), "cpu", 1.0),)}, {}, "no NVTX range is called 'Allreduce'"),
         ({"links": (AskedLink("mpi", ("MPI_Allreduce",), "cpu", "collectives"),)},
-         {"communication": [{"name": "x", "total_bytes": None}]}, "do not tell the bytes of collectives"),
+         {"communication": [{"name": "x", "total_bytes": None}]}, "do not record the bytes of collectives"),
         ({"links": (AskedLink("pci", COPIES, "gpu", "copies"),), "iteration": None}, {}, "name the range that is"),
         ({"ranges": ("idle",)}, {"nvtx_gpu_summary": [{"name": "idle", "calls": 1, "projected_ns": 0.0}]}, "no time"),
     ],

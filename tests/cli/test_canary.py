@@ -14,7 +14,7 @@ def stopped(nsw, recipe, home):
     app = "{command: 'echo {{ n }} >> ' + home + '/ran; test -e ' + home + '/cure'}".replace("' + home + '", str(home))
     said = nsw("run", recipe(app, "matrix: {n: [1, 2, 3, 4]}\ncanary: on\n"), "-s", "here")
     assert said.code == 1
-    assert "n-1.baseline.r1, went ahead alone and failed: exit status 1" in said.err
+    assert "n-1.baseline.r1, ran alone and failed: exit status 1" in said.err
     assert "3 runs wait; " in said.err
     return home
 

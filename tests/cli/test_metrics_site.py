@@ -86,7 +86,7 @@ def test_a_plan_goes_by_the_names_that_the_check_of_the_site_got(nsw, home, ncu)
     assert "l1tex__t_bytes" not in before.err  # the shipped list has it
     said = nsw("sites", "check", "gpu", "--sites", "gpu.yaml")
     assert re.search(
-        r"^ok +metrics +ncu lists \d+ names for gh100; plans are checked against them$", said.out, re.MULTILINE
+        r"^ok +metrics +ncu lists \d+ metrics for gh100; plans are checked against them$", said.out, re.MULTILINE
     )
     after = nsw("plan", "r.yaml", *of_site)
     assert after.code == 2

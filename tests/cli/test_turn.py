@@ -60,7 +60,7 @@ def test_the_second_waits_names_the_first_and_goes_on_by_itself(start, home):
     wait_until(lambda: "waits for its turn" in said(home, "b"))
     (campaign,) = Path("a").iterdir()
     text = " ".join(said(home, "b").split())
-    assert f"since another campaign runs on this machine: {campaign.name} ({campaign.absolute()})" in text
+    assert f"another campaign runs on this machine: {campaign.name} ({campaign.absolute()})" in text
     assert "Ctrl-C ends the wait" in text
     assert ran(home) == ["a"]
     end(home, first, "a")

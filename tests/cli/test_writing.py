@@ -53,7 +53,7 @@ def test_the_ending_of_the_file_says_the_format_where_no_option_does(nsw, good, 
 
 
 def test_several_tables_do_not_go_into_one_file_and_are_listed(nsw, good, trace, home):
-    refused(nsw("read", "t.json", "-f", "csv"), "a csv file holds one table, and here are gpu_summary", "operators")
+    refused(nsw("read", "t.json", "-f", "csv"), "a csv file holds one table, but here are gpu_summary", "operators")
     refused(nsw("read", "t.json", "-f", "parquet", "-o", "x.parquet"), "a parquet file holds one table", "--output")
     assert nsw("read", "t.json", "-f", "csv", "-o", "tables").code == 0
     assert {"operators.csv", "gpu_summary.csv"} <= {file.name for file in (home / "tables").iterdir()}
@@ -70,7 +70,7 @@ def test_a_summary_of_several_tables_is_refused_as_one_file(nsw, recipe, home):
     app = "{command: 'echo f={{ n }}', figures: {f: {regex: 'f=(.*)', unit: s}}}"
     more = "matrix: {n: [1, 2]}\nreport: {scaling: {axis: n, kind: weak, figure: f}}\n"
     assert nsw("run", recipe(app, more), "-s", "here").code == 0
-    refused(nsw("summarize", "-f", "csv"), "a csv file holds one table, and here are scaling, figures", "--table")
+    refused(nsw("summarize", "-f", "csv"), "a csv file holds one table, but here are scaling, figures", "--table")
     said = nsw("summarize", "-f", "csv", "-o", "tables")
     assert said.code == 0
     assert "tables/scaling.csv: 2 rows" in said.out
@@ -103,7 +103,7 @@ def test_a_slash_at_the_end_makes_a_folder(nsw, good, home):
     assert nsw("summarize", "--format", "csv", "-o", "new.d/").code == 0
     assert (home / "new.d").is_dir()
     said = nsw("status", "-o", "other.d/")
-    assert (said.code, "is a folder, and table is one file" in said.err) == (2, True)
+    assert (said.code, "is a folder, but table is one file" in said.err) == (2, True)
     assert not (home / "other.d").exists()
 
 

@@ -315,7 +315,7 @@ PLAIN = {
     "copies": (TRACE, "1.{i}ms  2.5us  -  -  -  -  -  {i}B  {i}.5GB/s  Pageable  -  Tesla V100  1  7  [CUDA memcpy HtoD]\n"),
     "unified trace": (UNIFIED, "1.{i}ms  -  -  -  -  -  -  Tesla P100-PCIE  1  7  {i}  0x{i}00  [Unified Memory GPU page faults]\n"),
     "calls": ("   Start  Duration  Name\n", "1.{i}ms  2.5us  cudaLaunchKernel (k(int) [{i}])\n"),
-    "metrics": (METRICS + DEVICE, "    Kernel: k{i}(int)\n    {i}   ipc   Executed IPC   1.5%   Low (2)   2.{i}GB/s\n"),
+    "metrics": (METRICS + DEVICE, "    Kernel: k{i}(int)\n    {i}   ipc   Executed IPC   1.5%   9.5%   2.{i}%\n"),
     "events": (EVENTS + DEVICE, "    Kernel: k{i}(int)\n     {i}  warps_launched  {i}  {i}  {i}  {i}\n"),
     "memory": (MEMORY, "   {i}  9.5KB  4.0KB  -  1.{i}MB  2.{i}us  Host To Device\n"),
     "memory csv": (MEMORY_CSV, '"V100 (0)",{i},1.5,0.5,9.{i},1.5,0.25,"Host To Device"\n'),
@@ -324,7 +324,7 @@ PLAIN = {
     "copies csv": (TRACE_CSV, '0.{i},1.5,,,,,,,,,,{i}.5,{i}.25,"Pageable","Device","V100 (0)","1","7","[CUDA memset]",{i}\n'),
     "unified trace csv": (UNIFIED_CSV, '0.{i},,"P100 (0)",,,{i},"0x{i}","[Unified Memory GPU page faults]"\n'),
     "calls csv": (CALLS_CSV, '1.{i},2.5,"cudaFree",{i}\n'),
-    "metrics csv": (METRICS_CSV, '"V100 (0)","k{i}(int, int)",{i},"ipc","Executed IPC",{i}.5%,"Low (2)",1.5GB/s\n'),
+    "metrics csv": (METRICS_CSV, '"V100 (0)","k{i}(int, int)",{i},"ipc","Executed IPC",0.5%,999.5%,{i}.5%\n'),
     "events csv": (EVENTS_CSV, '"V100 (0)","k{i}(int, int)",{i},"warps",{i},{i},{i},{i}\n'),
 }  # fmt: skip
 

@@ -178,7 +178,7 @@ def test_what_many_reports_say_alike_is_one_line_and_complete_in_json(folder, tm
     table = ["-t", "launches"] if how == "csv" else []
     assert run(["read", str(several), "--format", how, *table, *into]) == 1
     out, err = capsys.readouterr()
-    said = "does not fit the header"
+    said = "does not match the header"
     if how == "json":
         assert [sum(said in p["message"] for p in r["problems"]) for r in json.loads(out)["reports"]] == [1] * 5
         return

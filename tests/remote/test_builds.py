@@ -125,7 +125,7 @@ def test_one_that_fails_fails_its_runs_and_is_built_again_by_a_retry(building):
     assert done.returncode == 2
     assert "the build step failed with exit status 2: sh make.sh" in done.stderr
     assert "  | prog.cu(3): error: no such thing" in done.stderr
-    assert "retry --update-app` builds again" in done.stderr
+    assert "retry --update-app`, which builds again" in done.stderr
     status = json.loads(building.nsw("status", "--root", "campaigns", "--json").stdout)
     assert status["counts"] == {"failed": 3}
     assert {run["reason"].partition(";")[0] for run in status["runs"]} == {

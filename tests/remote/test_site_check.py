@@ -38,7 +38,7 @@ def test_a_queue_that_takes_no_job_is_told_with_what_the_scheduler_said(cluster)
     assert done.returncode == 3
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("bad"))
     assert line.split()[1] == "queue"
-    assert "invalid partition specified: no-such" in line
+    assert "invalid partition specified: no-such" in " ".join(done.stdout.split())
     assert "`sinfo -s` lists the partitions" in done.stdout
 
 

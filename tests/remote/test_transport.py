@@ -205,7 +205,7 @@ def test_a_login_shell_that_starts_no_bash_is_told_with_what_it_said(tmp_path, k
             transport.read_many(["/x"])
         assert "its login shell did not start bash (exit status 1)" in refused.value.message
         assert said in refused.value.message
-        assert "ask the site for a login shell" in refused.value.hint
+        assert "ask the site's support for a login shell" in refused.value.hint
     finally:
         other.stop(sessions=True)
 

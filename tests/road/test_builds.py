@@ -71,7 +71,7 @@ def test_a_build_that_fails_names_what_goes_on_and_that_builds_again(road):
     failed = road.run(make(road, "echo 'prog.cu(3): error' >&2; exit 2"))
     assert failed.returncode == 2
     assert "  | prog.cu(3): error" in failed.stderr
-    assert "retry --update-app` builds again and goes on" in failed.stderr
+    assert "retry --update-app`, which builds again and continues" in failed.stderr
     assert "build.txt" in failed.stderr
     for left in road.home.glob("building*"):
         left.unlink()

@@ -45,7 +45,7 @@ def test_a_line_of_another_system_is_left_out_with_a_warning_at_its_place(files)
     loaded, place = files("slurm", theirs, "extra: ['#FLUX: -N1', '--mail-type=none']")
     slurm = adapter_of("slurm")
     in_recipe, in_site = shown(foreign_lines(slurm, loaded, place))
-    said = "this line is left out: it is none of Slurm's, which begin with #SBATCH"
+    said = "this line is ignored: lines of Slurm begin with #SBATCH"
     assert in_recipe.startswith(f"r.yaml:6:11: {said}\n  6 | ")
     assert in_site.startswith(f"sites.yaml:5:13: {said}\n  5 | ")
     assert own_lines(slurm, loaded.recipe.resources.extra) == ["#SBATCH --exclusive", "# words", "-x"]
@@ -60,16 +60,16 @@ def test_no_system_takes_its_own_lines_for_another_s_and_every_one_sees_the_othe
     loaded, place = files(scheduler, f"extra: {lines}")
     assert own_lines(mine, lines) == lines[:1]
     assert len(foreign_lines(mine, loaded, place)) == len(others)
-    assert all(f"it is none of {mine.name}'s" in one for one in shown(foreign_lines(mine, loaded, place)))
+    assert all(f"lines of {mine.name} begin with" in one for one in shown(foreign_lines(mine, loaded, place)))
 
 
 def test_a_key_that_a_system_has_no_word_for_is_refused_at_its_place_with_what_to_write(files):
     loaded, place = files("lsf", "qos: high", "qos: low")
     in_recipe, in_site = shown(refused_keys(adapter_of("lsf"), loaded, place))
     hint = "hint: leave it out, or write a line of LSF's own: extra: ['#BSUB ...']"
-    assert in_recipe.startswith("r.yaml:6:3: LSF has no word for qos\n  6 |   qos: high\n")
+    assert in_recipe.startswith("r.yaml:6:3: LSF has no option for qos\n  6 |   qos: high\n")
     assert in_recipe.endswith(hint)
-    assert in_site.startswith("sites.yaml:5:5: LSF has no word for qos\n")
+    assert in_site.startswith("sites.yaml:5:5: LSF has no option for qos\n")
     assert in_site.endswith(hint)
     loaded, place = files("slurm", "qos: high", "qos: low")
     assert refused_keys(adapter_of("slurm"), loaded, place) == []

@@ -125,7 +125,7 @@ def test_what_is_being_written_is_copied_as_it_was_or_not_at_all(ledger, how, mo
     ) as writer:
         writer.stdout.readline()
         if how == "EXCLUSIVE":
-            with pytest.raises(CampaignError, match="is being written"):
+            with pytest.raises(CampaignError, match="has been locked by a writer"):
                 Ledger(ledger, read_only=True)
         else:
             with Ledger(ledger, read_only=True) as book:
