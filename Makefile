@@ -10,7 +10,7 @@ SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)" --versions "$(VERS
 TESTS ?= tests
 ARGS ?=
 # how many processes share the tests: most of the whole suite is waiting for batch systems; a few tests need no sharing
-WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
+WORKERS ?= $(if $(filter tests,$(TESTS)),4,0)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-newest test-oldest soak check bench lock clean
