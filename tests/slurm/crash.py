@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 LIMIT_S = 900  # for what is left of a campaign after its last kill; it is never waited for when all is well
 TRIES = 20  # to find an nsw that can reach its controller
 UNREACHABLE = 3
+LIST_S = 60  # squeue forgets a job some minutes after its end, however long the campaign takes on a busy machine
 LOOK_S = 0.01
-LOOK_AT_LEDGER_S = 0.05  # each is a copy
+LOOK_AT_LEDGER_S = 0.2  # each is a copy
 SITES = """
 nsw: 1
 sites:
@@ -168,7 +169,7 @@ class _Crash:
         os.write(self.tokens, b"\n" * programs)
 
     def list_jobs(self) -> None:
-        """Remember what the batch system lists: squeue forgets jobs some minutes after their end."""
+        """Remember what the batch system lists, before it forgets."""
         for found in ledgers(self.place):
             for job, tasks in self.place.listed(found.parent.name).items():
                 self.listed[job] = max(tasks, self.listed.get(job, 0))
@@ -241,8 +242,8 @@ class _Crash:
 
     def collecting(self) -> str:
         """A run has ended and nsw knows it, or just asks: its files are read, or are about to be."""
+        ended = self.ended()  # counted first: the program may end at once
         self.let_end(1)
-        ended = self.ended()
         self.wait(lambda: self.ended() > ended)
         if self.draw.random() < 0.5:
             asked = len(self.asked())
@@ -273,15 +274,16 @@ class _Crash:
         """Go on until it is over; its exit code, None when it never was. A controller that is down is waited for."""
         deadline = time.monotonic() + LIMIT_S
         while time.monotonic() < deadline:
-            process = self.start()
             try:
-                code = process.wait(timeout=deadline - time.monotonic())
+                code = self.start().wait(timeout=LIST_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                return None
+                self.list_jobs()
+                continue
             if code != UNREACHABLE:
                 return code
+        process = self.start()
+        process.kill()
+        process.wait()
         return None
 
     # --- the controller ---------------------------------------------------------------------------------
