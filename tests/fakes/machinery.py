@@ -96,3 +96,18 @@ class Fake:
         if fault:
             print(fault.get("stdout", ""), end="")
             fail(fault.get("stderr", ""), fault.get("rc", 1))
+
+
+def session_of(leader: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                stat = Path(entry.path, "stat").read_text()
+            except OSError:
+                continue
+            fields = stat.rpartition(")")[2].split()
+            if int(fields[3]) == leader and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found

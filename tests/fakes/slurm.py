@@ -7,6 +7,7 @@ scripts, one task after the other. Faults and settings come from the test: machi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from machinery import Fake, fail, write_json
+from machinery import Fake, fail, session_of, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,11 +191,23 @@ def run_task(job: dict[str, Any], index: int) -> int | None:
         task = subprocess.Popen(["bash", *job["words"]], env=env, stdout=log, stderr=log, start_new_session=True)
         while task.poll() is None:
             if (ROOT / "jobs" / str(job["id"]) / "expired").exists():
-                os.killpg(task.pid, signal.SIGKILL)
-                task.wait()
+                end(task)
                 return None
             time.sleep(0.02)
         return task.returncode
+
+
+def end(task: subprocess.Popen[bytes]) -> None:
+    """SIGTERM for every process, then SIGKILL. Its program hears of it first, as with a real slurmstepd on a busy node:
+    until the script does too, there is time to begin something else."""
+    for pid in session_of(task.pid):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(pid) != task.pid:  # coreutils' timeout makes a group of its own
+                os.kill(pid, signal.SIGTERM)
+    time.sleep(1)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        os.killpg(task.pid, number)
+    task.wait()
 
 
 # --- asking ---------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from machinery import session_of
+
 if TYPE_CHECKING:
     from jobs import Job
 
@@ -131,18 +133,3 @@ class Mom:
 
 def glob_escape(text: str) -> str:
     return text.replace("[", "[[]")
-
-
-def session_of(leader: int) -> list[int]:
-    """The processes of a session that have not ended."""
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                stat = Path(entry.path, "stat").read_text()
-            except OSError:
-                continue
-            fields = stat.rpartition(")")[2].split()
-            if int(fields[3]) == leader and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found

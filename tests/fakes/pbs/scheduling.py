@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jobs import Job, duration, minute, size_kb
-from mom import session_of
+from machinery import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
