@@ -203,6 +203,21 @@ def test_a_program_killed_by_a_signal_is_failed_with_its_status(scripts):
     assert scripts.status()["exit_code"] == "139"
 
 
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL], ids=lambda sign: sign.name)
+def test_a_signal_that_ends_a_program_and_then_its_job_leaves_nothing_said_and_nothing_more_begun(scripts, sign):
+    """A scheduler's signal reaches the program first; the script waits, and is ended meanwhile."""
+    bin_ = scripts.folder / "bin"
+    bin_.mkdir()
+    (bin_ / "sleep").write_text("#!/bin/bash\nkill -9 $PPID $(cut -d' ' -f4 /proc/$PPID/stat)\n")
+    (bin_ / "sleep").chmod(0o755)
+    plan = make_plan(make_run(["bash", "-c", f"kill -{int(sign)} $$"]), make_run(["true"], "r2"), per_task=2)
+    done = scripts.run(scripts.render(plan), PATH=f"{bin_}{os.pathsep}{os.environ['PATH']}")
+    assert done.returncode == -signal.SIGKILL
+    assert (scripts.home() / "claim").exists()
+    assert not (scripts.home() / "status").exists()
+    assert not scripts.home("r2").exists()
+
+
 # --- once and only once -----------------------------------------------------------------------------------------
 
 
