@@ -1,4 +1,7 @@
-"""How often ncu runs a launch again for the metrics asked for: measured on gh100, a bound elsewhere."""
+"""How often ncu runs a launch again for the metrics asked for, and how long that takes: measured on gh100.
+
+Figures are in docs/gpu.md. A price has an expected value, and a bound that no measured run went beyond.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +18,69 @@ if TYPE_CHECKING:
     from nsw.metrics.chips import Chip
 
 MEASURED: Final = "gh100"
-SECONDS_A_PASS: Final = (
-    0.035  # of a small kernel on an H200, the restoring of its memory and the flush of caches included
-)
-SECONDS_A_LAUNCH: Final = 0.01
 _UNKNOWN: Final = {"set": 40, "section": 15}  # of one that was not measured
+_SHARED: Final = 0.65  # of the sum: what groups need together, where that was not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """What a run under ncu takes beside its program: to start and export, a launch, a pass of a launch."""
+
+    start: float
+    launch: float
+    metrics_pass: float  # where metrics are collected alone
+    sections_pass: float  # where sections or sets are collected, whose rules are evaluated too
+
+    def of(self, launches: float, passes: float, *, sections: bool) -> float:
+        """The seconds of so many launches of kernels that take no time themselves."""
+        each = self.sections_pass if sections else self.metrics_pass
+        return self.start + launches * (self.launch + passes * each)
+
+
+EXPECTED: Final = Seconds(5.0, 0.01, 0.02, 0.04)
+AT_MOST: Final = Seconds(8.0, 0.03, 0.028, 0.056)
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """How many passes at most, and whether the parts of that were measured on this chip."""
+    """How many passes of a launch are expected and how many there are at most; whether that was measured on this chip.
 
+    `sections`: sections or sets are collected, not metrics alone.
+    """
+
+    expected: int
     at_most: int
     measured: bool
+    sections: bool
 
-    @property
-    def seconds_a_launch(self) -> float:
-        """Of a kernel that takes no time itself."""
-        return SECONDS_A_LAUNCH + self.at_most * SECONDS_A_PASS
+    def expected_s(self, launches: float) -> float:
+        """The expected seconds beside the program, of launches of kernels that take no time themselves."""
+        return EXPECTED.of(launches, self.expected, sections=self.sections)
+
+    def at_most_s(self, launches: float) -> float:
+        """The same as a bound."""
+        return AT_MOST.of(launches, self.at_most, sections=self.sections)
 
 
 def passes(names: Sequence[str], chip: Chip | None) -> Passes:
-    """The passes of what a recipe's `metrics` name, each by itself: together they take no more, and mostly fewer.
+    """The passes of what a recipe's `metrics` name.
+
+    What was measured together counts with its passes together. Of other combinations the sum is a bound.
 
     Args:
         names: Portable names, groups, ncu's own names, set:NAME, section:NAME.
         chip: The chip; None: not known.
     """
-    total = sum(_of(name) for name in dict.fromkeys(names))
-    return Passes(max(1, total), chip is not None and chip.name == MEASURED)
+    asked = list(dict.fromkeys(names)) or [""]
+    alone = [_of(name) for name in asked]
+    together = [
+        count + sum(each for name, each in zip(asked, alone, strict=True) if name not in some)
+        for some, count in _together().items()
+    ]
+    at_most = min(sum(alone), *together)
+    expected = at_most if at_most in together else max(*alone, round(_SHARED * at_most))
+    sections = any(name.startswith((SET, SECTION)) for name in asked)
+    return Passes(expected, at_most, chip is not None and chip.name == MEASURED, sections)
 
 
 def _of(name: str) -> int:
@@ -56,3 +93,9 @@ def _of(name: str) -> int:
 @cache
 def _known() -> Mapping[tuple[str, str], int]:
     return {(row["what"], row["name"]): int(row[MEASURED]) for row in rows("passes.csv")}
+
+
+@cache
+def _together() -> Mapping[frozenset[str], int]:
+    """Passes of names that were measured in one run: rows `together`, whose names are joined by +."""
+    return {frozenset(name.split("+")): count for (what, name), count in _known().items() if what == "together"}

@@ -1,6 +1,7 @@
 """The time limit of a guided counters run, from its price: passes x launches x kernel time, saving and restoring.
 
-The price is measured on one chip, so a first run gets a wide margin; later ones are corrected by runs that finished.
+Prices were measured on one chip, so a first run gets a wide margin over the greatest one; later ones are corrected by
+runs that finished.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
-from nsw.metrics.replay_passes import SECONDS_A_LAUNCH, SECONDS_A_PASS
 from nsw.plan.resolve import Resolver
 from nsw.recipe.faults import Fault
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nsw.metrics.replay_passes import Passes
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.model import Recipe
 
-_WIDE: Final = (3.0, 300)  # factor and seconds on top of the price, where no run has finished
+_WIDE: Final = (3.0, 300)  # factor and seconds on top of the greatest price, where no run has finished
 _CLOSE: Final = (1.5, 120)  # likewise, of the price corrected by runs that finished
 
 
@@ -31,8 +33,16 @@ class Limit:
     note: str
 
 
-def estimated_s(launches_ns: Sequence[int], passes: int, program_s: float, replay: str) -> float:
-    """How long a run takes, in seconds.
+@dataclass(frozen=True, slots=True)
+class Price:
+    """How long a run is expected to take, and how long at most, in seconds."""
+
+    expected_s: float
+    at_most_s: float
+
+
+def price(launches_ns: Sequence[int], passes: Passes, program_s: float, replay: str) -> Price:
+    """What a run costs, its program included.
 
     Args:
         launches_ns: The duration of each launch that is measured, in the timeline.
@@ -41,33 +51,38 @@ def estimated_s(launches_ns: Sequence[int], passes: int, program_s: float, repla
         replay: kernel, application.
     """
     if replay == "application":
-        return passes * program_s
-    each = SECONDS_A_LAUNCH + passes * SECONDS_A_PASS
-    return program_s + len(launches_ns) * each + passes * sum(launches_ns) * 1e-9
+        return Price(passes.expected * program_s, passes.at_most * program_s)
+    count, kernels_s = len(launches_ns), sum(launches_ns) * 1e-9
+    return Price(
+        program_s + passes.expected_s(count) + passes.expected * kernels_s,
+        program_s + passes.at_most_s(count) + passes.at_most * kernels_s,
+    )
 
 
-def limit(expected_s: float, plan_s: int, finished: Sequence[tuple[float, float]]) -> Limit:
+def limit(of: Price, plan_s: int, finished: Sequence[tuple[float, float]]) -> Limit:
     """The limit of a run: never above the plan's, which was confirmed.
 
     Args:
-        expected_s: Its price.
-        plan_s: Its limit in the plan.
-        finished: The price and the run time of runs of this pass that finished.
+        of: Its price.
+        plan_s: Its limit in the plan, in seconds.
+        finished: The expected and the actual run time of runs of this pass that finished, in seconds.
     """
-    ratios = [took / price for price, took in finished if price > 0]
-    corrected = expected_s * max(ratios, default=1.0)
-    factor, more = _CLOSE if ratios else _WIDE
-    how = f"by {len(ratios)} finished run{'s' * (len(ratios) != 1)}" if ratios else "by its price"
-    wanted = int(factor * corrected + more)
+    ratios = [took / expected for expected, took in finished if expected > 0]
+    corrected = of.expected_s * max(ratios, default=1.0)
+    if ratios:
+        how, wanted = f" by {plural(len(ratios), 'finished run')}", int(_CLOSE[0] * corrected + _CLOSE[1])
+    else:
+        how, wanted = f", at most {of.at_most_s:.0f} s, by its price", int(_WIDE[0] * of.at_most_s + _WIDE[1])
+    head = f"expected to take {corrected:.0f} s{how}"
     if corrected > plan_s:
         return Limit(
             None,
-            f"expected to take {corrected:.0f} s {how}, longer than its limit of {plan_s} s: it may be cut off; give it"
-            " more `time`, or measure fewer launches or metrics",
+            f"{head}, longer than its limit of {plan_s} s: it may be cut off; give it more `time`, or measure fewer"
+            " launches or metrics",
         )
     if wanted >= plan_s:
-        return Limit(None, f"expected to take {corrected:.0f} s {how}; limit {plan_s} s, as planned")
-    return Limit(wanted, f"expected to take {corrected:.0f} s {how}; limit {wanted} s instead of {plan_s} s")
+        return Limit(None, f"{head}; limit {plan_s} s, as planned")
+    return Limit(wanted, f"{head}; limit {wanted} s instead of {plan_s} s")
 
 
 def planned_s(recipe: Recipe, one: CountersPass, case: str, params: Mapping[str, Any]) -> int | None:

@@ -1,14 +1,17 @@
-"""What a counters pass costs at most, before it is known how long its kernels take."""
+"""What a counters pass costs, before it is known how long its kernels take: expected, and at most."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof
 from nsw.metrics.replay_passes import passes
 from nsw.recipe.counters import AT_MOST, SAMPLE
 
-_SHOWN = 6  # metrics that are left out for the same reason
+_SHOWN: Final = 6  # metrics that are left out for the same reason
+# launches measured for each chosen one, as ncu measures each ordinal of every kernel: usual, and most (docs/gpu.md)
+_ALONG: Final = 1.6
+_ALONG_AT_MOST: Final = 2.5
 
 if TYPE_CHECKING:
     from nsw.recipe.counters import CountersPass
@@ -35,17 +38,25 @@ def price(one: CountersPass, tool: str | None, chip: str | None) -> str | None:
         return None
     found = passes(one.metrics, find_chip(chip))
     where = "measured on gh100" if found.measured else "as on gh100: an estimate"
-    most = f"at most {found.at_most} pass{'es' if found.at_most != 1 else ''} a launch ({where})"
-    each = f"{one.name}: {most}, about {found.seconds_a_launch:.1g} s each"
-    launches = _launches(one)
-    if launches is None:
-        return f"{each}, of every launch that its filter matches"
-    seconds = launches * found.seconds_a_launch
-    return f"{each}; some {launches} launches a run, {seconds:.0f} s and the program's own time"
+    count = f"{found.expected} pass{'es' if found.expected != 1 else ''}"
+    bound = f", at most {found.at_most}" if found.at_most != found.expected else ""
+    each = found.expected_s(1) - found.expected_s(0)
+    head = f"{one.name}: {count}{bound} and about {each:.1g} s a launch ({where})"
+    chosen = _launches(one)
+    if chosen is None:
+        return f"{head}, of every launch that its filter matches"
+    some, most = (round(_ALONG * chosen), round(_ALONG_AT_MOST * chosen)) if one.is_guided else (chosen, chosen)
+    seconds = f"about {found.expected_s(some):.0f} s and the program's own time, at most {found.at_most_s(most):.0f} s"
+    if some == chosen:
+        return f"{head}; {chosen} launches a run, {seconds}"
+    return (
+        f"{head}; {chosen} launches are chosen a run, and some {some} measured, since ncu takes one list of ordinals:"
+        f" {seconds}"
+    )
 
 
 def _launches(one: CountersPass) -> int | None:
-    """How many launches are measured, as far as the recipe says; a guided pass's ordinals may bring more along."""
+    """How many launches are chosen, as far as the recipe says."""
     kernels = one.kernels
     if one.is_guided:
         named = len(kernels.names) if kernels.names else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.terminal import console, plural, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_WIDTH: Final = 80  # columns
 
 
 def show_catalogue(
@@ -38,10 +41,10 @@ def show_metric(told: Mapping[str, Any]) -> None:
     """Print one metric or group in full."""
     out = console()
     if "group" in told:
-        out.print(f"{told['group']} (group): {told['meaning']}", style="bold")
-        out.print("  " + " ".join(told["metrics"]))
+        out.print(_filled(f"{told['group']} (group): {told['meaning']}"), style="bold")
+        out.print(_filled(" ".join(told["metrics"]), "  ", "  "))
         return
-    out.print(f"{told['metric']}: {told['meaning']}", style="bold")
+    out.print(_filled(f"{told['metric']}: {told['meaning']}"), style="bold")
     if "portable" in told:
         lines = [("portable name", told["portable"] or "none"), ("takes", told["suffixes"]),
                  ("on", ", ".join(told["chips"]))]  # fmt: skip
@@ -50,14 +53,23 @@ def show_metric(told: Mapping[str, Any]) -> None:
             ("unit", told["unit"] or "none: a ratio"),
             ("nvprof", (told["nvprof"] or "does not measure it")
              + (f" ({told['nvprof_conversion']})" if told["nvprof_conversion"] else "")),
-            ("ncu", " | ".join(told["ncu"]) or "does not measure it"),
+            ("ncu", " |\n".join(told["ncu"]) or "does not measure it"),
             ("why", told["why"]),
             *((chip, _elsewhere(there)) for chip, there in told["by_chip"].items()),
             ("groups", ", ".join(told["groups"])),
         ]  # fmt: skip
     for head, text in lines:
         if text:
-            out.print(f"  {head + ':':<10} {text}")
+            first, *others = text.split("\n")
+            out.print(_filled(first, f"  {head + ':':<10} ", " " * 13))
+            for other in others:
+                out.print(_filled(other, " " * 13, " " * 15))
+
+
+def _filled(text: str, first: str = "", others: str = "") -> str:
+    """A text in lines of at most _WIDTH columns, wherever it is printed; a longer word has a line of its own."""
+    return fill(text, _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
+                break_on_hyphens=False)  # fmt: skip
 
 
 def _elsewhere(there: Mapping[str, Any]) -> str:

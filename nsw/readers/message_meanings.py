@@ -22,7 +22,7 @@ _LONGEST: Final = 400  # characters of a message that are repeated to the user
 class Message:
     """A message that nsw knows: how bad it is, what it means, what to do.
 
-    `is_outcome`: it says that nothing came of it, and not why.
+    `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
     """
 
     tools: frozenset[str]
@@ -31,6 +31,7 @@ class Message:
     explanation: str
     fix: str | None = None
     is_outcome: bool = False
+    is_hang: bool = False
 
     def matches(self, tool: str, text: str) -> bool:
         """Whether `tool` said this."""
@@ -51,6 +52,7 @@ def messages() -> tuple[Message, ...]:
             m["explanation"],
             m.get("fix"),
             m.get("outcome", False),
+            m.get("hang", False),
         )
         for m in tomllib.loads(text)["message"]
     )

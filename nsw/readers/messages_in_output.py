@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.hung_kernel import kernel_in, of_kernel
 from nsw.readers.message_meanings import explain, known_message
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     found: dict[str, Problem] = {}
     empty: set[str] = set()
     watched = None  # what the watchdog said first; it says the same again as the program ends
+    kernel = None  # the last one that ncu ran again
     for line in text.splitlines() if pattern else ():
         match = pattern.match(line.strip()) if pattern else None
         if match is None and tool in {"ncu", "nvprof"} and not watched:
             match = watched = _WATCHDOG.match(line)
         if match is None:
             continue
+        kernel = kernel_in(match["text"]) or kernel
         severity = (match["severity"] or "").lower()
         known = explain(tool, match["text"])
         problem = known_message(tool, match["text"], severity=severity if severity in {"error", "warning"} else None)
@@ -89,6 +92,8 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
             continue
         if tool == "ncu" and "were profiled" in problem.message and (there := _available(text)):
             problem = replace(problem, fix=there)
+        if known is not None and known.is_hang:
+            problem = of_kernel(problem, kernel)
         found.setdefault(problem.message, problem)
         if known is not None and known.is_outcome:
             empty.add(problem.message)

@@ -153,7 +153,7 @@ def _limit(
     from nsw.campaign.reading import load_rows
     from nsw.metrics import find_chip
     from nsw.metrics.replay_passes import passes
-    from nsw.plan.counters_limit import estimated_s, limit, planned_s
+    from nsw.plan.counters_limit import limit, planned_s, price
     from nsw.recipe.load import load_recipe
 
     planned = planned_s(load_recipe(folder.recipe).recipe, one, run.case_id, run.params)
@@ -166,19 +166,16 @@ def _limit(
         if row["duration_ns"] is not None:
             launches.setdefault(row["run"], []).append(row["duration_ns"])
             sources[row["run"]] = row["chosen_from"]
-    at_most = passes(one.metrics, find_chip(chip)).at_most
-
-    def price(of: str, program_s: float) -> float:
-        return estimated_s(launches.get(of, ()), at_most, program_s, one.replay)
+    asked_for = passes(one.metrics, find_chip(chip))
 
     finished = [
-        (price(other.id, program_s), other.seconds)
+        (price(launches.get(other.id, ()), asked_for, program_s, one.replay).expected_s, other.seconds)
         for other in ledger.runs(states=(State.DONE,))
         if other.pass_name == one.name
         and other.seconds is not None
         and (program_s := times.get(sources.get(other.id, ""))) is not None
     ]
-    return limit(price(run.id, source.seconds), planned, finished)
+    return limit(price(launches.get(run.id, ()), asked_for, source.seconds, one.replay), planned, finished)
 
 
 def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:

@@ -21,6 +21,13 @@ def test_a_tools_own_name_is_explained_too(nsw):
     assert "gh100" in told["chips"]
 
 
+def test_what_is_shown_fits_80_columns(nsw):
+    done = nsw("metrics", "show", "gld_efficiency", "roofline", "stall_memory_dependency", "tensor_ops_fp16")
+    assert done.code == 0
+    assert "for them\n" in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80 and " " in line.strip()] == []
+
+
 def test_ls_has_groups_and_metrics_and_on_a_chip_what_it_measures(nsw):
     everything = json.loads(nsw("metrics", "ls", "--json").out)
     assert {"occupancy", "roofline"} <= {group["group"] for group in everything["groups"]}

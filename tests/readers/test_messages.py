@@ -219,6 +219,28 @@ def test_messages_of_ncu_that_mean_the_same_are_one(tmp_path):
     assert problem.message.endswith("(and 4 like it)")
 
 
-def test_a_kernel_that_hangs_when_it_is_run_again_is_explained():
+_HANGS = "==WARNING== Launching the workload is taking more time than expected. If this continues to hang, ..."
+
+
+def test_nccls_kernels_are_blamed_for_a_hang_where_ncu_was_running_one_again():
     found = said_of("ncu", (FIXTURES / "h200" / "ncu-watchdog.txt").read_text())
-    assert any("taking more time" in p.message and "exclude: [nccl]" in p.fix for p in found)
+    (hang,) = (p for p in found if "taking more time" in p.message)
+    assert "exclude: [nccl]" in hang.fix
+    assert "ncclDevKernel_AllReduce_Sum_f32_RING_LL is run again and waits for the other ranks" in hang.message
+
+
+@pytest.mark.parametrize("profiling", ['Profiling "spin_wait" - 3: 0%..', 'Profiling "1:7:spin_wait:12": 0%..'])
+def test_a_hang_of_another_kernel_names_it_and_speaks_of_no_nccl(profiling, tmp_path):
+    text = f"==PROF== {profiling}\n{_HANGS}\n"
+    (hang,) = said_of("ncu", text)
+    assert "it was running spin_wait again" in hang.message
+    assert "exclude: [spin_wait]" in hang.fix
+    assert "nccl" not in (hang.message + hang.fix).lower()
+    (tmp_path / "log.txt").write_text(text)
+    assert any(p.fix == hang.fix for p in read(tmp_path / "log.txt").problems)
+
+
+def test_a_hang_of_a_kernel_that_is_not_known_guesses_none():
+    (hang,) = said_of("ncu", _HANGS)
+    assert "[NAME]" in hang.fix
+    assert "nccl" not in (hang.message + hang.fix).lower()

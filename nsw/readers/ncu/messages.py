@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.hung_kernel import kernel_in, of_kernel
 from nsw.readers.message_meanings import explain, known_message
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Messages:
     seen: dict[tuple[str, str], int] = field(default_factory=dict)
     reports: list[str] = field(default_factory=list)
     profiled: int = 0
+    kernel: str | None = None  # the one that ncu began last
+    during: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def see(self, line: str, number: int) -> None:
         """Take note of a line, if it is a message of ncu's."""
@@ -32,10 +35,12 @@ class Messages:
         kind, text = found[1], found[2].strip()[:1000]
         if kind == "PROF":
             self.profiled += text.startswith("Profiling ")
+            self.kernel = kernel_in(text) or self.kernel
             if (report := _REPORT.match(text)) and len(self.reports) < _MOST:
                 self.reports.append(report[1])
         elif text and len(self.seen) < _MOST:
             self.seen.setdefault((kind, text), number)
+            self.during.setdefault((kind, text), self.kernel)
 
     def tell(self, report: Report, *, empty: bool) -> None:
         """Add a problem for each message, and one that says where the results are when none is here."""
@@ -62,6 +67,8 @@ class Messages:
             problem, known = known_message("ncu", text, line=number, severity=kind.lower()), explain("ncu", text)
             if problem is None:
                 continue
+            if known is not None and known.is_hang:
+                problem = of_kernel(problem, self.during[kind, text])
             if not empty and text.startswith("No "):
                 # one process of several had no kernel; the others' results are here
                 problem = replace(problem, severity="warning")
