@@ -64,7 +64,7 @@ class Diagnostic:
 
 def _caret(mark: Mark, line: str) -> str:
     width = mark.end_column - mark.column if mark.end_line == mark.line else len(line.rstrip()) - mark.column + 1
-    # tabs stay tabs so that the caret stands below its column
+    # tabs stay tabs so that the caret is below its column
     pad = "".join("\t" if c == "\t" else " " for c in line[: mark.column - 1])
     return pad + "^" * max(1, min(width, len(line) - mark.column + 1))
 

@@ -62,7 +62,7 @@ class Block:
         name: What it is, the same in each version of nsw: `scaling`, `hotspots`.
         evidence: The rows that prove it; empty where it states no number.
         case: The case that it belongs to; None: to the campaign.
-        shown: In which form of the answer it stands: always, in the brief or the full one only, or as data only.
+        shown: The form of the answer that has it: always, in the brief or the full one only, or as data only.
     """
 
     kind: ClassVar[str] = "block"

@@ -112,7 +112,7 @@ def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Se
         trace: The kernels of one process as rows of table gpu_trace.
         asked: What the pass asks for.
         tool: ncu or nvprof.
-        what: Of nvprof: the words for metrics and events, which stand behind each filter.
+        what: Of nvprof: the words for metrics and events, which follow each filter.
 
     Raises:
         NothingMatched: No kernel is what is asked for.

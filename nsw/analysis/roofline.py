@@ -36,7 +36,7 @@ _LEVELS: Final[Mapping[Level, tuple[str, str, str]]] = {
     "L1": ("l1_bytes", "l1_bytes_peak", "l1_frequency"),
 }
 _NS: Final = 1e9
-_OFF: Final = 0.1  # a ceiling that is further from the data sheet's is said
+_OFF: Final = 0.1  # a ceiling that is further from the data sheet's is reported
 # Compilers move constants with FP16 instructions (HFMA2) in programs that compute nothing in FP16. Where those are all,
 # and fewer than this share of what the chip can do, they are taken for such moves.
 _MOVES: Final = 0.1

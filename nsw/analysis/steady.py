@@ -1,7 +1,7 @@
 """The steady state: the rows that shares, findings and the choice of kernels are made of.
 
 A report whose timeline was split counts with what its steady state took; one without iterations with all that it
-holds, which is said where its numbers are.
+holds, which is reported beside its numbers.
 """
 
 from __future__ import annotations

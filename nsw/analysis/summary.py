@@ -97,7 +97,7 @@ def summarize(
     Args:
         campaign: Its id.
         site: Its site's name.
-        note: What is said with all its numbers.
+        note: A sentence that is printed with all its numbers.
         runs: Its runs, in the plan's order.
         tables: The rows of TABLES, each with `run`.
         asked: What to report.

@@ -26,7 +26,7 @@ KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN)
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:
-    """Where an attempt of a run stands on the site."""
+    """The folder of an attempt of a run on the site."""
     return f"{scratch}/runs/{run}/attempt-{attempt}"
 
 
@@ -66,7 +66,7 @@ def collect(
         target = folder.reports / run.id
         if run.attempt > 1:
             _set_aside(target, run.attempt)
-        # which attempt the files are of stands in its claim: brought first, in case nsw is killed in between
+        # the claim names the attempt of the files, so it is brought first, in case nsw is killed in between
         entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
         wanted += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
     _say_size(transport, listed, say)

@@ -51,7 +51,7 @@ class Driven:
     say: Callable[[str], object] = _silence
 
     def home(self, run: str, attempt: int) -> str:
-        """Where an attempt of a run or build stands on the site."""
+        """The folder of an attempt of a run or build on the site."""
         return run_folder(self.scratch, run, attempt)
 
     def script(self, job: str) -> Path:

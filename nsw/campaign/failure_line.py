@@ -34,7 +34,7 @@ def last_words(stderr: bytes | None) -> str | None:
     """The line of a program's stderr that most likely says why it failed, shortened; None when it said nothing.
 
     That is the last one that speaks of an error, else the last one; what profilers and launchers say around
-    the program counts only where nothing else stands.
+    the program counts only where nothing else is.
     """
     lines = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
     own = [line for line in lines if not _AROUND.match(line)]

@@ -1,4 +1,4 @@
-"""A campaign's folder: where things stand in it, how it is named, made, found and locked."""
+"""A campaign's folder: where things are in it, how it is named, made, found and locked."""
 
 from __future__ import annotations
 

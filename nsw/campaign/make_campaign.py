@@ -53,7 +53,7 @@ def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolde
 def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
     """Fill a folder that is not yet `called` so."""
     scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
-    folder.lock.touch()  # with the rights of the other files: who only looks tests it
+    folder.lock.touch()  # with the rights of the other files: a read-only command tests it
     copy_files(plan.files, folder.app)
     write_scripts(folder, plan, lambda job: made_of.render(job, called.id, scratch))
     if made_of.secrets:

@@ -61,7 +61,7 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Iterable[str], *, copied:
 
 
 def _entry(folder: Path, build: int, since: float, jobs: Iterable[str]) -> list[Any]:
-    from nsw.campaign.recipe_lock import files_in, hash_of  # here: who only looks loads nothing of recipes
+    from nsw.campaign.recipe_lock import files_in, hash_of  # here: a read-only command loads nothing of recipes
 
     return [{name: hash_of(file) for file, name in files_in(folder, "")}, build, since, list(jobs)]
 

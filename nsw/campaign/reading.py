@@ -151,7 +151,7 @@ def _read_run(
         part = read[file.name]
         source = str((home / part.source).relative_to(folder.path))
         # what a failed program did until then, and what a warm-up did, is no measurement of the case: the reports are
-        # kept and what is wrong in them is said, but none of their rows is averaged with those of good runs
+        # kept and what is wrong in them is reported, but none of their rows is averaged with those of good runs
         for table, data in report.tables.items() if run.state is State.DONE and run.repeat else ():
             if part.takes(table):
                 result.add(table, table_rows(table, data), run, source)
@@ -210,7 +210,7 @@ def _read_figures(
 
 
 def _unsaid(result: _Read, name: str, problems: list[Problem]) -> list[tuple[str | None, str, str, str | None]]:
-    """What a report of the run, or the other output, has not told already."""
+    """What neither a report of the run nor its other output has reported already."""
     told = {message for _, _, message, _ in result.problems}
     return [(name, p.severity, p.message, p.fix) for p in problems if p.message not in told]
 

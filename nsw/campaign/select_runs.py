@@ -58,7 +58,7 @@ def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *
     """The runs that a word names; with `part` of a part of an id all that have it.
 
     Raises:
-        UsageError: There is none; `option` is where the word stands.
+        UsageError: There is none; `option` is where the word is.
     """
     found = named(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not found:

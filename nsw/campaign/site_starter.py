@@ -55,7 +55,7 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     """A site.
 
     Returns:
-        Its lines as they stand below `sites:`; what was found, a line each; what a person has to fill in or check.
+        Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
     lines: list[tuple[str, str]] = [(f"scheduler: {answers.scheduler}", "")]
     found = [f"scheduler: {answers.scheduler if answers.scheduler != 'local' else 'none, runs start on the machine'}"]

@@ -207,7 +207,7 @@ class Watching:
         verdict = judge(answer, status)
         if verdict.ended:
             return self._ending.end_of(one, verdict, status)
-        # a scheduler may say that it runs before the job has said where and since when
+        # a scheduler may report a job as running before the job has reported where and since when
         if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
             return None
         return _GoesOn(one, verdict, status)
@@ -313,7 +313,7 @@ class Watching:
             self._often.pop((one.id, what), None)
 
     def _give_up(self, never: list[tuple[str, Flying, Answer]]) -> list[str]:
-        """End tasks that wait for what will not come, once that was said twice in a row.
+        """End tasks that wait for what will not come, once two polls in a row reported that.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
         waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.ledger import Ledger
 
-Given: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that stand before the cursor, by parameter
+Given: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that are before the cursor, by parameter
 _MOST_LOOKED_AT: Final = 500  # files and folders
 _MOST_RUNS: Final = 500
 _HEAD_BYTES: Final = 4096

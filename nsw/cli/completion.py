@@ -45,7 +45,7 @@ def answer(asked: str) -> int | None:
 
 
 def completions(words: list[str], begun: str) -> list[Item]:
-    """What may stand where the cursor is.
+    """What may be typed at the cursor.
 
     Args:
         words: The words before it, without the program's name.

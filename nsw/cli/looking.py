@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from nsw.service.runs_by_name import Which
 
 
-_WIDE = 100  # columns of a terminal from which the moment has room, which stands in the id too
+_WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
 _NOTABLE = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
 def status(which: Which, everything: bool, format: str, output: Path | None) -> int:
-    """Where a campaign stands, or some runs of it."""
+    """The state of a campaign, or of some of its runs."""
     from nsw.present import status_view
     from nsw.present.terminal import console
 
@@ -217,7 +217,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
-    """How its runs stand, and whether an nsw drives it."""
+    """The states of its runs, and whether an nsw drives it."""
     from nsw.wording import headline
 
     return headline(row["counts"], row["incomplete"], row["unreadable"]) + (", driven now" if row["driven"] else "")

@@ -100,7 +100,7 @@ def _ledger_error() -> type[sqlite3.Error]:
 def _of_command(arguments: list[str], app: typer.Typer) -> typer.Typer:
     """The program with the one command that is given: typer builds the options of all, which takes 30 ms.
 
-    The whole program where the first word is an option; nsw itself has none with a value that could stand before it.
+    The whole program where the first word is an option; nsw itself has none with a value that could come before it.
 
     Raises:
         UsageError: There is no such command.

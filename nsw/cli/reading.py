@@ -41,7 +41,7 @@ def read(
     from nsw.tables import TABLES
 
     for text in where:
-        condition(text)  # what is wrong with it is said before a large report is read
+        condition(text)  # what is wrong with it is reported before a large report is read
     if formats:
         return _list_formats(format, output)
     if not files:
@@ -227,7 +227,7 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
     from nsw.tables import TABLES, rows
 
     held = {name for r in reports for name, data in r.tables.items() if len(data)}
-    wanted = tables or sorted(held - {"facts"} or held)  # facts stand beside a table, as its description
+    wanted = tables or sorted(held - {"facts"} or held)  # facts are beside a table, as its description
     if len(wanted) != 1:
         raise writing.several(format, wanted)
     (name,) = wanted
@@ -272,7 +272,7 @@ def _fill(files: Any, reports: Iterable[Report], names: set[str]) -> None:
 
 
 def _tell_problems(reports: Iterable[Report]) -> None:
-    """Problems have no place in a file of rows: they are said on stderr."""
+    """Problems have no place in a file of rows: they are reported on stderr."""
     from nsw.present.problems import Merged
 
     merged = Merged()

@@ -44,7 +44,7 @@ class Input:
 
 @contextmanager
 def standard_input(files: Sequence[Path]) -> Iterator[Input]:
-    """The files, with what comes on standard input where `-` stands, as long as the block lasts.
+    """The files, with what comes on standard input where `-` is, as long as the block lasts.
 
     Raises:
         NswError: It cannot be kept.

@@ -69,7 +69,7 @@ def made_folder(output: Path) -> Path:
 
 
 def several(format: str, names: Iterable[str]) -> UsageError:
-    """What is said where one file is to hold several tables."""
+    """The error where one file is to hold several tables."""
     listed = ", ".join(names)
     what = f"here are {listed}" if listed else "there is none"
     return UsageError(

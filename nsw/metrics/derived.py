@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @cache
 def ncu_components() -> frozenset[str]:
-    """The names of ncu that stand in an expression with others, or that mean another number on another chip."""
+    """The names of ncu that are in an expression with others, or that mean another number on another chip."""
     together = frozenset(
         name
         for metric in catalogue().values()

@@ -104,7 +104,7 @@ def _restore(text: str, kept: list[str]) -> str:
 
 
 def _contexts(text: str) -> str:
-    """For each character how it stands: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped), E: both d and e."""
+    """The quoting of each character: u(nquoted), d(ouble-quoted), s(ingle-quoted), e(scaped), E: both d and e."""
     states: list[str] = []
     state = "u"
     escaped = False
@@ -131,7 +131,7 @@ def _needs_shell(text: str, states: str) -> bool:
 
 
 def _as_parameters(text: str, states: str, kept: list[str]) -> str:
-    """The text with each value as `$N`, quoted for where it stands; plain values stay readable."""
+    """The text with each value as `$N`, quoted for its place; plain values stay readable."""
 
     def reference(match: re.Match[str]) -> str:
         before, value, state = match[1], kept[int(match[2])], states[match.start() + len(match[1])]

@@ -39,7 +39,7 @@ RUNTIMES: dict[str, Runtime] = {
 }
 
 _RUN = '"$PWD"'
-_CAMPAIGN = '"${PWD%/*/*/*}"'  # of runs/RUN/attempt-N; the application's folder stands beside runs
+_CAMPAIGN = '"${PWD%/*/*/*}"'  # of runs/RUN/attempt-N; the application's folder is beside runs
 # over the image's own, these would leave nothing of the image
 _TOO_MUCH = frozenset({"/", "/usr", "/usr/local", "/opt", "/home", "/root"})
 
@@ -78,7 +78,7 @@ def boxed(box: Box, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[
 def folder_of_tool(path: str) -> str | None:
     """The folder that holds all of a profiler, of the path it is called by; None when it cannot be told.
 
-    `/opt/nvidia/nsight-systems/2024.2.1/bin/nsys` needs what stands beside `bin`.
+    `/opt/nvidia/nsight-systems/2024.2.1/bin/nsys` needs what is beside `bin`.
     """
     parent = PurePosixPath(path).parent
     if not parent.is_absolute():

@@ -16,7 +16,7 @@ class Launch:
     """How a recipe's launcher starts the program.
 
     `prefix` are the words of kind `custom`; `python` is the interpreter that a program starts with, also where a
-    profiler stands before it. `ranks` is how many processes there are in all; None where the recipe does not say.
+    profiler is before it. `ranks` is how many processes there are in all; None where the recipe does not say.
     """
 
     kind: str

@@ -119,7 +119,7 @@ class Part:
     """What is planned of a recipe for a campaign that there is already: jobs that are added to its own.
 
     Attributes:
-        number: Counts the parts of the campaign, from 2; it stands in the names of jobs and builds.
+        number: Counts the parts of the campaign, from 2; it is in the names of jobs and builds.
         runs: The ids of the runs that the part holds.
         app: The folder of the application's files.
         built: Folders in which the campaign has built already, or will.
@@ -146,7 +146,7 @@ class Absent:
 class Plan:
     """A recipe on a site, before anything is submitted.
 
-    `note` is said with everything that comes of the plan (the demo: where the numbers were recorded).
+    `note` is printed with everything that comes of the plan (the demo: where the numbers were recorded).
     """
 
     name: str

@@ -65,7 +65,7 @@ def profiled(
     nest = _Nest(how, box)
     if one.kind == "baseline":
         return None, Profiled(nest.around(program))
-    # around a launcher, which is no program of the image, stands the site's own profiler
+    # around a launcher, which is no program of the image, is the site's own profiler
     in_image = box is not None and box.profiler_inside and not (nest.launcher_outside and inside is False)
     tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured, chip)
     if missing is not None:
@@ -118,7 +118,10 @@ _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of it
 
 
 class _Nest:
-    """What stands around what: torchrun is in the image, and so in the container; other launchers start containers."""
+    """Nesting order of profiler, launcher and container.
+
+    torchrun is in the image, and so in the container; other launchers start containers.
+    """
 
     def __init__(self, how: Launch, box: Box | None) -> None:
         self._how = how

@@ -30,7 +30,7 @@ _TELL_RANK: Final = (
     f" (set -C; : >.rank-0) 2>/dev/null || {{ echo '{_UNTOLD}' >&2; exit 1; }}; fi;"
     f' export {_ANY}; exec "$@"'
 )
-# the shell's word behind :? is said when the variable is missing, and the process fails
+# the shell prints the word after :? when the variable is missing, and the process fails
 _UNSET = "this launcher sets no such variable, and without it nobody knows which ranks are to be profiled"
 
 

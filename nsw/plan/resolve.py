@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UnresolvedError(NswError):
-    """A value that cannot be worked out for a case, or that is none of its kind; `path` is where it stands."""
+    """A value that cannot be worked out for a case, or that is none of its kind; `path` is where it is."""
 
     def __init__(self, path: tuple[str | int, ...], message: str, hint: str | None) -> None:
         super().__init__(message, hint=hint)
@@ -26,7 +26,7 @@ class UnresolvedError(NswError):
 
 @contextmanager
 def standing_at(*path: str | int) -> Iterator[None]:
-    """What goes wrong inside stands at this path of the recipe.
+    """Errors inside are reported at this path of the recipe.
 
     Raises:
         UnresolvedError: Something did.

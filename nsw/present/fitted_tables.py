@@ -53,7 +53,7 @@ class Fitted:
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
         self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
-        # a parameter of the recipe may be called like one of them: it stands before them
+        # a parameter of the recipe may be called like one of them: it is before them
         self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -45,7 +45,7 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
     if table_name in {"kernels", "roofline"}:
         of = flat_kernels if table_name == "kernels" else flat_points
         return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]
-    # the others stand under their own names in each case
+    # the others are under their own names in each case
     return [
         {"case": c.id} | _beside(c.params, _of_phase(c, table_name) | asdict(row), "case")
         for c in summary.cases

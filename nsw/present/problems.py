@@ -1,4 +1,4 @@
-"""Problems of many reports: the same words are said once, with the first report and how many more there are."""
+"""Problems of many reports: equal messages are printed once, with the first report and how many more there are."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Merged:
             severity: error or warning.
             message: What is wrong.
             fix: What to do.
-            run: The run whose name may stand in the texts: they are alike but for it.
+            run: The run whose name may be in the texts: they are alike but for it.
             line: Where in the report.
         """
         said = _COUNTED.sub("", message)

@@ -106,7 +106,7 @@ def _show(
 ) -> None:
     made, cells = _made(title, rows, wanted, order)
     everywhere: list[str] = []
-    if made.hidden(out.width):  # what is the same in every row is said once
+    if made.hidden(out.width):  # what is the same in every row is printed once
         same = [c for c in cells if c not in order[:_KEPT] and _constant(cells[c]) is not None]
         heads = dict(zip(wanted, _heads(rows, wanted), strict=True))
         everywhere = [_with_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in same]

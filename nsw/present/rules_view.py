@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-_ORIGIN: Final = ("host", "rank", "pid", "device")  # where a launch was, said where it is not the same for all
+_ORIGIN: Final = ("host", "rank", "pid", "device")  # where a launch was, shown where it is not the same for all
 
 _LEAST_NAME: Final = 40  # characters of a kernel's name
 

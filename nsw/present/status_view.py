@@ -1,4 +1,4 @@
-"""Where a campaign stands: counts, and the runs that a person asks about."""
+"""The state of a campaign: counts, and the runs that a person asks about."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def reductions_line(counts: Mapping[str, int]) -> str:
 
 
 def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
-    """What is built for the runs, and where that stands."""
+    """What is built for the runs, and how far that is."""
     if builds:
         rows = [
             (b["id"], b["state"], b["attempt"] or None, seconds(b["seconds"]) if b["seconds"] is not None else None,

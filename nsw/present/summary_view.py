@@ -30,7 +30,7 @@ def show_summary(
         out: Where to.
         summary: What.
         brief: The top kernels of each case in one table instead of a block a case.
-        before_findings: Prints what stands between the rest and the findings.
+        before_findings: Prints what is between the rest and the findings.
     """
     blocks = blocks_of(summary)
     form: Shown = "brief" if brief else "full"

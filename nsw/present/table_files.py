@@ -50,7 +50,7 @@ class TableFiles(ABC):
 
     @abstractmethod
     def _write(self, name: str, data: TableData, report: str) -> None:
-        """Append the rows to the table's file; what writes it stands in `_open` from then on."""
+        """Append the rows to the table's file; what writes it is in `_open` from then on."""
 
     def _part(self, name: str) -> Path:
         path = self._paths[name]

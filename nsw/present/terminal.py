@@ -81,7 +81,7 @@ def table(
 ) -> Fitted:  # fmt: skip
     """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
 
-    A column of quantities gets one unit for all its cells, which stands in its heading.
+    A column of quantities gets one unit for all its cells, which is in its heading.
 
     Args:
         title: Above the table.

@@ -34,7 +34,7 @@ def clean(text: object) -> str:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print a text in which names of others may stand, on stdout or another stream."""
+    """Print a text in which names of others may be, on stdout or another stream."""
     print(harmless(text), file=file or sys.stdout)
 
 

@@ -54,7 +54,7 @@ def profile(request: Request) -> Profiled:
 
 
 def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:
-    """Where the script (or `-m`) stands, or why a tool cannot profile the program."""
+    """Where the script (or `-m`) is, or why a tool cannot profile the program."""
     if not program or not is_python(program[0]):
         first = program[0] if program else ""
         return Profiled(impossible=f"{tool} profiles Python programs; the command starts with {first!r}")
@@ -65,7 +65,7 @@ def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:
 
 
 def script_position(program: tuple[str, ...]) -> int | None:
-    """Where the script (or `-m`) stands behind the interpreter and its options."""
+    """Where the script (or `-m`) is, after the interpreter and its options."""
     at = 1
     while at < len(program):
         word = program[at]

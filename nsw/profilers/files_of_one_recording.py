@@ -17,7 +17,7 @@ class Part:
     """What is read of a file.
 
     Attributes:
-        source: The file that its rows are said to come from.
+        source: The file that its rows are reported to come from.
         only: The tables that are taken; None: all.
         without: Tables that are not taken: another file has them, with more in them.
     """

@@ -70,7 +70,7 @@ def known_message(tool: str, text: str, *, line: int | None = None, severity: st
     Args:
         tool: Who said it: nvprof, ncu, nsys, pytorch.
         text: The message, less its prefix.
-        line: Where it stands.
+        line: Where it is.
         severity: What the tool itself called it ("error", "warning"); None when it said so in passing, and
             then only what nsw knows is a problem.
     """

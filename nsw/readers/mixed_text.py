@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Options, Reader, Report, Sample
     from nsw.readers.registry import Format
 
-# One of these words stands in each report of a format: what is looked for before its reader is asked.
+# One of these words is in each report of a format: what is looked for before its reader is asked.
 TEXTS: Final = {
     "nvprof-text": ("rofiling result", "PROF is profiling", "== NVTX result", "== OpenACC (", "== OpenMP ("),
     "nsys-stats": ("Total Time", "Total (", "Start (", "PID,TID", "PID\tTID", "Total Proj"),
@@ -24,7 +24,7 @@ _NO_RESULT: Final = "facts"
 
 
 def add_others(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
-    """Add the tables of every other tool whose report stands in the file too; say which are, and which cannot be.
+    """Add the tables of every other tool whose report is in the file too; say which are, and which cannot be.
 
     Tables of two tools are not mixed: rows of the same table would number their blocks alike.
     """

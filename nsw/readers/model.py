@@ -138,7 +138,7 @@ class Sample:
 
     @cached_property
     def is_notebook(self) -> bool:
-        """Whether it is a Jupyter notebook, whose lines stand in JSON."""
+        """Whether it is a Jupyter notebook, whose lines are in JSON."""
         return self.head[:1] == b"{" and is_notebook(self._raw_text)
 
     @cached_property
@@ -147,7 +147,7 @@ class Sample:
 
     @property
     def is_binary(self) -> bool:
-        """Whether NUL bytes stand in what is no UTF-16."""
+        """Whether NUL bytes are in a text that is not UTF-16."""
         return 0 in self.head and not self.encoding.startswith("utf-16")
 
     def contains(self, *needles: str) -> bool:

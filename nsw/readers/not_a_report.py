@@ -91,7 +91,7 @@ def special(path: Path) -> NotReport | None:
     """What it is when it is neither a file nor a folder: to open such a thing may never end."""
     try:
         mode = path.stat().st_mode
-    except OSError:  # said where it is opened
+    except OSError:  # reported where it is opened
         return None
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return None

@@ -1,6 +1,6 @@
 """Many reports: several processes, answers in the order of the files.
 
-A report that brings its process down (a fault in a native library) spoils only itself: it is said so, and the
+A report that brings its process down (a fault in a native library) spoils only itself: that is reported, and the
 rest goes on in a new pool. Whoever stops asking (Ctrl-C, an error) leaves no process behind.
 """
 
@@ -70,7 +70,7 @@ def _size(path: Path) -> int:
     try:
         return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
     except OSError:
-        return 0  # what is wrong with it is said when it is read
+        return 0  # what is wrong with it is reported when it is read
 
 
 def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:

@@ -13,10 +13,10 @@ from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.idle_parameters import repeated, unused
 from nsw.recipe.matrix import MatrixFault, expansion
 from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.shipped_files import source
+from nsw.recipe.unused_parameters import repeated, unused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +158,7 @@ def _unknown_names(document: Document, path: Path, text: Any, known: set[str] | 
     try:
         names = Expression.parse(text).names
     except Fault:
-        return  # told already, where the value's type was checked
+        return  # reported already, where the value's type was checked
     for name in sorted(names - known):
         offset = find_name(document.raw(path), name)
         mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
@@ -189,7 +189,7 @@ def _metrics(document: Document) -> Iterator[Diagnostic]:
     for path, options in document.find("passes", "*", "counters"):
         metrics = options.get("metrics") if isinstance(options, dict) else None
         if not isinstance(metrics, list) or not all(isinstance(name, str) for name in metrics):
-            continue  # told where the value's type was checked
+            continue  # reported where the value's type was checked
         tool = options.get("tool")
         for fault in metric_faults(metrics, None, tool if tool in {"ncu", "nvprof"} else None):
             yield document.diagnostic((*path, "metrics", fault.index), fault.message, hint=fault.hint)

@@ -77,7 +77,7 @@ class Document:
         return at_key if key or not path or starts_below or node.value is None else node.span
 
     def raw(self, path: Path) -> str:
-        """The text of the value at `path` as it stands in the file, quotes and all; empty without one."""
+        """The text of the value at `path` as it is in the file, quotes and all; empty without one."""
         node = self.node(path)
         if node is None or node.value is None:
             return ""
@@ -175,7 +175,7 @@ def _first(span: Mark) -> Mark:
 
 
 def _line_at(lines: list[str], mark: Mark | None) -> str | None:
-    """The line that a mark stands on, fit for a terminal; None when it is hopelessly long."""
+    """The line that a mark is on, fit for a terminal; None when it is hopelessly long."""
     if mark is None or mark.line > len(lines) or mark.column > _LONGEST_LINE:
         return None
     line = lines[mark.line - 1]

@@ -98,7 +98,7 @@ def printf_size(text: str, values: object) -> int:
     """The most characters that `text % values` may give.
 
     Raises:
-        SecurityError: A width stands in the values.
+        SecurityError: A width is in the values.
     """
     size, fields, at = len(text), 0, text.find("%")
     while at >= 0:

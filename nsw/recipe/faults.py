@@ -1,4 +1,4 @@
-"""A fault of one value, before it is known where in a file the value stands."""
+"""A fault of one value, before it is known where in a file the value is."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def each(parse: Callable[[object], T], items: list[Any] | tuple[Any, ...]) -> li
 
 
 def within(part: str | int, parse: Callable[[object], T], value: object) -> T:
-    """A value of a list or map parsed, its fault told to stand below `part`."""
+    """A value of a list or map parsed, its fault placed below `part`."""
     try:
         return parse(value)
     except Fault as fault:

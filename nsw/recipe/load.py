@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError
-from nsw.recipe import wrong_kind_of_file as mistaken
+from nsw.recipe import wrong_document as mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
 from nsw.recipe.expressions import begin_recipe
@@ -15,7 +15,7 @@ from nsw.recipe.faults import shown
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.shipped_files import taken_from_nsw
-from nsw.recipe.unlisted_files import left_behind
+from nsw.recipe.unshipped_files import unshipped
 from nsw.recipe.validate import validate
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _loaded(
     if recipe is not None and not faults:
         cases, faults, warnings = check_matrix(chosen, recipe)
         if folder is not None:
-            warnings += left_behind(chosen, recipe.app, folder)
+            warnings += unshipped(chosen, recipe.app, folder)
             warnings += taken_from_nsw(chosen, folder, recipe.app.files)
     if recipe is None or faults:
         raise InputError(in_order(faults))

@@ -1,4 +1,4 @@
-"""The recipe as types. Every key's meaning stands here once; the JSON Schema is made from it."""
+"""The recipe as types. Each key is documented here once; the JSON Schema is made from it."""
 
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias

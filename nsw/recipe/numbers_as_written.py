@@ -1,4 +1,4 @@
-"""Numbers that remember how they were written: `1e3`, `0x10` and `1.10` reach a program as they stand in the file.
+"""Numbers that remember how they were written: `1e3`, `0x10` and `1.10` reach a program as they are in the file.
 
 They compare, compute and go into JSON as the numbers that they are; only as text are they what was written.
 """

@@ -155,7 +155,7 @@ def _point(value: object) -> dict[str, Scalar]:
 
 
 def _groups(value: object) -> list[list[str]]:
-    """`[[gpus, nodes]]`; one group may stand without the outer list."""
+    """`[[gpus, nodes]]`; one group may be without the outer list."""
     groups = [value] if isinstance(value, list) and value and all(isinstance(v, str) for v in value) else value
     if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
         raise Fault(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.outdented import set_right
+from nsw.recipe.misindented_keys import set_right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
-_ROUNDS = 20  # misspelt keys that are set right, each to see what stands below it
+_ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
 def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M | None, list[Diagnostic], Document]:

@@ -1,4 +1,4 @@
-"""YAML as a tree that remembers where each key and value stands, and trees merged without losing that."""
+"""YAML as a tree that remembers where each key and value is, and trees merged without losing that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Node:
         span: The place of the value.
         keys: Of a map: the place of each key.
         style: Of a scalar: `'`, `"`, `|`, `>`, or empty for a plain one.
-        text: Of a scalar: what stands in the file, without quotes.
+        text: Of a scalar: what is in the file, without quotes.
         size: How many nodes this one stands for, aliases counted each time.
     """
 

@@ -47,7 +47,7 @@ class LocalScheduler:
     """Runs job scripts on this machine.
 
     Args:
-        folder: The campaign's scratch folder; locks and job logs stand below it.
+        folder: The campaign's scratch folder; locks and job logs are below it.
         parallel: How many tasks at a time.
         gpus: The GPUs to claim from.
         share_gpus: Nothing here touches a GPU (the demo): claim none.

@@ -162,7 +162,7 @@ class Polling:
             arrays = {s.name for s in submissions if _is_listed(s, listed)}
             self._look_back([s for s in submissions if absent[s.name]], absent, told, arrays)
             self._explain(submissions, told)
-        except UnreachableError:  # it is said when that lasts
+        except UnreachableError:  # it is reported when that lasts
             return None
         self._pace.asked(changed=self._moved(told))
         self._memory.answers = told

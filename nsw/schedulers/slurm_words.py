@@ -159,7 +159,7 @@ _OF = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_ANY}"
 _ENDS = "it starts when other jobs of it end"
 _YOURS = "it starts when your other jobs end"
 
-# families of which Slurm has dozens: what stands in braces comes from the reason's name; the first that fits counts
+# families of which Slurm has dozens: what is in braces comes from the reason's name; the first that fits counts
 _FAMILIES: tuple[tuple[str, str, str | None], ...] = (
     (rf"{_OF}RunMinutes\w*", "the running jobs of the {who} have claimed its {unit} minutes; " + _ENDS, None),
     (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),

@@ -31,7 +31,7 @@ def directives(job: Job, scratch: str) -> list[str]:
     """The lines of one job; of an array each task gets what they ask.
 
     Raises:
-        UsageError: A value cannot stand on such a line.
+        UsageError: A value cannot be on such a line.
         RefusedError: A line of the recipe's own asks for what nsw must do itself.
     """
     needs = job.resources

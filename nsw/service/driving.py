@@ -63,7 +63,7 @@ def held(
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
     from nsw.campaign.handover import handover_of, mark_of
-    from nsw.campaign.left_behind_commands import wait_for_commands
+    from nsw.campaign.orphan_commands import wait_for_commands
     from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.stages import Stages
     from nsw.schedulers.create import create, with_login_node

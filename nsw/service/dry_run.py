@@ -182,7 +182,7 @@ def _alike(plan: Plan) -> list[list[Job]]:
 
 
 def _untold(adapter: Adapter, result: CommandResult) -> str:
-    """Why there is no answer: the end of what the command said, where the cause stands."""
+    """Why there is no answer: the end of what the command said, where the cause is."""
     command = " ".join(result.argv[:2])
     if result.timed_out:
         return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"

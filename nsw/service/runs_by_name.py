@@ -52,7 +52,7 @@ def the_one(known: Sequence[T]) -> T:
 
 
 def choices(found: Sequence[RunRow | BuildRow]) -> str:
-    """The names to choose from, those first that something is wrong with, each with how it stands."""
+    """The names to choose from, those first that something is wrong with, each with its state."""
     found = sorted(found, key=lambda r: r.state not in _BAD)
     lines = [f"\n    {r.id}  {r.state}" for r in found[:_CHOICES]]
     more = len(found) - _CHOICES

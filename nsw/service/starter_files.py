@@ -40,7 +40,7 @@ class FirstSite:
     Attributes:
         path: The sites file that it is for.
         name: Its name.
-        text: Its lines as they stand below `sites:`.
+        text: Its lines as they are below `sites:`.
         found: What the machine answered, a line each.
         todo: What a person has to fill in or check.
     """

@@ -1,4 +1,4 @@
-"""A site as types. Every key's meaning stands here once; the JSON Schema is made from it."""
+"""A site as types. Each key is documented here once; the JSON Schema is made from it."""
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 

@@ -47,7 +47,7 @@ _OF_REPORTS: Final = {
     "facts": ("key", "value", "unit", "text"),
 }  # fmt: skip
 
-# the tables that a summary makes; the columns of parameters stand behind the case
+# the tables that a summary makes; the columns of parameters follow the case
 _OF_SUMMARIES: Final = {
     "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
     "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "missing", "communication_pct", "runs"),

@@ -51,7 +51,7 @@ def blocks(summary: Summary) -> list[Block]:
 
 
 def part_of_timeline(cases: Iterable[CaseSummary]) -> str:
-    """Which part of the timelines is meant: said where all or some of them were split."""
+    """Which part of the timelines is meant; printed where all or some of them were split."""
     split = [bool(c.phases) for c in cases]
     if all(split) and split:
         return " of the steady state"

@@ -1,4 +1,4 @@
-"""What is said beside the numbers: of the campaign, of what is missing, and the findings, which come last."""
+"""Notes beside the numbers: on the campaign and on what is missing; then the findings, which come last."""
 
 from __future__ import annotations
 

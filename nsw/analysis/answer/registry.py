@@ -1,6 +1,6 @@
 """Every analysis that has something to say in an answer, in the order in which it is read: the verdict comes last.
 
-Those of other packages, entry points of the group `nsw.analyses`, stand before the findings.
+Those of other packages, entry points of the group `nsw.analyses`, are before the findings.
 """
 
 from __future__ import annotations

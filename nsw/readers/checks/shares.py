@@ -1,4 +1,4 @@
-"""Shares of a table against its totals: rows of another table that stand among its rows.
+"""Shares of a table against its totals: rows of another table that are among its rows.
 
 Every row of one table has the same whole, total_ns / time_pct, within the rounding of both. A row with another whole
 lost a digit or is of another table, whose title is missing. Shares that add up to more than 100 % are of two tables.

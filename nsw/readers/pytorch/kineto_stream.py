@@ -36,7 +36,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class _DamagedError(Exception):
-    """What stands here is no JSON."""
+    """The text is no JSON."""
 
 
 class _TooLargeError(Exception):
@@ -48,7 +48,7 @@ class _CutError(Exception):
 
 
 class EventStream:
-    """Iterate over the events; `header` fills with what stands beside them."""
+    """Iterate over the events; `header` fills with what is beside them."""
 
     def __init__(self, path: Path, report: Report, max_unpacked: int | None = None) -> None:
         self.header: dict[str, Any] = {}
@@ -266,7 +266,7 @@ def check_unpacked(path: Path, most: int | None) -> None:
         if int.from_bytes(raw.read(4), "little") <= allowance.most:
             return
         raw.seek(0)
-        with suppress(EOFError, zlib.error):  # said when it is read
+        with suppress(EOFError, zlib.error):  # reported when it is read
             for _ in unpacked(raw, allowance):
                 pass
 

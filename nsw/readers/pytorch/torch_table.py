@@ -125,7 +125,7 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _may_be_header(line: str) -> bool:
-    """Whether the titles `Name` and then a time stand in the line."""
+    """Whether the titles `Name` and then a time are in the line."""
     name = _NAME.search(line)  # the first: what is not behind it is behind no later one
     return name is not None and _TIMES.search(line, name.end()) is not None
 

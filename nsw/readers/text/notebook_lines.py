@@ -21,7 +21,7 @@ def is_notebook(head: str) -> bool:
 
 
 def notebook_lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The lines of all sources and outputs, each with the number of the line of JSON that it stands in."""
+    """The lines of all sources and outputs, each with the number of the line of JSON that it is in."""
     for number, line in enumerate(lines, 1):
         for found in _STRING.finditer(line):
             if found[2] is None:  # no key

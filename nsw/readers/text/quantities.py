@@ -106,7 +106,7 @@ def split_unit(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=65536)
 def duration(text: str, unit: str | None = None) -> Quantity | None:
-    """A time in ns; the unit stands behind the number or is given (for a column)."""
+    """A time in ns; the unit follows the number or is given (for a column)."""
     printed, own = split_unit(text)
     power = TIME_UNITS.get(own or unit or "")
     found = digits(printed) if power is not None else None

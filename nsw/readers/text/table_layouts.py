@@ -16,17 +16,17 @@ _GAP: Final = re.compile(r"\s{2,}")
 
 
 def ruled_spans(text: str, start: int = 0) -> tuple[Span, ...]:
-    """The columns that the dashes of a line stand under, from `start` on."""
+    """The columns that the dashes of a line are under, from `start` on."""
     return tuple(found.span() for found in _DASHES.finditer(text, start))
 
 
 def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_open: bool = False) -> list[str] | None:
-    """The cells of one line; None where text stands between the columns.
+    """The cells of one line; None where text is between the columns.
 
     Args:
         text: The line.
         spans: The columns.
-        mark: What may stand between them.
+        mark: What may be between them.
         is_last_open: Whether the last cell may be longer than its column.
     """
     if any(text[stop:start].strip() not in ("", mark) for (_, stop), (start, _) in pairwise(spans)):
@@ -43,5 +43,5 @@ def piped_cells(text: str) -> list[str]:
 
 
 def spaced_cells(text: str) -> list[str]:
-    """The cells of a line in which two blanks or more stand between them."""
+    """The cells of a line in which two blanks or more are between them."""
     return _GAP.split(text.strip())

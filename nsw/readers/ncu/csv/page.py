@@ -50,7 +50,7 @@ _GLUED: Final = re.compile(r'"ID"[,;\t]"Process ID"')
 
 @dataclass(frozen=True)
 class Page:
-    """The header of one CSV: `quoted` when its fields stand in quotes, as ncu writes them."""
+    """The header of one CSV: `quoted` when its fields are in quotes, as ncu writes them."""
 
     kind: Kind
     header: tuple[str, ...]

@@ -21,7 +21,7 @@ _HEADERS: Final = (
 
 
 def sniff(sample: Sample) -> int:
-    """Certain when a header of ncu's stands in the file."""
+    """Certain when a header of ncu's is in the file."""
     if sample.is_binary:
         return 0
     if any(page_of(line) for line in sample.text.splitlines()[:400]):
@@ -40,7 +40,7 @@ def read(path: Path, options: Options) -> Report:
 
 
 def read_exactly(path: Path, options: Options) -> Report:
-    """Row by row, whatever stands between the rows."""
+    """Row by row, whatever is between the rows."""
     from nsw.readers.ncu.csv.scan import Scan
     from nsw.readers.ncu.csv.source_page import SourceRows
     from nsw.readers.ncu.messages import Messages

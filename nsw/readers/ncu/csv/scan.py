@@ -56,7 +56,7 @@ class Scan:
     at: int = 0  # the line
     head: str = "\0"  # how the rows of the last launch begin, and the launch
     owner: Row = field(default_factory=dict)
-    middles: dict[str, Names] = field(default_factory=dict)  # what stands between that and the value
+    middles: dict[str, Names] = field(default_factory=dict)  # what is between that and the value
     aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
     pending: list[Line] = field(default_factory=list)  # lines of a row whose quotes are still open
 

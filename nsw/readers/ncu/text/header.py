@@ -51,7 +51,7 @@ def is_device_line(line: str) -> Row | None:
 
 
 def header_of(line: str, before: str) -> Header | None:
-    """The launch or summary that a line announces; its name may stand on the line before."""
+    """The launch or summary that a line announces; its name may be on the line before."""
     summary = _last(_SUMMARY, line, ", Invocations ")
     place = None if summary else _last(_PLACE, line, "Context ")
     found = summary or place

@@ -42,7 +42,7 @@ _NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
 _RUN_ON: Final = re.compile(r"(?:^\D.*\s-?[\d.,]*\d|\(!\) \w+)\Z")
 _TWO_NUMBERS: Final = re.compile(r"\d\s+-?\d")
 _ELLIPSIS: Final = re.compile(r"\s*\[?(?:\.{3,}|\u2026)\]?\s*")  # an author's, for rows left out
-_MOST_HEADLESS: Final = 5  # that are said
+_MOST_HEADLESS: Final = 5  # that are reported
 _AGAIN: Final = "print the report again: ncu --import REPORT --page details"
 
 
@@ -57,7 +57,7 @@ def _is_figure(line: str) -> bool:
 
 
 def sniff(sample: Sample) -> int:
-    """Sure when a launch's header and a section stand in the file; less so for ncu's messages alone."""
+    """Sure when a launch's header and a section are in the file; less so for ncu's messages alone."""
     if sample.is_binary:
         return 0
     if sample.contains("Section: ") and sample.contains(", Context ", ", Invocations "):
@@ -181,7 +181,7 @@ class _Scan:
         return True
 
     def enter(self, section: str, number: int) -> None:
-        """A section begins; each stands once in a launch, so another of the same name is of a launch without header."""
+        """A section begins; each occurs once in a launch, so another of the same name is of a launch without header."""
         if section in self.sections:
             self.owner, self.advice, self.sections = None, None, set()
             self.results.lost += 1
@@ -250,7 +250,7 @@ class _Scan:
             self.unclosed.append(number or 0)
             is_short = self.columns is not None and len(self.last[0].rstrip()) < self.columns.spans[-1][1]
             if is_short and self.waiting and not self.is_titles(self.last[1]):
-                self.waiting.pop()  # cut short: figures stand at the right
+                self.waiting.pop()  # cut short: figures are at the right
                 self.damaged.append(number or self.at)
         self.columns = self.last = self.session = None
 

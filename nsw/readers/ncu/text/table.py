@@ -22,7 +22,7 @@ class Columns:
     spans: tuple[Span, ...]
 
     def cells(self, line: str) -> list[str] | None:
-        """The cells of one line; None when the line is no row, because text stands between the columns."""
+        """The cells of one line; None when the line is no row, because text is between the columns."""
         if not line.strip() or line[: self.spans[0][0]].strip():
             return None
         return ruled_cells(line, self.spans, is_last_open=True)

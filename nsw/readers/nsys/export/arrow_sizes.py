@@ -1,4 +1,4 @@
-"""How much the batches of an Arrow stream unpack to, by what stands before each packed buffer; nothing is unpacked.
+"""How much the batches of an Arrow stream unpack to, by what is before each packed buffer; nothing is unpacked.
 
 pyarrow tells it only of batches that it has unpacked. The places are those of Arrow's Message.fbs: a message's header
 is a record batch, or a dictionary that holds one; a batch has a length, nodes, buffers and how they are packed.
@@ -22,7 +22,7 @@ _AS_IT_IS: Final = -1
 
 
 class NoArrowError(ValueError):
-    """What stands there is no message of Arrow's."""
+    """The bytes are no message of Arrow's."""
 
 
 def unpacked_sizes(path: Path) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """`.nsys-rep`, `.qdrep` and `.qdstrm`: the format is NVIDIA's own, so a found nsys exports it to SQLite.
 
 An nsys is looked for in NSW_NSYS, where the site has one, on PATH and in the usual places. Without one the
-problem says what to run where one is. An export that already stands beside the report is used only when there
+problem says what to run where one is. An export that already is beside the report is used only when there
 is no nsys and it is newer than the report, and then a warning names it. A .qdstrm is what is left where nsys could
 not make a report; the importer that comes with nsys makes one of it first.
 """

@@ -52,7 +52,7 @@ class Collected:
         self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
     def kernels(self, rows: list[Row], grid: Grid) -> None:
-        """gpu_summary rows of kernels, or of kernels and copies; either may stand in another table too."""
+        """gpu_summary rows of kernels, or of kernels and copies; either may be in another table too."""
         rows = self._of_one_table("gpu_summary", rows, grid)
         groups = {
             "kernels": [r for r in rows if r["kind"] == "kernel"],
@@ -213,7 +213,7 @@ class Collected:
         return block
 
     def _is_repeat(self, table: str, rows: list[Row], grid: Grid) -> bool:
-        """Whether the rows are left out, which is said, for a table before this one has them."""
+        """Whether the rows are left out (and reported), since an earlier table has them."""
         told = bool(rows) and self._was_told(table, rows, grid)
         if told:
             self._repeats.append((_name(grid), grid.line))

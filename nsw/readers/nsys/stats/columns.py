@@ -183,7 +183,7 @@ def _is_number_or_empty(cell: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
-    """Where numbers stand, and whether one must."""
+    """Where numbers are, and whether one must be there."""
     names = [column(header).name for header in headers]
     always = _ALWAYS | ({"cpu page faults"} if "cpu instruction address" in names else frozenset())
     return tuple((place, name in always) for place, name in enumerate(names) if name in _NUMBERS)
@@ -191,7 +191,7 @@ def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """How this place writes numbers: the decimal mark; whatever else stands between digits groups them."""
+    """How this place writes numbers: the decimal mark; whatever else is between digits groups them."""
 
     decimal: str = "."
     other: list[str] = field(default_factory=list, compare=False)  # numbers met that have another mark: none here

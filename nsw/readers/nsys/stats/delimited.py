@@ -1,4 +1,4 @@
-"""Tables of `nsys stats` as CSV and TSV, whatever stands before each of their lines."""
+"""Tables of `nsys stats` as CSV and TSV, whatever is before each of their lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
 _MANY = 500  # rows looked at together
-_STRAY = 2  # lines of other programs that may stand between two rows
+_STRAY = 2  # lines of other programs that may be between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _SECOND_TITLES = ("Total Time (", "Duration (")
@@ -46,7 +46,7 @@ def delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gri
 
 
 def _beginning(text: str, found: int, delimiter: str) -> int:
-    """Where the titles begin: at the first known one, or what stands before it is another column."""
+    """Where the titles begin: at the first known one, or what is before it is another column."""
     whole = _cells(text, delimiter) if found else None
     return 0 if whole and is_known(whole[0]) else found
 

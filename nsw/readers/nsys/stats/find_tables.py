@@ -1,4 +1,4 @@
-"""Find the tables of `nsys stats` in a text, whatever stands around them.
+"""Find the tables of `nsys stats` in a text, whatever is around them.
 
 All of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv`, `tsv`, `json`,
 `hdoc` and `htable`. Nothing here knows what a column means; `nsys_stats_columns` says which headers are nsys's own.

@@ -1,4 +1,4 @@
-"""A table of `nsys stats` as it stands in a text, and the lines that begin or end one."""
+"""A table of `nsys stats` as it is in a text, and the lines that begin or end one."""
 
 from __future__ import annotations
 

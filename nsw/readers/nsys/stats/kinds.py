@@ -24,7 +24,7 @@ _MOVES_DATA = (
 )  # fmt: skip
 _SYSTEM_CALL = re.compile(r"[a-z_][a-z0-9_]*")
 
-# Lines of any program may stand before a table: only those count that read like titles of nsys.
+# Lines of any program may be before a table: only those count that read like titles of nsys.
 _TITLE = (
     ("mpi", re.compile(r"\bMPI\b.*\b(?:Statistics|Summary)", re.IGNORECASE)),
     ("openacc", re.compile(r"OpenACC", re.IGNORECASE)),

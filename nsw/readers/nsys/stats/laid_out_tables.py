@@ -1,4 +1,4 @@
-"""Tables of `nsys stats` whose cells stand in columns: under dashes, in boxes, in Markdown's pipes."""
+"""Tables of `nsys stats` whose cells are in columns: under dashes, in boxes, in Markdown's pipes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from nsw.readers.text.ranked_lines import Line
     from nsw.readers.text.table_layouts import Span
 
-_STRAY = 2  # lines of other programs that may stand between two rows
-# Of titles that do not stand above their dashes these words are left.
+_STRAY = 2  # lines of other programs that may be between two rows
+# Words that remain of titles that are not above their dashes.
 _TITLE_WORDS = re.compile(
     r"Total|Instances|Calls|Operations|Av(?:g|erage)|Med|Min|Max|StdDev|Start|Duration|CorrId|Ctx"
 )
@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"^\W*(?=\w)")
 
 
 def under_dashes(dashes: Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
-    """The parts of the table whose titles, `header`, stand above a line of dashes."""
+    """The parts of the table whose titles, `header`, are above a line of dashes."""
     layout = _under_dashes(dashes)
     headers = layout.titles(header[1])
     if headers is not None and is_header(headers):
@@ -102,10 +102,10 @@ class _Layout:
     """Where the cells of a printed row are."""
 
     spans: tuple[Span, ...]
-    gap: str  # what stands between cells
+    gap: str  # what is between cells
 
     def cut(self, text: str) -> list[str] | None:
-        """The cells, or None where text stands between them."""
+        """The cells, or None where text is between them."""
         begin, stop = self.spans[0][0], self.spans[-1][1]
         if self.gap:
             return ruled_cells(text, self.spans, mark=self.gap) if text[begin - 1 : begin] == self.gap else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
 _WORK: Final = (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")
-# Start markers (flag 2) with their ends (flag 4) and the time between; the name stands with the start.
+# Start markers (flag 2) with their ends (flag 4) and the time between; the name is with the start.
 _RANGES_SQL: Final = """
 SELECT s.name, {domain}, COUNT(*), SUM(e.timestamp - s.timestamp), MIN(e.timestamp - s.timestamp),
        MAX(e.timestamp - s.timestamp)

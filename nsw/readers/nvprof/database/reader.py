@@ -1,6 +1,6 @@
 """nvprof's own files (-o FILE: .nvvp, .nvprof), SQLite databases of CUPTI's records, of CUDA 5 to 12.
 
-Kernels stand in CONCURRENT_KERNEL, in KERNEL when nvprof serialised them, in CDP_KERNEL when kernels launched
+Kernels are in CONCURRENT_KERNEL, in KERNEL when nvprof serialised them, in CDP_KERNEL when kernels launched
 them. The summaries are what `nvprof -i FILE` prints, with median and standard deviation besides.
 """
 

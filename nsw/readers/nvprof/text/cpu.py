@@ -1,13 +1,13 @@
 """nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
 
-A function stands two blanks behind its time. Flat tables have no more; from the bottom up its callers stand below it,
+A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it,
 from the top down its callees, two characters further in, behind blanks and bars:
 
     Time(%)      Time  Name
      48.87%  3.03999s  loop
      48.87%  3.03999s  | main
 
-What was left out stands below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
+What was left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CpuTable:
         self._is_later_thread = False
 
     def take(self, number: int, text: str) -> bool:
-        """Read a row, the line of titles, or what stands below the table."""
+        """Read a row, the line of titles, or what is below the table."""
         if text[:1] == "=":
             return self._hear(number, text)
         # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
@@ -111,7 +111,7 @@ class CpuTable:
         off, most = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
         if not self._tops or self._said or (self._limits and off < most):
             return
-        self._tops = 0  # said once
+        self._tops = 0  # reported once
         if off > most:
             self._withdraw(self._began, "doubled")
         elif off < -most:
@@ -227,7 +227,7 @@ def _row(found: re.Match[str]) -> _Row | None:
 
 
 def _depth(found: re.Match[str]) -> int | None:
-    """How far in the name stands; None where blanks were lost."""
+    """The depth of the name; None where blanks were lost."""
     behind = found["gap"][2:] + found["name"]
     branches = _BRANCHES.match(behind)
     width = branches.end() if branches is not None else 0

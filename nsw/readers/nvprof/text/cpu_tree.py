@@ -51,7 +51,7 @@ class CallTree:
         self._leave(0)
 
     def add(self, depth: int, name: str, module: str | None, time: tuple[float, float], share: float) -> bool:
-        """One line: its time and half of the last digit, in ns; whether it can stand where it stands."""
+        """One line: its time and half of the last digit, in ns; whether that depth is possible here."""
         if depth > len(self._path) or depth > _DEEPEST:
             return False
         self._leave(depth)

@@ -1,4 +1,4 @@
-"""Tables of events as nvprof of CUDA 5.0 printed them: a GPU is its number, and the name stands behind the values.
+"""Tables of events as nvprof of CUDA 5.0 printed them: a GPU is its number, and the name follows the values.
 
             Invocations         Avg         Min         Max  Event Name
     Device 0

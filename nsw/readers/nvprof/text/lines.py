@@ -79,7 +79,7 @@ def _are_wrapped(lines: Sequence[str]) -> bool:
 
 
 def have_blanks_alone(lines: Sequence[str]) -> bool:
-    r"""Whether all that may stand between words is a blank, and no other character that `\s` finds."""
+    r"""Whether all that may be between words is a blank, and no other character that `\s` finds."""
     text = "".join(lines)
     return not any(blank in text for blank in _OTHER_BLANKS) if text.isascii() else text.isprintable()
 
@@ -91,7 +91,7 @@ def _runs(lines: Iterable[Line]) -> Iterator[Run]:
 
 
 def columns_apart(lines: Sequence[str], width: int) -> list[tuple[str, ...]]:
-    """The columns of lines whose cells stand two blanks or more apart, of the last one with all that follows.
+    """The columns of lines whose cells are two blanks or more apart, of the last one with all that follows.
 
     Raises:
         OddRowsError: They have other than so many cells, or characters of which may be blanks what is none.

@@ -129,7 +129,7 @@ def misplaced_count(name: str, count: str, total: str) -> int | None:
 
 
 def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
-    """Whether a total stands without a count and other sizes: it may be a count of what is not named, printed so."""
+    """Whether a total has no count and no other sizes beside it: it may be a count of what is not named, printed so."""
     return count is None and sizes[3] is not None and not any(sizes[:3])
 
 

@@ -28,7 +28,7 @@ _SHARE: Final = re.compile(r"0{1,15}(?:\.(0{1,15}))?(%?)\Z")
 _OWN_UNITS: Final = {"ns": 0, "us": 3, "ms": 6, "s": 9}  # as text has them behind each time; "s" ends the others
 _REMEMBERED: Final = 4096
 _MOST_DIGITS: Final = 15  # whole numbers of as many are exact as floats
-_OFTEN: Final = 4  # times that a cell stands in a column, from which on it pays to look for equal ones
+_OFTEN: Final = 4  # times that a cell occurs in a column, from which on it pays to look for equal ones
 ABSENT: Final = frozenset(("", "-"))
 _GREATEST: Final = 10**15  # ns
 
@@ -66,7 +66,7 @@ def times(cells: Sequence[str], unit: str | None) -> tuple[list[float], Twins]:
 
 
 def shares(cells: Sequence[str], sign: str) -> tuple[list[float], Twins]:
-    """Per cent and twins: `quantities.percent` of each cell, behind which `sign` (% or nothing) must stand."""
+    """Per cent and twins: `quantities.percent` of each cell, which `sign` (% or nothing) must follow."""
     printed = "\n".join(cells)
     twins = list(map(_share_twin, shapes(printed), repeat(sign)))
     return list(map(float, printed.replace("%", "").split("\n"))), twins
@@ -99,7 +99,7 @@ def _amounts(cells: Sequence[str], unit: str | None, per: str) -> tuple[list[flo
 
 
 def less_units(printed: str, units: Iterable[str]) -> list[float]:
-    """The numbers that stand before these units at the ends of lines; of the units some may end as others do."""
+    """The numbers that are before these units at the ends of lines; of the units some may end as others do."""
     printed += "\n"
     for unit in sorted(units, key=len, reverse=True):
         printed = printed.replace(f"{unit}\n", "\n") if unit else printed

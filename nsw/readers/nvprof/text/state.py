@@ -130,13 +130,13 @@ class Sink:
         return self._faults[what] <= _MOST_SHOWN
 
     def note(self, what: str) -> None:
-        """Something that the report holds and that is not read: said once."""
+        """Something that the report holds and that is not read: reported once."""
         if not self._faults[what]:
             self.report.warn(what)
         self._faults[what] = 1
 
     def message(self, number: int, text: str, severity: str | None) -> None:
-        """Something nvprof said of itself: a problem of the report, said once."""
+        """Something nvprof said of itself: a problem of the report, reported once."""
         problem = known_message("nvprof", text, line=number, severity=severity)
         if problem is None or len(self._said) >= _MOST_MESSAGES:
             return

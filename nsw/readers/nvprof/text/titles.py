@@ -1,4 +1,4 @@
-"""Titles of nvprof's tables that lost a word: what stands below them is of no table that is known."""
+"""Titles of nvprof's tables that lost a word: what is below them is of no table that is known."""
 
 from __future__ import annotations
 

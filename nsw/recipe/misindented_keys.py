@@ -1,4 +1,4 @@
-"""Keys that stand beside the key that they belong below: one slip of the indentation, told once."""
+"""Keys that are beside the key that they belong below: one slip of the indentation, reported once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _slip(node: Node, path: Path, kind_at: Callable[[Path], Any]) -> tuple[str, 
 
 
 def _belongs(name: str, known: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
-    """Whether a key is none of the map that it stands in, and one of the map below the empty key."""
+    """Whether a key is none of the map that it is in, and one of the map below the empty key."""
     if known is None:
         return inner is not None and name in inner
     if name in known:

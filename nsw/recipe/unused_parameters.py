@@ -1,4 +1,4 @@
-"""Parts of a matrix that make no difference: values that stand twice, parameters that no text uses."""
+"""Parts of a matrix that make no difference: repeated values, parameters that no text uses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def unused(document: Document, cases: list[Case], named: AbstractSet[str]) -> It
 
 
 def repeated(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
-    """Warns of values that stand twice in a list; in lists that vary together that has a meaning."""
+    """Warns of values that are repeated in a list; in lists that vary together that has a meaning."""
     together = {name for group in matrix.zip for name in group}
     for name, values in matrix.parameters.items():
         if name in together or not isinstance(values, list):

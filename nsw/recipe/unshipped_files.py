@@ -33,7 +33,7 @@ class _Word(NamedTuple):
     is_written_whole: bool
 
 
-def left_behind(document: Document, app: App, folder: FilePath) -> Iterator[Diagnostic]:
+def unshipped(document: Document, app: App, folder: FilePath) -> Iterator[Diagnostic]:
     """Warns of files that the runs will not find.
 
     Args:
