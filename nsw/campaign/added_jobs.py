@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import meta, program_versions
 from nsw.campaign.make_campaign import copy_files, write_scripts
-from nsw.errors import CampaignError, UsageError
+from nsw.errors import UsageError
 from nsw.plan.builds import APP
 from nsw.resources import reducer
 
@@ -31,14 +31,9 @@ def part_of(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int |
         runs: The ids of the runs that it holds.
         new_app: Whether the program is copied again, into a folder of its own: runs in flight keep theirs.
         time_s: A time limit of its runs instead of the recipe's, in seconds.
-
-    Raises:
-        CampaignError: The campaign has not even begun.
     """
     from nsw.plan.model import Part
 
-    if not ledger.meta(meta.PREPARED):
-        raise CampaignError("the campaign's files are not on the site yet", hint="`nsw resume` uploads them first")
     number = ledger.meta(meta.PARTS) + 2
     app = f"{APP}-{number}" if new_app else ledger.meta(meta.APP_FOLDER)
     return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)
@@ -54,6 +49,9 @@ def add(
     files: Iterable[tuple[str, str]] | None,
 ) -> None:
     """Put a part's scripts and files here and on the site, then its jobs into the ledger, all or nothing.
+
+    A campaign of which nothing is on its site (it was cleaned, or never began) gets the part here alone: whoever drives
+    it sends everything before the first submission.
 
     Args:
         folder: The campaign's folder, whose lock this process holds.
@@ -85,9 +83,10 @@ def add(
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts]
     if plan.reductions:
         staged.append(reducer_to(scratch))
-    if staged:
-        transport.stage(staged)
-    transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
+    if ledger.meta(meta.PREPARED):
+        if staged:
+            transport.stage(staged)
+        transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
     with ledger.transaction():
         ledger.add_part(plan)
         names = [job.name for job in plan.jobs]

@@ -125,3 +125,26 @@ def test_a_retry_after_clean_sends_the_newest_program_again(nsw, begun, write):
     said = nsw("retry")
     assert said.code == 0, said.err + said.out
     assert figures(nsw) == {"n-1": 11, "n-2": 12}
+
+
+def test_a_campaign_that_was_cleaned_is_added_to_at_once(nsw, begun, write, home):
+    assert nsw("clean", "--yes").code == 0
+    write([1, 2, 3])
+    said = nsw("run", "r.yaml", "--into", begun.name)
+    assert said.code == 0, said.err + said.out
+    assert ran(home) == [1, 2, 3]
+    assert nsw("clean", "--yes").code == 0
+    write([1, 2, 3], begin="1")
+    said = nsw("run", "r.yaml", "--into", begun.name)
+    assert said.code == 0, said.err + said.out
+    assert figures(nsw) == {"n-1": 11, "n-2": 12, "n-3": 13}
+
+
+def test_a_campaign_that_was_cleaned_is_retried_with_another_program(nsw, begun, write):
+    assert nsw("clean", "--yes").code == 0
+    write([1, 2], begin="1")
+    with Ledger(begun / "campaign.db") as ledger:
+        ledger.update_tasks(["n-2.baseline.r1"], state="failed")
+    said = nsw("retry", "--update-app", "--time", "2m")
+    assert said.code == 0, said.err + said.out
+    assert figures(nsw) == {"n-1": 1, "n-2": 12}

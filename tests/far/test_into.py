@@ -64,6 +64,16 @@ def test_another_program_and_a_new_case_over_there(far_site, tmp_path):
     assert [(there / app / "prog.sh").read_text() for app in ("app", "app-2")] == ["echo f=$1\n", "echo f=1$1\n"]
 
 
+def test_what_was_cleaned_over_there_is_sent_again(far_site, tmp_path):
+    laptop, folder = begun(*far_site, tmp_path)
+    assert laptop.nsw("clean", "--yes").returncode == 0
+    assert not list(laptop.far.scratch.glob("*/"))
+    write(tmp_path, "[1, 2, 3]", "1")
+    said = laptop.nsw("run", "recipe.yaml", "--into", folder.name, "--sites", "sites.yaml", "--yes")
+    assert said.returncode == 0, said.stderr
+    assert figures(laptop) == {"n-1": 11, "n-2": 12, "n-3": 13}
+
+
 @pytest.fixture
 def machine(both) -> tuple[Far, Site]:
     """The machine itself behind `far`."""
