@@ -159,7 +159,8 @@ def summarize(
 @_command()
 def read(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Reports of any profiler; - is standard input.", show_default=False)
+        list[Path] | None,
+        typer.Argument(help="Reports of any profiler, also packed with gzip; - is standard input.", show_default=False),
     ] = None,
     table: Annotated[
         list[str] | None,

@@ -42,6 +42,7 @@ _TRACE: Final = ".pt.trace.json"
 _OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
 _TIMELINE: Final = ".nsys-rep"
 _EXPORT: Final = ".sqlite"  # which needs no nsys to be read
+_PACKED: Final = ".gz"
 _VISUAL: Final = ".nvvp"
 _PRINTED: Final = ".nvprof.csv"
 
@@ -53,6 +54,8 @@ def parts(names: Iterable[str]) -> dict[str, Part]:
 
 
 def _part(name: str, there: frozenset[str]) -> Part | None:
+    if name.endswith(_PACKED) and name.removesuffix(_PACKED) in there:  # unpacked, and kept
+        return None
     for ending, only in _PAGES.items():
         if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in there:
             return Part(_source(stem, there), only)
@@ -60,9 +63,11 @@ def _part(name: str, there: frozenset[str]) -> Part | None:
         return Part(_source(name.removesuffix(_RAW), there))
     if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in there:
         return None
-    if name.endswith(_TIMELINE) and name.removesuffix(_TIMELINE) + _EXPORT in there:
-        return None
-    if name.endswith(_EXPORT) and (report := name.removesuffix(_EXPORT) + _TIMELINE) in there:
+    if name.endswith(_TIMELINE):
+        export = name.removesuffix(_TIMELINE) + _EXPORT
+        return None if {export, export + _PACKED} & there else Part(name)
+    plain = name.removesuffix(_PACKED)
+    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in there:
         return Part(report)
     if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
         return None

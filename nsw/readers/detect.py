@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from nsw.readers.checks.launches_against_metrics import check_launches
 from nsw.readers.checks.plausible import leave_out_contradictions
 from nsw.readers.checks.repeated_rows import leave_out_repeated_rows
+from nsw.readers.gzip_files import MAGIC as GZIP
+from nsw.readers.gzip_files import read_packed
 from nsw.readers.messages_in_output import only_said
 from nsw.readers.mixed_text import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
-from nsw.readers.not_a_report import explain, pointer, special, unopened
+from nsw.readers.not_a_report import explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -48,7 +51,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     return report
 
 
-def _read(path: Path, options: Options) -> Report:
+def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
+    """Read a file; `nested`: it was packed itself, and one that is packed twice is left alone."""
     report = Report(str(path))
     if (other := special(path)) is not None:
         report.error(other.message, fix=other.fix)
@@ -66,6 +70,10 @@ def _read(path: Path, options: Options) -> Report:
         report.error(other.message, fix=other.fix)
         return report
     found = detect(sample)
+    if found is None and sample.head.startswith(GZIP) and not nested and not is_archive(sample):
+        inside = read_packed(path, options, lambda one: detect(Sample(one)) is not None, partial(_read, nested=True))
+        if inside is not None:
+            return inside
     if found is None:
         if not sample.is_folder and (other := explain(sample)) is not None:
             report.error(other.message, fix=other.fix)

@@ -56,6 +56,7 @@ _PACKED = (
 _ZIPPED = (b"PK\x03\x04", b"PK\x05\x06")
 _TAR_AT, _TAR = 257, b"ustar"
 _TAR_NAMES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".txz")
+_ARCHIVES = (*_TAR_NAMES, ".tar", ".zip")
 
 
 class NotReport(NamedTuple):
@@ -131,8 +132,8 @@ def explain(sample: Sample) -> NotReport | None:
             return NotReport(
                 f"an export of nsys as {what}, which is not read", "export it with `nsys export --type sqlite`"
             )
-    if head.startswith(_ZIPPED) or head[_TAR_AT:].startswith(_TAR) or sample.path.name.lower().endswith(_TAR_NAMES):
-        return NotReport("an archive of files", "unpack it, and name the folder: `nsw read FOLDER`")
+    if is_archive(sample):
+        return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack(sample)}")
     if head.startswith(_GZIP) and (wrong := _bad_gzip(head, sample.size)) is not None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
     for magic, what, command in _PACKED:
@@ -141,6 +142,22 @@ def explain(sample: Sample) -> NotReport | None:
     if head and not head.strip(b"\0"):
         return NotReport("its first 64 KiB are zero bytes: a copy or a write that did not end", "copy it again")
     return None
+
+
+def is_archive(sample: Sample) -> bool:
+    """Whether it is, or by its name holds, several files in one."""
+    head, name = sample.head, sample.path.name.lower()
+    return head.startswith(_ZIPPED) or head[_TAR_AT:].startswith(_TAR) or name.endswith(_TAR_NAMES)
+
+
+def _unpack(sample: Sample) -> str:
+    """The commands that unpack an archive into a folder of its own and read that."""
+    archive = str(sample.path)
+    folder = next((archive[: -len(end)] for end in _ARCHIVES if archive.lower().endswith(end)), f"{archive}.d")
+    packed, into = shlex.quote(archive), shlex.quote(folder)
+    zipped = sample.head.startswith(_ZIPPED)
+    unpack = f"unzip {packed} -d {into}" if zipped else f"mkdir {into} && tar -xf {packed} -C {into}"
+    return f"`{unpack} && nsw read {into}`"
 
 
 def _bad_gzip(head: bytes, size: int) -> str | None:

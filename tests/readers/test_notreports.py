@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import tarfile
 import zipfile
 from pathlib import Path
@@ -105,7 +106,14 @@ def test_a_command_that_is_advised_names_the_file_as_it_was_given(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     folder = Path("the runs")
     folder.mkdir()
-    (folder / "a.sqlite.gz").write_bytes(packed())
-    assert told(folder / "a.sqlite.gz")[1] == "unpack it first: gunzip 'the runs/a.sqlite.gz'"
+    (folder / "a.sqlite.xz").write_bytes(lzma.compress(b"SQLite"))
+    assert told(folder / "a.sqlite.xz")[1] == "unpack it first: unxz 'the runs/a.sqlite.xz'"
+    (folder / "a b.zip").write_bytes(archive("zip"))
+    into = "'the runs/a b'"
+    assert told(folder / "a b.zip")[1].endswith(f"`unzip 'the runs/a b.zip' -d {into} && nsw read {into}`")
+    (folder / "a.tgz").write_bytes(packed())
+    into = "'the runs/a'"
+    tar = f"`mkdir {into} && tar -xf 'the runs/a.tgz' -C {into} && nsw read {into}`"
+    assert told(folder / "a.tgz")[1].endswith(tar)
     (folder / "r.csv").write_text("nsw: 1\nname: t\napp: {command: ./a}\n")
     assert told(folder / "r.csv")[1] == "`nsw plan 'the runs/r.csv'` shows its plan"

@@ -13,8 +13,9 @@ import os
 import re
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
+from nsw.readers.gzip_files import MAGIC, unpacked
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from nsw.readers.model import Report
 
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
-_PACKED = 1 << 16  # of a compressed file
 _LARGEST_EVENT = 1 << 24
 _LARGEST_HEADER = 1 << 26  # a value beside the events, such as stack frames
 _NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two
@@ -32,7 +32,6 @@ _OVERLAP = 512
 _MOST_DAMAGED = 20_000  # events; where more are, the rest is not looked for
 _BLANK = re.compile(r"[\s,]*")
 _NEXT_EVENT = re.compile(r'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|args|s|id|ts)")')
-_GZIP = b"\x1f\x8b"
 
 
 class _DamagedError(Exception):
@@ -69,7 +68,7 @@ class EventStream:
     def __iter__(self) -> Iterator[Any]:
         """The events; faults of the file become problems of the report."""
         with self._path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
+            packed = raw.read(2) == MAGIC
             raw.seek(0)
             allowance = Allowance(self._path.stat().st_size, self._max_unpacked)
             self._chunks = unpacked(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
@@ -223,32 +222,6 @@ class EventStream:
             start = 0
 
 
-def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
-    """The content of a gzip file, as far as it goes.
-
-    Python's own reader gives nothing of a chunk that the end of the file cuts.
-
-    Raises:
-        EOFError: The file ends before its content.
-        TooMuchError: The content is larger than is allowed.
-        zlib.error: The file is damaged.
-    """
-    unpacker = zlib.decompressobj(wbits=31)
-    data = raw.read(_PACKED)
-    while data:
-        chunk = unpacker.decompress(data, _WINDOW)
-        allowance.take(len(chunk))
-        if chunk:
-            yield chunk
-        data = unpacker.unconsumed_tail or (b"" if unpacker.eof else raw.read(_PACKED))
-        if unpacker.eof and (data := unpacker.unused_data or raw.read(_PACKED)):
-            if not data.startswith(_GZIP):  # padding
-                return
-            unpacker = zlib.decompressobj(wbits=31)
-    if not unpacker.eof:
-        raise EOFError("the compressed data end before their end mark")
-
-
 def check_unpacked(path: Path, most: int | None) -> None:
     """Look whether a packed file unpacks to what is allowed, before any of it is read.
 
@@ -260,7 +233,7 @@ def check_unpacked(path: Path, most: int | None) -> None:
     """
     allowance = Allowance(path.stat().st_size, most)
     with path.open("rb") as raw:
-        if raw.read(2) != _GZIP:
+        if raw.read(2) != MAGIC:
             return
         raw.seek(-4, os.SEEK_END)
         if int.from_bytes(raw.read(4), "little") <= allowance.most:
@@ -273,7 +246,7 @@ def check_unpacked(path: Path, most: int | None) -> None:
 
 def beginning(head: bytes, size: int = 65536) -> str:
     """The first characters of a file that may be compressed."""
-    if not head.startswith(_GZIP):
+    if not head.startswith(MAGIC):
         return head.decode("utf-8", errors="replace")
     try:
         return zlib.decompressobj(wbits=31).decompress(head, size).decode("utf-8", errors="replace")
