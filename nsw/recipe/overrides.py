@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import UsageError, did_you_mean
 from nsw.recipe.document import parse
 from nsw.recipe.model import Recipe
-from nsw.recipe.yaml_nodes import Node, merged, replaced
+from nsw.recipe.yaml_nodes import Node, merged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,24 +76,57 @@ def _with(document: Document, text: str) -> Document:
     own = parse(f"{json.dumps(name)}: {value}", file)
     node = own.root.child(name)
     assert node is not None
+    if path[0] == "passes":
+        document, path = _of_pass(document, path, file)
     return replace(document, root=_laid(document.root, path, node), lines_of={**document.lines_of, file: own.lines})
 
 
 def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
-    """`node` at a path of the tree; keys on the way are made, items of lists must be there."""
-    at: list[str | int] = []
-    here: Node | None = root
-    for part in path:
-        is_item = here is not None and isinstance(here.value, list) and part.isdigit()
-        at.append(int(part) if is_item else part)
-        here = None if here is None else here.child(at[-1])
-    if any(isinstance(part, int) for part in at):
-        if here is None:
-            raise UsageError(f"--set {'.'.join(path)}: there is no such item")
-        return replaced(root, tuple(at), lambda _old: node)
-    for part in reversed(path):
-        node = Node({part: node}, node.span, {part: node.span})
-    return merged(root, node)
+    """`node` at a path of the tree; keys on the way are made, items of lists must be there.
+
+    Raises:
+        UsageError: A list lacks the item.
+    """
+    if not path:
+        return node
+    part, rest = path[0], path[1:]
+    if isinstance(root.value, list):
+        items = list(root.value)
+        if not part.isdigit() or int(part) >= len(items):
+            there = f"its items are 0 to {len(items) - 1}" if items else "the list is empty"
+            raise UsageError(f"{node.span.file}: there is no item {part}: {there}")
+        items[int(part)] = _laid(items[int(part)], rest, node)
+        return replace(root, value=items)
+    inner = _laid(root.child(part) or Node({}, node.span), rest, node)
+    return merged(root, Node({part: inner}, node.span, {part: node.span}))
+
+
+def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, list[str]]:
+    """The path of a key of a pass by its number and kind, where it has its name; `- baseline` becomes a map.
+
+    Raises:
+        UsageError: There is no such pass, or it is of another kind.
+    """
+    passes = document.node(("passes",))
+    if passes is None or not isinstance(passes.value, list) or len(path) < 2:
+        return document, path
+    items, (part, *rest) = list(passes.value), path[1:]
+    names = [_name_of(item) for item in items]
+    at = int(part) if part.isdigit() else names.index(part) if part in names else len(items)
+    if at >= len(items):
+        numbered = ", ".join(f"{n} {name}" for n, name in enumerate(names))
+        raise UsageError(
+            f"{file}: there is no pass {part}; the recipe has {numbered}", hint=did_you_mean(part, filter(None, names))
+        )
+    item, kind = items[at], _kind_of(items[at])
+    if not part.isdigit():
+        rest = [kind, *rest]
+    elif rest and rest[0] != kind:
+        raise UsageError(f"{file}: pass {part} is a {kind}, no {rest[0]}", hint=f"passes.{part}.{kind}, or its name")
+    if len(rest) > 1 and not isinstance(item.value, dict):
+        items[at] = Node({kind: Node({}, item.span)}, item.span, {kind: item.span})
+    root = merged(document.root, Node({"passes": replace(passes, value=items)}, passes.span))
+    return replace(document, root=root), ["passes", str(at), *rest]
 
 
 def _with_passes(document: Document, wanted: Sequence[str]) -> Document:
@@ -109,6 +142,11 @@ def _with_passes(document: Document, wanted: Sequence[str]) -> Document:
     assert passes is not None
     kept = [item for item, name in zip(items, names, strict=True) if name in wanted]
     return replace(document, root=merged(document.root, Node({"passes": Node(kept, passes.span)}, passes.span)))
+
+
+def _kind_of(item: Node) -> str:
+    """What a pass is, by the key that it has."""
+    return next(iter(item.value), "") if isinstance(item.value, dict) else str(item.value)
 
 
 def _name_of(item: Node) -> str | None:

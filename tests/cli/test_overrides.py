@@ -64,9 +64,31 @@ def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_withou
     assert len(runs(plan("--fit", "--pass", "baseline"))) == 4
 
 
+@pytest.mark.parametrize("path", ["passes.1.timeline.time", "passes.look.time", "passes.1.timeline={time: 7m}"])
+def test_a_key_that_a_pass_lacks_is_set_by_its_path(plan, path):
+    setting = path if "=" in path else f"{path}=7m"
+    done = plan("--set", setting, "--set", "gpus=1", "--pass", "look")
+    assert len(runs(done)) == 2
+    assert " 420 " in done.stdout
+
+
+@pytest.mark.parametrize("passes", ["[baseline]", "[{baseline: {}}]", "[{baseline: }]"])
+def test_a_key_of_a_pass_in_its_short_form_is_set(plan, tmp_path, passes):
+    head, tail = RECIPE.partition("passes:")[0], RECIPE[RECIPE.index("resources:") :]
+    (tmp_path / "r.yaml").write_text(f"{head}passes: {passes}\n{tail}")
+    for path in ("passes.0.baseline.time", "passes.baseline.time"):
+        assert " 420 " in plan("--set", f"{path}=7m", "--set", "gpus=1").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("--set", "passes.1.timeline.tmie=7m"), "did you mean 'time'?"),
+        (("--set", "passes.look.tmie=7m"), "did you mean 'time'?"),
+        (("--set", "passes.1.timeline.time=soon"), "--set passes.1.timeline.time=soon:1:"),
+        (("--set", "passes.2.timeline.time=7m"), "there is no pass 2; the recipe has 0 baseline, 1 look"),
+        (("--set", "passes.1.baseline.time=7m"), "pass 1 is a timeline, no baseline"),
+        (("--set", "passes.lok.time=7m"), "did you mean 'look'?"),
         (("--set", "gpsu=1"), "the recipe has no gpsu"),
         (("--set", "gpsu=1"), "did you mean 'gpus'?"),
         (("--set", "gpus"), "expected NAME=VALUE"),
