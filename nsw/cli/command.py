@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from typer.core import TyperCommand, TyperGroup
@@ -33,6 +34,7 @@ _WORDS: Final = {
     "named": "CAMPAIGN", "names": "NAME", "output": "FILE", "passes": "PASS", "root": "FOLDER", "runs": "RUN",
     "sites": "FILE", "steps": "RANGE", "top": "N",
 }  # fmt: skip
+_ARGUMENTS: Final = {"files": "FILE", "names": "NAME", "runs": "RUN"}
 
 
 class Command(TyperCommand):
@@ -46,6 +48,10 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, each with a word for its value; a switch has none."""
         return _in_words(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The usage line, `[OPTIONS] RECIPE`: optional arguments alone have brackets."""
+        return [re.sub(r"\A\{(.+)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 class Commands(TyperGroup):
@@ -61,11 +67,11 @@ def _in_words(params: list[Any]) -> list[Any]:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
-        elif param.type_descriptor.is_choice:
-            continue  # its values are shown
-        elif param.metavar is None:
-            param.metavar = _WORDS.get(param.name, param.name.upper())
-        if param.param_type_name == "argument":  # whose word is its name already
+            continue
+        is_argument, is_choice = param.param_type_name == "argument", param.type_descriptor.is_choice
+        if param.metavar is None and (is_argument or not is_choice):  # the values of an option are its word
+            param.metavar = (_ARGUMENTS if is_argument else _WORDS).get(param.name, param.name.upper())
+        if is_argument and not is_choice:  # whose word is its name already
             param.display_type_rich = _no_type
     return params
 

@@ -120,6 +120,20 @@ def test_help_has_words_for_values_and_no_types(nsw, command):
     assert not re.findall(r"<(?!ls\||table\||ncu\||recipe\|)[^ ]*", text)
 
 
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("plan", "[OPTIONS] RECIPE"),
+        ("read", "[OPTIONS] [FILE]..."),
+        ("schema", "[OPTIONS] DOCUMENT"),
+        ("metrics", "[OPTIONS] ACTION [NAME]..."),
+        ("init", "[OPTIONS] [-- COMMAND]..."),
+    ],
+)
+def test_the_usage_has_brackets_around_what_may_be_left_out_alone(nsw, command, usage):
+    assert f"Usage: nsw {command} {usage}" in [line.strip() for line in nsw(command, "--help").out.splitlines()]
+
+
 def test_moments_of_runs_are_those_of_the_clock_for_people_and_numbers_as_data(nsw, good, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()

@@ -134,8 +134,10 @@ def bootstrap(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_failed_installation_says_what_to_do_and_is_tried_again(checkout: Path):
-    for _ in range(2):
+    for steps in (5, 2):
         result = bootstrap(checkout)
+        assert len(result.stdout.splitlines()) == steps, result.stdout  # one for each that takes long
+        assert result.stdout.splitlines()[-1] == "Installing what nsw needs:"
         assert result.returncode == 1
         assert "Is the network up?" in result.stderr
         assert "Traceback" not in result.stderr

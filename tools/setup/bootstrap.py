@@ -108,21 +108,22 @@ def create(venv: Path) -> None:
         fail(f"{venv} is in the way: it is no virtual environment.", "Move it aside, then try again.")
     shutil.rmtree(venv, ignore_errors=True)
     has_pip = importlib.util.find_spec("ensurepip") is not None
-    say(
-        "Creating the environment (some seconds)"
-        + ("." if has_pip else "; this Python comes without pip, so pip is fetched first.")
-    )
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", *([] if has_pip else ["--without-pip"]), venv],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        fail(
-            f"python -m venv failed:\n{made.stdout}{made.stderr}",
-            "Is the disk full, or the folder read-only?",
-        )
-    if not has_pip:
+    say("Creating the environment:")
+    say("  making its folders")
+    carry_out([sys.executable, "-m", "venv", "--without-pip", str(venv)], "python -m venv")
+    if has_pip:
+        say("  unpacking pip (some seconds)")
+        carry_out([str(venv / "bin" / "python"), "-m", "ensurepip", "--upgrade", "--default-pip"], "ensurepip")
+    else:
+        say("  fetching pip, which this Python comes without")
         add_pip(venv)
+
+
+def carry_out(words: list[str], what: str) -> None:
+    """Runs a step of the standard library; ends with what it printed when it fails."""
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        fail(f"{what} failed:\n{made.stdout}{made.stderr}", "Is the disk full, or the folder read-only?")
 
 
 def add_pip(venv: Path) -> None:
@@ -141,6 +142,7 @@ def add_pip(venv: Path) -> None:
 
 def install(venv: Path, *, dev: bool, versions: str) -> None:
     """Installs nsw and what it needs; of locked versions only wheels whose hash is right, so that nothing is built."""
+    say("Installing what nsw needs:")
     if versions == "locked":
         lock = str(ROOT / LOCKS[dev])
         run_pip(venv, ["install", "--no-input", "--only-binary=:all:", "--require-hashes", "--requirement", lock])
@@ -187,7 +189,8 @@ def show_progress(line: str) -> None:
     if line.startswith("Collecting "):
         say(f"  fetching {words[1]}")
     elif line.startswith("Installing collected packages:"):
-        say(f"  installing {len(words) - 3} packages (the longest step)")
+        count = len(words) - 3
+        say("  installing nsw itself" if count == 1 else f"  installing {count} packages (the longest step)")
 
 
 def dev_requirements() -> list[str]:
