@@ -67,7 +67,7 @@ def common(values: Sequence[float], units: Units) -> tuple[str, float]:
 
 def _number(value: float, unit: str) -> str:
     if unit == "%":
-        return f"{value:.1f}"
+        return f"{value:,.1f}"
     if unit in {"ns", "B"} and value == int(value):
         return f"{int(value):,}"
     if value and abs(value) < 1:
@@ -76,7 +76,7 @@ def _number(value: float, unit: str) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Nanoseconds for people, four digits: 1.234 ms."""
+    """Nanoseconds for people, four digits or more: 1.234 ms, 1,234.5 s."""
     if ns is None:
         return "-"
     return Quantity.of(_in_units(ns, TIMES), ns, TIMES)
@@ -127,19 +127,19 @@ def spread(least: float | None, most: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
-    return "-" if value is None else Quantity.of(f"{value:.1f} %", value, PERCENT)
+    return "-" if value is None else Quantity.of(f"{value:,.1f} %", value, PERCENT)
 
 
 def _in_units(value: float, units: Units) -> str:
     for unit, scale in units[:-1]:
         if abs(value) >= scale:
             return f"{_four(value / scale)} {unit}"
-    return f"{value:.0f} {units[-1][0]}"
+    return f"{value:,.0f} {units[-1][0]}"
 
 
 def _four(value: float) -> str:
     digits = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
-    return f"{value:.{digits}f}"
+    return f"{value:,.{digits}f}"
 
 
 def moment(seconds: float) -> str:

@@ -167,7 +167,7 @@ class Campaign:
 
     @property
     def problems(self) -> pd.DataFrame:
-        """One row a problem of a report: run, report, severity (error or warning), message, fix."""
+        """One row a problem of a report: run, report, severity (error, warning or note), message, fix."""
         with Ledger(self._of.ledger, read_only=True) as ledger:
             return frame_of([dict(zip(_PROBLEM, found, strict=True)) for found in ledger.problems()], _PROBLEM)
 

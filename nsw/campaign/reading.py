@@ -188,7 +188,7 @@ def _read_figures(
     figures: Callable[[str], list[dict[str, Any]]],
     required: Collection[str],
 ) -> None:
-    """Find the figures in what a run printed; a required one that is not there is an error, another a warning."""
+    """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
     output = folder.reports / run.id / "stdout"
     if run.state is not State.DONE or not output.exists():
         return
@@ -199,6 +199,9 @@ def _read_figures(
     for figure in (f for f in found if f["value"] is None):
         needed = figure["name"] in required
         result.lacking += needed
+        if not needed and not figure["matches"]:
+            result.problems.append((source, "note", f"without figure {figure['name']}, which is not required", None))
+            continue
         what = f"{'required ' if needed else ''}figure {figure['name']}"
         why = "is not a number: nan or inf" if figure["matches"] else "was not found"
         fix = (

@@ -31,7 +31,7 @@ Severity = Literal["error", "warning"]
 class Problem(TypedDict):
     run: str
     report: str | None
-    severity: Severity
+    severity: Severity | Literal["note"]
     message: str
     fix: str | None  # fmt: skip
 

@@ -43,21 +43,21 @@ def _occupancy(pair: Any) -> str:
     achieved, limit = pair
     if limit is None:
         return percent(achieved)
-    return f"{'-' if achieved is None else f'{achieved:.1f}'} of {percent(limit)}"
+    return f"{'-' if achieved is None else f'{achieved:,.1f}'} of {percent(limit)}"
 
 
 _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "count": _count,
     "number": number,
     "plain": str,
-    "times": lambda value: f"{value:.2f}",
+    "times": lambda value: f"{value:,.2f}",
     "ns": duration,
     "byte": size,
     "byte/s": rate,
     "FLOP/s": lambda value: rate(value, "FLOP"),
     "GB/s": lambda value: f"{value:,.1f}",
     "%": percent,
-    "change %": lambda value: f"{value:+.1f} %",
+    "change %": lambda value: f"{value:+,.1f} %",
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),

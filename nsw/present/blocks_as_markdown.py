@@ -11,13 +11,16 @@ from nsw.present.text_of_others import clean
 from nsw.quantities import MOMENTS, in_one_unit, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.analysis.blocks import Block
 
 # what Markdown, or HTML in it, would take for markup
 _MARKUP: Final = re.compile(r"([\\`*{}\[\]<>#|~&$@]|(?<![^\W_])_|_(?![^\W_]))")  # an underscore inside a word is one
 _AT_START: Final = re.compile(r"^(?:([-+=])|(\d+)([.)]))(?=\s|$)")
+
+# what nsw writes for a person to copy; whatever a program wrote between such marks is shown as it is, and is no markup
+_COMMAND: Final = re.compile(r"(`(?:nsw|ncu|nsys|nvprof) [^`]+`)")
 
 _RUNS: Final = "runs"  # the table with moments in it
 
@@ -70,10 +73,16 @@ def _table(block: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text inside a line."""
-    return _MARKUP.sub(r"\\\1", " ".join(clean(text).split()))
+    """A text in a table, where a bar would end the cell in a command too."""
+    return _line(text, lambda command: command.replace("|", r"\|"))
+
+
+def _line(text: str, written: Callable[[str], str] = str) -> str:
+    """A text inside a line: commands as code, whatever else would be markup escaped."""
+    pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
+    return "".join(written(one) if n % 2 else _MARKUP.sub(r"\\\1", one) for n, one in enumerate(pieces))
 
 
 def _text(text: str) -> str:
     """A text of one line that stays what it is, at the beginning of a line too."""
-    return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _cell(text))
+    return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))

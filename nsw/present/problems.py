@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.text_of_others import clean
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _COUNTED: Final = re.compile(r" \(and \d+ like it\)")
 _FEW: Final = 3  # warnings that are printed beside an answer
 _SHORT: Final = 160  # characters of one of them
-STYLES: Final = {"error": "red", "warning": "yellow"}
+STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim"}  # the worst first
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class _Said:
 
 
 class Merged:
-    """Problems by what they say, in the order in which they first came."""
+    """Problems by what they say: errors first, of each severity in the order in which they first came."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str, str], _Said] = {}
@@ -40,7 +41,7 @@ class Merged:
 
         Args:
             report: Its path.
-            severity: error or warning.
+            severity: error, warning or note.
             message: What is wrong.
             fix: What to do.
             run: The run whose name may be in the texts: they are alike but for it.
@@ -57,12 +58,22 @@ class Merged:
 
     def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
         """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
-        for (severity, _, _), said in self._said.items():
+        for (severity, _, _), said in sorted(self._said.items(), key=_severity):
             if repeated and len(said.where) == 1:
+                continue
+            if severity == "note":  # an aside, whose files do not matter
+                count, such = len(said.where), clean(next(iter(said.where)))
+                yield severity, f"{severity}: {plural(count, 'run')} {clean(said.message)}, such as {such}"
                 continue
             more = f" and {len(said.where) - 1} more" if len(said.where) > 1 else ""
             hint = f"\n  hint: {clean(said.fix)}" if said.fix and not repeated else ""
             yield severity, f"{severity}: {clean(next(iter(said.where.values())))}{more}: {clean(said.message)}{hint}"
+
+
+def _severity(one: tuple[tuple[str, str, str], _Said]) -> int:
+    """Errors before warnings, and those before notes."""
+    order = list(STYLES)
+    return order.index(one[0][0]) if one[0][0] in order else len(order)
 
 
 def _less(text: str, run: str) -> str:
@@ -71,33 +82,38 @@ def _less(text: str, run: str) -> str:
 
 def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> None:
     """What is wrong with reports: (run, report, severity, message, fix); the same words of several runs once."""
+    show_merged(out, _merged(problems))
+
+
+def _merged(problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> Merged:
     merged = Merged()
     for run, report, severity, message, fix in problems:
-        merged.add(report or run, severity, message, fix, run=run)
-    show_merged(out, merged)
+        where = run if severity == "note" else report or run
+        merged.add(where, severity, message, fix, run=run)
+    return merged
 
 
 def show_short(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], whole: str) -> None:
-    """Errors with their hints; of warnings a line each of the first few, and where all of them are.
+    """Errors with their hints; of warnings a line each of the first few, and where all of them are; then notes.
 
     Args:
         out: Where to.
         problems: (run, report, severity, message, fix).
         whole: The command that prints them whole.
     """
-    merged = Merged()
-    for run, report, severity, message, fix in problems:
-        merged.add(report or run, severity, message, fix, run=run)
-    lines = list(merged.lines())
+    lines = list(_merged(problems).lines())
     warnings = [text for severity, text in lines if severity == "warning"]
     for severity, text in lines:
-        if severity != "warning":
+        if severity not in {"warning", "note"}:
             out.print(text, style=STYLES.get(severity))
     for text in warnings[:_FEW]:
         out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])
     if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
         count = "1 warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
         out.print(f"({count}: `{whole}` has them whole)", style="dim")
+    for severity, text in lines:
+        if severity == "note":
+            out.print(text, style=STYLES["note"])
 
 
 def shortened(text: str) -> str:

@@ -43,6 +43,11 @@ _UNITS: Final[Mapping[str, str]] = {
     "modelled_flop_per_s": "FLOP/s", "measured_flop_per_s": "FLOP/s",
 }  # fmt: skip
 _ENDS: Final = (("_pct", "%"), ("_s", "s"))  # of names of columns whose numbers have one unit already
+# what the headings of a computed table cannot say
+_ASIDES: Final[Mapping[str, str]] = {
+    "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
+    " the level); side: which peak is the limit there; ceilings: where the peaks are from",
+}
 _FLOPS: Final = "flops"
 _START: Final = "start_ns"
 _FEWEST: Final = 3  # decimals of it
@@ -83,6 +88,8 @@ def show_rows(
         _show_runs(out, title, rows, wanted, order)
         return
     _show(out, title, rows, wanted, order)
+    if parameters is not None and of in _ASIDES:
+        out.print(f"({_ASIDES[of]})", style="dim")
 
 
 def _show_runs(

@@ -94,6 +94,23 @@ def test_markdown_has_the_findings_first_and_takes_no_markup_from_names():
     assert r"| \# \[x\] |" in rows_markdown("t", [{"a": "# [x]"}], ["a"])
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see `nsw logs n-1_b-2.r1 --lines 0` now", "see `nsw logs n-1_b-2.r1 --lines 0` now"),
+        ("it said `rm *` and `x", r"it said \`rm \*\` and \`x"),
+        ("a ` b `nsw logs x`` c_", r"a \` b `nsw logs x`\` c\_"),
+        ("`nsw ls | head`", "`nsw ls | head`"),
+    ],
+)
+def test_markdown_shows_commands_as_code_and_no_other_backticks(text, shown):
+    assert as_markdown("c", [Note("n", text)]).split("\n\n")[1] == f"{shown}\n"
+
+
+def test_a_bar_of_a_command_ends_no_cell_of_markdown():
+    assert r"| `nsw ls \| head` \*x |" in rows_markdown("t", [{"a": "`nsw ls | head` *x"}], ["a"])
+
+
 @pytest.fixture
 def summary():
     runs = [make_run(f"r{n}", f"gpus-{n}", params={"gpus": n}) for n in (1, 2)]

@@ -36,6 +36,8 @@ def test_rooflines_have_a_row_a_point_and_top_limits_the_kernels(nsw, home):
     assert {row["short_name"] for row in rows} == {"matmul_naive"}
     both = nsw("read", str(raw), str(MIXED), "--table", "kernels", "--format", "json", "--top", "1")
     assert [row["short_name"] for row in json.loads(both.out)["rows"]] == ["matmul_naive", "matmul_coalesced"]
+    shown = nsw("read", str(raw), "--table", "roofline").out
+    assert "share: flop_per_s of roof_flop_per_s" in " ".join(shown.split())
     assert "metrics: [roofline]" in nsw("read", str(MIXED), "--table", "roofline").err
 
 

@@ -59,7 +59,14 @@ def test_a_retry_does_it_again_and_nothing_else(nsw, carried_out, home):
 def test_a_figure_that_is_not_required_may_be_absent(nsw, carried_out):
     said = carried_out(", required: false")
     assert said.code == 0
-    assert "warning: reports/n-2.baseline.r1/stdout: figure f was not found" in said.out
+    note = "note: 1 run without figure f, which is not required, such as n-2.baseline.r1"
+    for text in (said.out, nsw("status").out, nsw("problems").out):
+        assert (text.count(note), "warning" in text) == (1, False)
+    assert "figure f" not in nsw("summarize").out
+    (problem,) = json.loads(nsw("problems", "--json").out)["problems"]
+    assert (problem["run"], problem["severity"]) == ("n-2.baseline.r1", "note")
+    rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
+    assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
     assert "without a required figure" not in said.out + said.err
     assert "nothing to retry" in nsw("retry").err
 
@@ -68,6 +75,13 @@ def test_a_figure_that_is_no_number_counts_as_absent(carried_out):
     said = carried_out(value="nan")
     assert said.code == 1
     assert "n-1.baseline.r1/stdout: required figure f is not a number: nan or inf" in said.out
+
+
+def test_a_figure_that_is_not_required_and_no_number_is_warned_about(carried_out):
+    said = carried_out(", required: false", value="nan")
+    assert said.code == 0
+    assert "warning: reports/n-1.baseline.r1/stdout: figure f is not a number: nan or inf" in said.out
+    assert "note: 1 run without figure f" in said.out
 
 
 def test_completion_of_retry_offers_it(carried_out):

@@ -15,6 +15,7 @@ from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console, duration, number, numbered, percent, plural, rate, seconds, size, table
 from nsw.present.text_of_others import clean
+from nsw.quantities import in_one_unit
 from nsw.readers.model import Report
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
@@ -179,7 +180,7 @@ def test_a_narrow_terminal_shortens_the_column_that_gives_way_and_no_other(monke
 @pytest.mark.parametrize(
     ("ns", "text"),
     [(None, "-"), (0, "0 ns"), (1, "1 ns"), (999, "999 ns"), (1000, "1.000 us"), (12345, "12.35 us"),
-     (123456, "123.5 us"), (1.5e6, "1.500 ms"), (2.5e9, "2.500 s"), (3.6e12, "3600.0 s"), (-1500, "-1.500 us")],
+     (123456, "123.5 us"), (1.5e6, "1.500 ms"), (2.5e9, "2.500 s"), (3.6e12, "3,600.0 s"), (-1500, "-1.500 us")],
 )  # fmt: skip
 def test_durations_have_four_digits_and_the_unit_that_fits(ns, text):
     assert duration(ns) == text
@@ -187,7 +188,7 @@ def test_durations_have_four_digits_and_the_unit_that_fits(ns, text):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1024, "1.000 KiB"), (1_234_567, "1.177 MiB"), (5 << 30, "5.000 GiB"),
+    [(None, "-"), (0, "0 B"), (1023, "1,023 B"), (1024, "1.000 KiB"), (1_234_567, "1.177 MiB"), (5 << 30, "5.000 GiB"),
      (7.25 * 2**40, "7.250 TiB")],
 )  # fmt: skip
 def test_sizes_are_binary(count, text):
@@ -214,9 +215,27 @@ def test_seconds_for_people(value, text):
 
 def test_counts_and_shares():
     assert [plural(n, "run") for n in (0, 1, 2, 12345)] == ["0 runs", "1 run", "2 runs", "12,345 runs"]
-    assert [percent(v) for v in (None, 0.0, 99.96)] == ["-", "0.0 %", "100.0 %"]
+    assert [percent(v) for v in (None, 0.0, 99.96, 1760.2)] == ["-", "0.0 %", "100.0 %", "1,760.2 %"]
     assert number(None) == "-"
     assert "," in number(1234567.0)
+
+
+def test_numbers_have_separators_with_a_unit_beside_them_and_in_the_heading_alike():
+    for quantity in (percent(1760.2), duration(3.6e12), rate(2.5e15), size(2000 << 40)):
+        _, (alone,) = in_one_unit("share", [quantity])
+        assert alone.partition(".")[0] == quantity.partition(".")[0]
+        assert alone[1] == ","
+
+
+def test_errors_come_before_warnings_and_notes_last_with_the_number_of_their_runs(out):
+    note = "without figure f, which is not required"
+    problems = [(f"n-{n}.b.r1", f"reports/n-{n}.b.r1/stdout", "note", note, None) for n in (1, 2)]
+    problems += [("a", "a/x", "warning", "old driver", None), ("b", "b/x", "error", "cut short", "copy it")]
+    show_problems(out[0], problems)
+    assert out[1].getvalue().splitlines() == [
+        "error: b/x: cut short", "  hint: copy it", "warning: a/x: old driver",
+        "note: 2 runs without figure f, which is not required, such as n-1.b.r1",
+    ]  # fmt: skip
 
 
 def test_the_same_problem_of_several_runs_is_told_once(out):

@@ -80,7 +80,7 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
     Column("dram_gb_per_s", "DRAM (GB/s)", "GB/s"): (
         lambda k: None if k.dram_bytes_per_s is None else k.dram_bytes_per_s / _GB
     ),
-    Column("dram_pct", "of peak", "%"): lambda k: k.dram_pct,
+    Column("dram_pct", "DRAM of peak", "%"): lambda k: k.dram_pct,
     Column("occupancy_pct", "occupancy", "achieved and limit %"): _occupancy,
     Column("occupancy_limiter", "limited by"): lambda k: k.occupancy_limiter,
     Column("tensor_pct", "tensor", "%"): lambda k: k.tensor_pct,
