@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.unpacked import unpack
-from nsw.plan.model import REDUCTION
 from nsw.tables.unpacking_limit import shown
 from nsw.wording import plural
 
@@ -32,6 +31,8 @@ def run_folder(scratch: str, run: str, attempt: int) -> str:
 
 def run_of(reduction: str) -> str:
     """The run whose reports a reduction reduces."""
+    from nsw.plan.model import REDUCTION  # here: `nsw status` looks at no plan
+
     return reduction.removesuffix(REDUCTION)
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from nsw.campaign.ledger_base import LedgerBase
 from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.ledger_values import column_of
-from nsw.schedulers.model import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from nsw.schedulers.model import Submission
 
 
 class LedgerSubmissions(LedgerBase):
@@ -84,6 +85,8 @@ class LedgerSubmissions(LedgerBase):
 
     def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
+        from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
+
         found = self._db.execute(
             "SELECT name, job, attempt, tasks, gpus, native_id FROM submissions WHERE state = ? ORDER BY seq", (state,)
         )

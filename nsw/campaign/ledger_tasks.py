@@ -10,7 +10,6 @@ from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_base import marks
 from nsw.campaign.ledger_needs import LedgerNeeds, free
 from nsw.campaign.ledger_rows import BuildRow, Kind, Reading, RunRow, State, Why
-from nsw.plan.model import REDUCTION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -67,6 +66,8 @@ class LedgerTasks(LedgerNeeds):
 
     def _add_reductions(self, plan: Plan) -> None:
         """Write the reductions of a plan; those that are there already stay, with their scripts."""
+        from nsw.plan.model import REDUCTION  # here, as below
+
         known = {row.id for row in self.reductions()}
         self.add_tasks(Kind.REDUCTION, plan.reductions, but=known)
         new = [one.id for job in plan.reductions for one in job.runs if one.id not in known]
@@ -127,7 +128,11 @@ class LedgerTasks(LedgerNeeds):
     def reductions(self, states: Sequence[State] = tuple(State), of: Collection[str] | None = None) -> list[RunRow]:
         """The reductions in these states, in the plan's order: all, or those of some runs."""
         rows = self._runs(f"kind = 'reduction' AND state IN ({marks(states)})", states)
-        return [row for row in rows if of is None or row.id.removesuffix(REDUCTION) in of]
+        if of is None or not rows:
+            return rows
+        from nsw.plan.model import REDUCTION
+
+        return [row for row in rows if row.id.removesuffix(REDUCTION) in of]
 
     def give_up_reductions(self) -> None:
         """Read runs whose reductions were cancelled without them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 LATEST: Final = 1e11  # Unix seconds, beyond which is no time that a ledger holds
@@ -39,6 +40,7 @@ def column_of(text: str, kind: type[_T], column: str) -> _T:
         raise ValueError(f"{column} {fault}") from None
 
 
+@lru_cache(maxsize=1024)
 def texts(text: str, column: str) -> tuple[str, ...]:
     """The JSON of a column that holds a list of texts.
 

@@ -20,9 +20,10 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def say(self, text: str) -> None:
-        """Write a line; control characters of others become spaces."""
-        plain = "".join(c if c.isprintable() else " " for c in text)
-        line = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}] {plain}\n"
+    def say(self, *texts: str) -> None:
+        """Write a line for each; control characters of others become spaces."""
+        begin = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}]"
+        plain = (text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text) for text in texts)
+        lines = "".join(f"{begin} {text}\n" for text in plain)
         with open(open_plain(self._path, _APPEND, 0o644), "a", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
-            file.write(line)
+            file.write(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -183,7 +184,12 @@ class Submitting:
         if not self._it.scheduler.shares_machine and not self._intended(some):
             return False
         outcomes = self._it.scheduler.submit(some)
-        taken = [self._take(submission, outcome) for submission, outcome in zip(some, outcomes, strict=True)]
+        changed: list[str] = []
+        # a commit each would cost more than the rest of a submission; this machine's are written down later
+        with nullcontext() if self._it.scheduler.shares_machine else self._it.ledger.transaction():
+            taken = [self._take(one, outcome, changed) for one, outcome in zip(some, outcomes, strict=True)]
+        if changed:
+            self._it.changed(changed)
         return all(taken)
 
     def _intended(self, some: Sequence[Submission]) -> bool:
@@ -205,10 +211,10 @@ class Submitting:
             raise
         return True
 
-    def _take(self, submission: Submission, outcome: Outcome) -> bool:
-        """Write down what became of a submission; False when it was not taken."""
+    def _take(self, submission: Submission, outcome: Outcome, changed: list[str]) -> bool:
+        """Write down what became of a submission; False when it was not taken. Adds what changed to `changed`."""
         if outcome.refused is not None:
-            self._refused(submission, outcome.refused)
+            changed += self._refused(submission, outcome.refused)
             return True
         if outcome.doubt is not None:
             self._doubt.append(submission)
@@ -220,7 +226,7 @@ class Submitting:
             return False
         ids = self._adopt(submission, outcome.native)
         if not self._it.scheduler.shares_machine:
-            self._it.changed(ids)
+            changed += ids
         return True
 
     def _adopt(self, submission: Submission, native: str) -> list[str]:
@@ -234,7 +240,7 @@ class Submitting:
             one.state = State.SUBMITTED
         return [one.id for one in flying]
 
-    def _refused(self, submission: Submission, fault: RefusedError) -> None:
+    def _refused(self, submission: Submission, fault: RefusedError) -> list[str]:
         """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
         places = self._it.ledger.meta(PLACES)
         place = places.get(fault.key or "")
@@ -245,7 +251,7 @@ class Submitting:
         with self._it.ledger.transaction():
             self._it.ledger.update_tasks([one.id for one in refused], **failed)
             self._it.ledger.finish_submission(submission.name)
-        self._it.changed([one.id for one in refused])
+        return [one.id for one in refused]
 
     def settle_doubts(self) -> None:
         """Look up what is in doubt; while the scheduler cannot tell, it stays in doubt."""
@@ -292,7 +298,7 @@ class Submitting:
             self._it.ledger.withdraw(submission)
             return
         hint = f"the same came {_TRIES} times, and no job of that name appeared"
-        self._refused(submission, RefusedError(said, hint=hint))
+        self._it.changed(self._refused(submission, RefusedError(said, hint=hint)))
 
 
 class _Scripts(dict[str, "Path"]):

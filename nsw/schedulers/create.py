@@ -7,7 +7,6 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.recipe.units import parse_duration
 from nsw.site.registered import LOCAL, adapter_path, schedulers
 
 if TYPE_CHECKING:
@@ -100,6 +99,7 @@ def create(
             login_shell=bool(site.get("login_shell")),
             say=say,
         )
+    from nsw.recipe.units import parse_duration
     from nsw.schedulers.batch import BatchScheduler, Limits
 
     return BatchScheduler(

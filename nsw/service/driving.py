@@ -124,8 +124,7 @@ class _Changes:
         rows = self._ledger.runs_named(ids)
         made = [build for build in self._ledger.builds() if build.id in ids]
         both: list[RunRow | BuildRow] = [*made, *rows]
-        for one in both:
-            self._log.say(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else ""))
+        self._log.say(*(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else "") for one in both))
         if self._reduces:
             self._say_reductions(ids)
         for build in made:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.meta import RECORDED
 from nsw.errors import NswError
+from nsw.service.read_collected import recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,10 +138,8 @@ def _kernels_of(folder: CampaignFolder, ledger: Ledger, one: CountersPass, sourc
         NswError: No report holds a trace.
         NothingMatched: No kernel was launched inside the pass's range.
     """
-    from nsw.recipe.load import load_recipe
-
     nsys = (ledger.site().get("profilers") or {}).get("nsys")
-    steps = load_recipe(folder.recipe).recipe.report.steps
+    steps = recipe_of(folder).report.steps
     return _kernels(folder.reports / source.id, steps, nsys, _within(one))
 
 
@@ -154,9 +153,8 @@ def _limit(
     from nsw.metrics import find_chip
     from nsw.metrics.replay_passes import passes
     from nsw.plan.counters_limit import limit, planned_s, price
-    from nsw.recipe.load import load_recipe
 
-    planned = planned_s(load_recipe(folder.recipe).recipe, one, run.case_id, run.params)
+    planned = planned_s(recipe_of(folder), one, run.case_id, run.params)
     if run.tool != "ncu" or planned is None or source.seconds is None:
         return None
     times = {other.id: other.seconds for other in ledger.runs()}
@@ -215,9 +213,8 @@ def asked(one: CountersPass) -> Any:
 
 def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
     from nsw.recipe.counters import CountersPass
-    from nsw.recipe.load import load_recipe
 
-    passes = load_recipe(folder.recipe).recipe.passes
+    passes = recipe_of(folder).passes
     found = next((one for one in passes if one.name == run.pass_name and isinstance(one, CountersPass)), None)
     if found is None:
         raise NswError(f"{folder.recipe} has no counters pass {run.pass_name}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.program_versions import ProgramVersion
 from nsw.campaign.program_versions import done_versions
 from nsw.quantities import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.analysis.program_versions import ProgramVersion
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.program_versions import Version
@@ -21,7 +21,12 @@ _DIGITS: Final = 12  # of a hash
 
 def program_versions(ledger: Ledger) -> list[ProgramVersion]:
     """The versions with runs that are done, the oldest first."""
-    found = done_versions(ledger, ledger.runs())
+    return _named(done_versions(ledger, ledger.runs()))
+
+
+def _named(found: Sequence[Version]) -> list[ProgramVersion]:
+    from nsw.analysis.program_versions import ProgramVersion  # here: `nsw status` has nothing to analyse
+
     names = sorted({name for one in found for name in one.files})
     differing = [name for name in names if len({one.files.get(name) for one in found}) > 1]
     return [
@@ -47,7 +52,10 @@ def remedy(folder: CampaignFolder) -> str:
 
 def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """A warning for each run of an older version: (run, report, severity, message, what to do)."""
-    versions = program_versions(ledger)
+    found = done_versions(ledger, ledger.runs())
+    if len(found) < 2:
+        return []
+    versions = _named(found)
     return [
         (run, None, "warning", f"done with an older version of the program, {one}; the newest is {versions[-1]}",
          remedy(folder))

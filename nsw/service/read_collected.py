@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,7 +83,14 @@ def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Call
 def recipe_of(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
     from nsw.campaign.ownership import open_file
-    from nsw.recipe.load import load_recipe_text
 
     with open_file(folder.path, folder.recipe) as file:
-        return load_recipe_text(file.read().decode(errors="replace"), str(folder.recipe)).recipe
+        return _parsed(file.read().decode(errors="replace"), str(folder.recipe))
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str, file: str) -> Recipe:
+    """A recipe, which nothing changes once it is validated: every choice of a campaign asks for it again."""
+    from nsw.recipe.load import load_recipe_text
+
+    return load_recipe_text(text, file).recipe

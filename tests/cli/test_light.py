@@ -17,11 +17,14 @@ app: {command: "true"}
 resources: {gpus: 0, time: 1m}
 """
 HEAVY = ("jinja2", "yaml", "pandas", "numpy", "pyarrow", "paramiko", "nsw.recipe.model", "nsw.plan.build")
+# of nsw itself: what decides, drives and analyses; `nsw logs` may have to ask a scheduler for its log
+DRIVES = ("nsw.plan.model", "nsw.schedulers.model", "nsw.recipe.units", "nsw.analysis.blocks")
 LOOK = f"""
 import sys
+DRIVES = () if "logs" in sys.argv else {DRIVES}
 from nsw.cli.main import run
 code = run(sys.argv[1:])
-print("loaded:", sorted(set({HEAVY}) & sys.modules.keys()))
+print("loaded:", sorted(set({HEAVY} + DRIVES) & sys.modules.keys()))
 sys.exit(code)
 """
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.campaign.ledger import Ledger
+from nsw.cli.main import run
 from nsw.errors import CommandResult
+from nsw.recipe import load as recipes
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
@@ -30,6 +33,28 @@ def test_runs_are_done_once_whatever_the_sites_filter_and_the_users_environment_
     assert done.returncode == 1, done.stderr
     assert ran(cobalt) == [1, 2, 3, 4, 5, 6]
     assert [state for state, _ in runs(cobalt)] == ["done"] * 4 + ["failed", "done"]
+
+
+def test_no_recipe_is_parsed_twice_and_submissions_of_one_command_are_committed_together(cobalt, monkeypatch):
+    parsed, open_before = [], []
+    load, submitted = recipes.load_recipe_text, Ledger.submitted
+
+    def counted(text: str, file: str) -> recipes.LoadedRecipe:
+        parsed.append(text)
+        return load(text, file)
+
+    def watched(self: Ledger, *words: object) -> None:
+        open_before.append(self._db.in_transaction)
+        submitted(self, *words)
+
+    monkeypatch.setattr(recipes, "load_recipe_text", counted)
+    monkeypatch.setattr(Ledger, "submitted", watched)
+    for name, value in cobalt.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(cobalt.work)
+    assert run(list(words(cobalt, 5))) == 0
+    assert len(parsed) == len(set(parsed)) == 2  # to read; to notify and to answer, with the versions that were used
+    assert open_before == [True] * 5
 
 
 def filtered(place: Cobalt, text: str) -> None:
