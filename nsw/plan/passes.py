@@ -65,6 +65,8 @@ def profiled(
     nest = _Nest(how, box)
     if one.kind == "baseline":
         return None, Profiled(nest.around(program))
+    if (why := _no_gpus(one, facts, chip)) is not None:
+        return one.tool, Profiled(impossible=why)
     # around a launcher, which is no program of the image, is the site's own profiler
     in_image = box is not None and box.profiler_inside and not (nest.launcher_outside and inside is False)
     tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured, chip)
@@ -159,6 +161,21 @@ def _each_process(profiler: Profiler, one: Any, how: Launch, inside: bool | None
     if inside is not None:
         return inside
     return how.kind != "torchrun" or (one.kind == "counters" and counting.starts_each(one, how))
+
+
+def _no_gpus(one: Any, facts: SiteFacts, chip: str | None) -> str | None:
+    """Why a pass that measures GPUs is left out on a site whose file says that it has none.
+
+    A timeline whose tool the recipe names is made: nsys records CPUs, NVTX and MPI too. This machine has what it has.
+    """
+    if facts.tools is not None or facts.gpus_per_node != 0 or chip is not None:
+        return None
+    if one.kind == "counters":
+        return "the site has no GPUs; baseline and host passes can be run"
+    if one.kind == "timeline" and one.tool == AUTO:
+        named = "nsys for what it records of CPUs: `timeline: {tool: nsys}`"
+        return f"the site has no GPUs; baseline and host passes can be run, also {named}"
+    return None
 
 
 def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None) -> tuple[str, str, str | None]:

@@ -40,7 +40,7 @@ def render_job(
         scheduler: Names the template: templates/job/SCHEDULER.sh.j2.
         campaign: The campaign's id, for the header.
         scratch: Folder of the campaign on the site, where run folders are made.
-        directives: The scheduler's own lines at the head of the script.
+        directives: The scheduler's own lines at the head of the script; a job of the login node gets none.
         restarts: `restarts` of the scheduler's capabilities: how a job learns that it was started anew.
         login_shell: Whether bash starts as a login shell, where a site's `module` needs it.
         tools: Profilers whose version is recorded: name -> path.
@@ -61,7 +61,7 @@ def render_job(
             scratch=scratch,
             version=__version__,
             login_shell=login_shell,
-            directives=directives,
+            directives=() if job.place == "login" else directives,  # no scheduler reads that script
             restarts=restarts,
             tools=sorted((tools or {}).items()),
             secrets_file=FILE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -122,6 +123,22 @@ def test_on_theta_a_recipe_that_asks_for_gpus_is_refused_at_its_line():
     assert "1 GPU asked, but site theta has none" in refused.stderr
     assert "cooley_profiling.yaml" in refused.stderr
     assert "or use its CPUs: `resources: {gpus: 0}`, baseline and host passes" in " ".join(refused.stderr.split())
+
+
+def test_on_theta_passes_that_measure_gpus_are_left_out_with_the_reason(tmp_path):
+    recipe = tmp_path / "r.yaml"
+    start = "nsw: 1\nname: t\napp: {command: python a.py}\nresources: {gpus: 0}\n"
+    passes = "baseline, timeline, counters, {host: {tool: cprofile}}"
+    recipe.write_text(f"{start}passes: [{passes}]\n")
+    planned = nsw("plan", recipe, "--site", "theta", "--sites", SITES / "theta.yaml", "--format", "json")
+    assert planned.returncode == 0, planned.stderr
+    found = json.loads(planned.stdout)
+    assert {run["pass"] for run in found["runs"]} == {"baseline", "host"}
+    assert {one["what"] for one in found["absent"]} == {"pass timeline", "pass counters"}
+    assert all(one["reason"].startswith("the site has no GPUs; baseline and host passes") for one in found["absent"])
+    recipe.write_text(f"{start}passes: [{{timeline: {{tool: nsys}}}}]\n")
+    shown = nsw("render", recipe, "--site", "theta", "--sites", SITES / "theta.yaml").stdout
+    assert "nsys profile" in shown  # who names it wants what it records of CPUs
 
 
 def test_on_theta_programs_start_through_aprun(tmp_path):

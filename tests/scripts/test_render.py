@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from nsw.cli import planning
 from nsw.errors import NswError
+from nsw.schedulers.create import adapter_of
 from nsw.service.planning import make_plan as plan_recipe
 
 from .conftest import BASH, Scripts, make_plan, make_run
@@ -486,6 +488,15 @@ def test_templates_of_the_sites_file_stand_beside_it(tmp_path):
     planned = plan_recipe("cpu_quickstart", "here", [tmp_path / "sites.yaml"])
     text = planned.renderer()(planned.plan.jobs[0], "c", "/s")
     assert text.endswith("echo the end\n")
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs", "cobalt", "lsf", "sge"])
+def test_a_script_for_the_login_node_has_no_lines_of_the_scheduler(scripts, scheduler):
+    plan = make_plan(make_run(["true"]))
+    marker = adapter_of(scheduler).marker
+    assert marker in scripts.render(plan, scheduler=scheduler).read_text()
+    login = replace(plan, jobs=tuple(replace(job, reduction="login") for job in plan.jobs))
+    assert marker not in scripts.render(login, scheduler=scheduler).read_text()
 
 
 @pytest.mark.parametrize(("login", "first"), [(False, "#!/usr/bin/env bash"), (True, "#!/bin/bash -l")])
