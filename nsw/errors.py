@@ -146,6 +146,14 @@ class UnreachableError(NswError):
     exit_code = Exit.UNREACHABLE
 
 
+class HostKeyError(UnreachableError):
+    """The site's host key is not known, or is another than before."""
+
+
+class LoginError(UnreachableError):
+    """The site was reached, and refused the login, or what it asks for could not be answered."""
+
+
 class RefusedError(NswError):
     """The scheduler will not take a job as it is; `key` is what of the recipe's resources asks too much, if known."""
 
@@ -160,7 +168,10 @@ _SIGNALS = frozenset({-1, -2, -9, -15, 129, 130, 137, 143})
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What one command did: its words, exit status and output."""
+    """What one command did: its words, exit status and output.
+
+    `unreachable`: there was no connection, and the command was not started.
+    """
 
     argv: tuple[str, ...]
     returncode: int
@@ -168,6 +179,7 @@ class CommandResult:
     stderr: str = ""
     timed_out: bool = False
     seconds: float = field(default=0.0, compare=False)
+    unreachable: UnreachableError | None = field(default=None, compare=False)
 
     @property
     def killed(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.check import Check, Verdict
 from nsw.campaign.site_limits import limits_checks
-from nsw.errors import CommandError, NswError, UnreachableError
+from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
 from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
@@ -58,9 +58,8 @@ def check_site(
     how = site.get("transport") or {}
     kind = how.get("kind", "local")
     if alive.returncode != 0 or len(lines) != 4:
-        _, _, hint = alive.stderr.partition("\n  hint: ")
-        fix = hint.strip() or f"see docs/remote.md: transport {kind}"
-        yield Check(_failed_step(alive.stderr), Verdict.BAD, _said(alive), fix)
+        fix = (alive.unreachable and alive.unreachable.hint) or f"see docs/remote.md: transport {kind}"
+        yield Check(_failed_step(alive.unreachable), Verdict.BAD, _said(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
     if kind in {"ssh", "openssh"}:
@@ -75,13 +74,11 @@ def check_site(
     yield from _gpus(transport)
 
 
-def _failed_step(said: str) -> str:
-    """Which step of getting there failed, by what ssh or nsw's own connection prints."""
-    if re.search(r"host key|HOST IDENTIFICATION", said, re.IGNORECASE):
+def _failed_step(fault: UnreachableError | None) -> str:
+    """Which step of getting there failed."""
+    if isinstance(fault, HostKeyError):
         return "host key"
-    if re.search(r"Permission denied|was refused \(the host accepts|rejected the answer|no terminal to ask at", said):
-        return "login"
-    return "connection"
+    return "login" if isinstance(fault, LoginError) else "connection"
 
 
 def host_key_check(kind: str, *, is_checked: bool) -> Check:

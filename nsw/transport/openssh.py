@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import UnreachableError
+from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.remote import RemoteTransport, most_bytes
 from nsw.transport.shell import Shell, no_bash, reached
@@ -63,10 +63,13 @@ class OpenSsh:
         """What a failed start means, and what to do."""
         if reached(code):
             return no_bash(code, said)
+        kind: type[UnreachableError] = UnreachableError
         connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])
         if "Host key verification failed" in said or "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
+            kind = HostKeyError
             hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"
         elif any(text in said for text in ("Permission denied", "Too many authentication failures")):
+            kind = LoginError
             hint = (
                 "nsw asks nothing over openssh: open a connection first, which it reuses:"
                 f" `ssh -fNM -o ControlPath=~/.ssh/%C -o ControlPersist=yes {self._host}`"
@@ -74,7 +77,7 @@ class OpenSsh:
             )
         else:
             hint = f"`{connect} true` shows whether the host can be reached"
-        return UnreachableError(f"{self._host} cannot be reached with ssh (exit status {code}): {said}", hint=hint)
+        return kind(f"{self._host} cannot be reached with ssh (exit status {code}): {said}", hint=hint)
 
 
 def _fast_cipher(words: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
@@ -111,7 +112,7 @@ class RemoteTransport:
         try:
             (answer,) = self._shell.call([argv], timeout=timeout, cwd=cwd, without=without, keep=keep, stdin=stdin)
         except UnreachableError as fault:
-            return CommandResult(tuple(argv), -1, "", fault.render(), timed_out=True)
+            return CommandResult(tuple(argv), -1, "", fault.render(), timed_out=True, unreachable=fault)
         return answer.result(argv)
 
     def run_many(
@@ -126,7 +127,8 @@ class RemoteTransport:
         try:
             answers = self._shell.call(commands, timeout=timeout, without=without, keep=keep)
         except UnreachableError as fault:
-            return [CommandResult(tuple(argv), -1, "", fault.render(), timed_out=True) for argv in commands]
+            lost = CommandResult((), -1, "", fault.render(), timed_out=True, unreachable=fault)
+            return [replace(lost, argv=tuple(argv)) for argv in commands]
         return [answer.result(argv) for argv, answer in zip(commands, answers, strict=True)]
 
     def _ask(self, script: str, *words: str, timeout: float = _QUICK_S, stdin: bytes = b"") -> Answer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import paramiko
 from paramiko.agent import AgentSSH
 
-from nsw.errors import UnreachableError
+from nsw.errors import HostKeyError, LoginError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,19 +27,19 @@ def verify(transport: paramiko.Transport, host: HostConfig) -> None:
     """Compare the host's key with known_hosts; called between key exchange and login.
 
     Raises:
-        UnreachableError: The key is unknown, or another than before.
+        HostKeyError: The key is unknown, or another than before.
     """
     key = transport.get_remote_server_key()
     known = known_keys(host)
     digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
     what = f"{key.get_name()} SHA256:{digest}"
     if not known:
-        raise UnreachableError(
+        raise HostKeyError(
             f"the host key of {host.alias} ({host.known_as}) is not known: {what}",
             hint=f"compare this fingerprint with what the site publishes, then `ssh {host.alias}` once by hand",
         )
     if not any(one.asbytes() == key.asbytes() for one in known):
-        raise UnreachableError(
+        raise HostKeyError(
             f"the host key of {host.alias} ({host.known_as}) has changed: {what}. Somebody may be"
             " intercepting the connection, or the site has new keys",
             hint=f"ask the site's support; for new keys: `ssh-keygen -R '{host.known_as}'`, then"
@@ -62,7 +62,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
     """Log in with keys, and with what a person answers where the host asks.
 
     Raises:
-        UnreachableError: The host takes none of it.
+        LoginError: The host takes none of it.
     """
     try:
         transport.auth_none(host.user)
@@ -91,7 +91,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
         if transport.is_authenticated():
             return
     offered = f"; offered: {', '.join(tried)}" if tried else "; there was no key to offer"
-    raise UnreachableError(
+    raise LoginError(
         f"{host.user}@{host.alias} was refused (the host accepts {', '.join(allowed)}{offered})",
         hint="`ssh-add -l` lists the agent's keys; set user and identity in the site's transport",
     )
@@ -162,7 +162,7 @@ def _decrypted(file: str) -> paramiko.PKey:
     """The key of a file that needs a passphrase.
 
     Raises:
-        UnreachableError: Nobody can be asked for it, or the answer is wrong.
+        LoginError: Nobody can be asked for it, or the answer is wrong.
     """
     way_out = f"`ssh-add {file}` once: the agent keeps it"
     secret = ask(f"passphrase of {file}: ", echo=False, hint=way_out)
@@ -170,11 +170,11 @@ def _decrypted(file: str) -> paramiko.PKey:
         return paramiko.PKey.from_path(file, secret.encode())  # type: ignore[arg-type]  # the stubs say str
     except (paramiko.SSHException, ValueError, TypeError):
         # what is raised depends on the file's format, and speaks of PEM where the passphrase is wrong
-        raise UnreachableError(f"the passphrase does not fit {file}", hint=way_out) from None
+        raise LoginError(f"the passphrase does not fit {file}", hint=way_out) from None
 
 
 def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
-    unasked: list[UnreachableError] = []
+    unasked: list[LoginError] = []
 
     # in paramiko's own thread, which prints what is raised there
     def answers(title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[str]:
@@ -183,7 +183,7 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
                 print(_plain(text), file=sys.stderr)
         try:
             return [ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
-        except UnreachableError as fault:
+        except LoginError as fault:
             unasked.append(fault)
             return ["" for _ in prompts]
 
@@ -192,7 +192,7 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
     except paramiko.SSHException:
         if unasked:
             raise unasked[0] from None
-        raise UnreachableError(f"{host.alias} rejected the answer") from None
+        raise LoginError(f"{host.alias} rejected the answer") from None
 
 
 def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
@@ -204,12 +204,12 @@ def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
         hint: What to do where nobody can be asked.
 
     Raises:
-        UnreachableError: There is no terminal to ask at.
+        LoginError: There is no terminal to ask at.
     """
     import getpass
 
     if not sys.stdin.isatty():
-        raise UnreachableError(
+        raise LoginError(
             f"{prompt.strip()} and there is no terminal to answer on",
             hint=hint,
         )

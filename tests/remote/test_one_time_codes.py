@@ -199,6 +199,7 @@ def test_without_a_terminal_nothing_hangs_and_the_way_out_is_named(coded):
     assert done.returncode == 3
     said = " ".join((done.stdout + done.stderr).split())
     assert "Verification code: and there is no terminal to answer on" in said
+    assert done.stdout.startswith("bad      login")
     assert "a ControlMaster" in said
     assert "Traceback" not in said
     assert "(paramiko" not in said

@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,22 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(far, tmp_pat
     assert far.run(["echo", "next"], timeout=60).stdout == "next\n"
     time.sleep(3)
     assert not mark.exists()
+
+
+def test_a_process_that_ignores_sigterm_does_not_outlive_its_commands_time_limit(far, tmp_path):
+    mark = tmp_path / "process"
+    stubborn = f"(trap '' TERM; echo $BASHPID >'{mark}'; while :; do sleep 1; done) & wait"
+    done = far.run(["bash", "-c", stubborn], timeout=2)
+    assert done.timed_out
+    assert not is_running(int(mark.read_text()))
+    assert far.run(["echo", "next"], timeout=60).stdout == "next\n"
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_input_reaches_the_command_and_nothing_else(far):
