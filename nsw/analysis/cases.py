@@ -13,6 +13,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.idle_gpu import IdleGpu, idle_gpu
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, phases, steady_rows, waiting
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class CaseSummary:
     """One case. What its reports do not tell is None or empty.
 
     Where there are `phases`, everything but `figures` and `functions` is of the steady state. `functions` are without
-    the imports of modules, which take `import_ns`.
+    the imports of modules, which take `import_ns`. `traced_by` is the pass whose timeline counts.
     """
 
     id: str
@@ -87,6 +88,8 @@ class CaseSummary:
     waiting: Waiting | None = None
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
+    idle_gpu: IdleGpu | None = None
+    traced_by: str | None = None
 
 
 def summarize_cases(
@@ -143,6 +146,8 @@ def _case(
         phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
         iterations=iterations(rows("iterations", with_gpu)),
         waiting=waiting(talk, gpu_ns),
+        idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+        traced_by=with_gpu[0].pass_name if with_gpu else None,
     )
 
 

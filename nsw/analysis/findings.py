@@ -5,28 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.idle_gpu_findings import of_idle_gpus
 from nsw.analysis.perturbation import RUN_TIME
+from nsw.quantities import rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.scaling import Point, Scaling
-    from nsw.analysis.steady import Iterations
 
 _POOR_PCT = 70.0  # efficiency below which a point is worth a sentence
 _MUCH_COMMUNICATION_PCT = 20.0
 _MUCH_COPYING_PCT = 20.0
 _MUCH_WAITING = 1 / 3  # of the time in NCCL kernels
-_IDLE_PCT = 60.0
 _SLOW_TIMES = 3.0  # the median
-_SLOWED_PCT = 10.0
 
 
 def findings(cases: Sequence[CaseSummary], curve: Scaling | None) -> list[Finding]:
     """The most telling facts of a campaign, a handful at most."""
     found = _of_scaling(curve, {c.id: c for c in cases}) if curve else []
-    return [*found, *_of_idling(cases), *_of_copies(cases), *_of_slow_iterations(cases), *_of_profiling(cases)]
+    return [*found, *of_idle_gpus(cases), *_of_copies(cases), *_of_slow_iterations(cases), *_of_profiling(cases)]
 
 
 def _of_scaling(curve: Scaling, by_id: Mapping[str, CaseSummary]) -> list[Finding]:
@@ -80,44 +79,20 @@ def _of_copies(cases: Sequence[CaseSummary]) -> list[Finding]:
     share, case = max(heavy, key=lambda item: item[0])
     more = f" and over {_MUCH_COPYING_PCT:.0f} % in {len(heavy) - 1} more" if len(heavy) > 1 else ""
     what = "the GPU time of an iteration" if case.iterations else "all GPU time, set-up included,"
-    text = f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}."
+    text = f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}.{_remedy(case) if case.iterations else ''}"
     return [_finding("copies", text, "copies", (c.id for _, c in heavy))]
 
 
-def _of_idling(cases: Sequence[CaseSummary]) -> list[Finding]:
-    """A GPU that waits for the host in every iteration; not where the profiler itself slowed the host down."""
-    idle = [
-        (busy, case, case.iterations)
-        for case in cases
-        if case.iterations and (busy := _busy_pct(case.iterations)) is not None
-        and busy < _IDLE_PCT and _slowed_pct(case) < _SLOWED_PCT
-    ]  # fmt: skip
-    if not idle:
-        return []
-    busy, case, iterations = min(idle, key=lambda item: item[0])
-    more = f", and less than {_IDLE_PCT:.0f} % in {len(idle) - 1} more" if len(idle) > 1 else ""
-    text = (
-        f"In {case.id} a GPU is at work {busy:.1f} % of an iteration of {_time(iterations.med_ns)}{more}: the rest of"
-        " the time it waits for the host"
-        + ("." if any(not f.profiled for f in case.figures) else " (while profiled, which slows the host).")
+def _remedy(case: CaseSummary) -> str:
+    """What takes most of the copies' time, how fast it is, and what to do about it."""
+    most = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    if most is None or not any(way in most.name for way in ("Host-to-Device", "Device-to-Host", "HtoD", "DtoH")):
+        return ""
+    speed = f" ({rate(most.bytes_per_s)})" if most.bytes_per_s else ""
+    return (
+        f" Most of it is {most.name}{speed}: keep the data on the GPU, or copy it from pinned memory while kernels run"
+        " (cudaMemcpyAsync on a stream of its own)."
     )
-    return [_finding("idle GPU", text, "iterations", (c.id for _, c, _ in idle))]
-
-
-def _busy_pct(iterations: Iterations) -> float | None:
-    """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
-    known = [share for share in (iterations.gpu_busy_pct, iterations.med_gpu_busy_pct) if share is not None]
-    return max(known, default=None)
-
-
-def _slowed_pct(case: CaseSummary) -> float:
-    """How much slower the program ran under a profiler than without one, by any of its figures; 0 where unknown."""
-    changes = [
-        100 * abs(held.median - free.median) / abs(free.median)
-        for free in case.figures if not free.profiled and free.median
-        for held in case.figures if held.profiled and held.name == free.name
-    ]  # fmt: skip
-    return max(changes, default=0.0)
 
 
 def _of_slow_iterations(cases: Sequence[CaseSummary]) -> list[Finding]:
@@ -149,8 +124,9 @@ def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
     if not certain:
         return []
     most, case = max(certain, key=lambda item: (item[0].figure != RUN_TIME, abs(item[0].change_pct)))
+    what = "the run time, start and end included," if most.figure == RUN_TIME else most.figure
     text = (
-        f"Profiling changed {most.figure} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
+        f"Profiling changed {what} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
         f" {case.id}): figures here are those of the baseline pass."
     )
     return [_finding("profiling", text, "perturbation", (case.id,))]

@@ -44,6 +44,7 @@ _TOGETHER: Final = frozenset(
 _NO_STALL: Final = "stall_not_selected"
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
+_TENSOR_OPERATIONS: Final = tuple(f"tensor_ops_{kind}" for kind in ("fp16", "bf16", "tf32", "fp8", "fp64"))
 # what ncu gives of a range is a mean over the launches in it, which is no launch's
 _SECTIONS_OF_ONE_LAUNCH: Final = frozenset({"Launch Statistics", "LaunchStats", "Occupancy"})
 _OF_ONE_LAUNCH: Final = ("launch__", "occupancy_limit_", "theoretical_", "waves_per_sm")
@@ -263,7 +264,7 @@ def _row(
         registers=of.get("registers_per_thread"),
         shared_memory_bytes=sum(shared) if shared else None,
         shapes=shapes,
-        tensor_pct=of.get("tensor_active", of.get("tensor_precision_fu_utilization")),
+        tensor_pct=_tensor_pct(of),
         stalls=_stalls(of),
         roofline=binding(found) or memory_alone(of, device_name),
         advice=advice,
@@ -271,6 +272,17 @@ def _row(
         points=found,
         metrics=of,
     )
+
+
+def _tensor_pct(of: Mapping[str, float]) -> float | None:
+    """How busy the tensor cores were; None where their pipe was busy with FP16 instructions that are none of theirs.
+
+    On gh100 a kernel of HFMA2 and HADD2 alone has 49.5 % in the pipe's counter, and no tensor operation.
+    """
+    operations = [of.get(name) for name in _TENSOR_OPERATIONS]
+    if of.get("flop_count_hp") and all(count == 0 for count in operations):
+        return 0.0 if of.get("tensor_ops_int8") == 0 else None
+    return of.get("tensor_active", of.get("tensor_precision_fu_utilization"))
 
 
 def _with_share(row: KernelRow, whole: float) -> KernelRow:

@@ -254,6 +254,9 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
             with os.fdopen(open_plain(path), "rb") as file:
                 old = pq.read_table(file)
             old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
+            for field in new.schema:  # a column that the nsw which wrote the file did not have
+                if field.name not in old.column_names:
+                    old = old.append_column(field, pa.nulls(len(old), field.type))
             new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
         except (pa.ArrowException, KeyError, OSError) as fault:
             raise CampaignError(

@@ -37,8 +37,8 @@ class Seconds:
         return self.start + launches * (self.launch + passes * each)
 
 
-EXPECTED: Final = Seconds(5.0, 0.01, 0.02, 0.04)
-AT_MOST: Final = Seconds(8.0, 0.03, 0.028, 0.056)
+EXPECTED: Final = Seconds(6.0, 0.01, 0.02, 0.04)
+AT_MOST: Final = Seconds(12.0, 0.03, 0.028, 0.056)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ PHASE_TABLES = (
             _f("slowest_gpu_busy_pct", "%", "share of that iteration in which a GPU was at work"),
             _f("gpu_busy_pct", "%", "share of the time in which a GPU was at work; of several GPUs the mean"),
             _f("med_gpu_busy_pct", "%", "median over iterations of that share, which one slow iteration does not move"),
+            _f("med_longest_gap_ns", "ns", "median of the longest time in an iteration in which no GPU was at work"),
             _f("med_gpu_ops", None, "median number of GPU operations in an iteration"),
             _f("med_gpu_ns", "ns", "median of the sum of their durations"),
             _f("med_memory_pct", "%", "median share of copies and sets in that sum"),

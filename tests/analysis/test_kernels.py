@@ -72,6 +72,19 @@ def test_a_launch_without_a_time_weighs_as_the_others_of_its_kernel():
     assert row.time_ns == 100.0
 
 
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [({}, None), ({"tensor_ops_int8": 0.0}, 0.0), ({"tensor_ops_fp16": 8.0}, 49.5), ({"flop_count_hp": 0.0}, 49.5)],
+)
+def test_fp16_instructions_are_no_work_of_the_tensor_cores(more, shown):
+    """On an H100 the tensor pipe of a kernel of HFMA2 and HADD2 is 49.5 % busy, without a tensor operation."""
+    measured = {"duration": 1000.0, "tensor_active": 49.5, "flop_count_hp": 3e10}
+    measured |= {f"tensor_ops_{kind}": 0.0 for kind in ("fp16", "bf16", "tf32", "fp8", "fp64")}
+    assert only(kernel_table({"metrics": launches(measured | more)})).tensor_pct == shown
+    unknown = {"duration": 1000.0, "tensor_active": 49.5, "flop_count_hp": 3e10}
+    assert only(kernel_table({"metrics": launches(unknown)})).tensor_pct == 49.5
+
+
 def test_kernels_are_in_the_order_of_their_time():
     rows = launches(
         {"duration": 1.0, "kernel": "a"}, {"duration": 9.0, "kernel": "b"}, {"duration": 2.0, "kernel": "a"}

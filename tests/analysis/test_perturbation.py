@@ -8,6 +8,7 @@ from rich.console import Console
 from nsw.analysis.answer import perturbation
 from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import Figure
+from nsw.analysis.findings import findings
 from nsw.present.blocks_on_terminal import show_blocks
 
 from .made import case
@@ -60,9 +61,34 @@ def test_a_change_above_the_share_is_a_warning_that_says_what_to_do():
         " baseline" in " ".join(text.split())
     )
     assert text.count("warning: ") == 1  # the run time says the same again
-    text = shown(perturbed((), RUNS))
-    assert "changed run time of n-1 by +20 %" in text
-    assert "; one run of either, so it may be scatter" in text
+    once = (figure("baseline", False, 100), figure("timeline", True, 80))
+    assert "; one run of either, so it may be scatter" in shown(perturbed(once, RUNS))
+
+
+def times(baseline, timeline):
+    return [*(run("baseline", "baseline", s) for s in baseline), *(run("timeline", "timeline", s) for s in timeline)]
+
+
+def test_the_run_time_of_a_short_program_tells_nothing_of_its_steady_state():
+    """On an H100: a program of 0.6 s takes 2.9 s under nsys, and does as many steps a second as without it."""
+    for runs in (times([0.645], [2.91]), times([0.64, 0.65, 0.66], [2.8, 2.9, 3.0])):
+        found = perturbed((), runs)
+        assert findings([found], None) == []
+        text = shown(found)
+        assert "warning" not in text
+        assert "may be the profiler's start" in text
+
+
+def test_a_longer_run_time_is_a_warning_where_repeats_show_it_with_what_it_does_not_tell():
+    assert "warning" not in shown(perturbed((), times([100.0], [130.0])))
+    assert "one run of either" in shown(perturbed((), times([100.0], [130.0])))
+    found = perturbed((), times([100.0, 101.0], [130.0, 131.0]))
+    text = " ".join(shown(found).split())
+    assert "changed run time of n-1 by +30 %" in text
+    assert "how much of that falls on the steady state is not known" in text
+    assert findings([found], None)[0].text.startswith(
+        "Profiling changed the run time, start and end included, by up to 30 %"
+    )
 
 
 def test_scatter_and_small_changes_are_shown_without_a_warning():

@@ -6,6 +6,7 @@ import os
 import signal
 from functools import partial
 
+import pyarrow.parquet as pq
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
@@ -71,6 +72,21 @@ def test_what_one_process_reads_is_right(alone):
     } | {(TWO, "kernel_100", 3)}
     assert {r for r, state in states.items() if state is not Reading.READ} == {DAMAGED, EMPTY}
     assert {(run, severity) for run, _, severity, _, _ in problems} == {(DAMAGED, "error"), (EMPTY, "error")}
+
+
+def test_rows_are_added_to_a_table_that_an_earlier_nsw_wrote_without_a_column(alone, tmp_path):
+    folder = campaign(tmp_path / "earlier")
+    done(folder, partial(read_many, workers=1))
+    file = folder.tables / "gpu_summary.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["med_ns", "total_bytes"]), file)
+    with Ledger(folder.ledger) as ledger:
+        ledger.update_tasks(RUNS[:1], reading=Reading.COLLECTED)
+    done(folder, partial(read_many, workers=1))
+    rows = {row["run"]: row for row in held(folder)[0]}
+    assert set(rows) == {row["run"] for row in alone[0]}
+    assert (rows["r01"]["med_ns"], rows["r02"]["med_ns"]) == (None, None)
+    assert rows["r02"]["total_ns"] == 2e6
+    assert "med_ns" in pq.read_table(file).column_names
 
 
 def test_several_processes_leave_the_same(alone, tmp_path):

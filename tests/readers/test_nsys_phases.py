@@ -122,6 +122,26 @@ def test_iterations_are_timed_by_their_first_work_on_the_gpu_as_plain_sql_finds(
         assert row["med_gpu_busy_pct"] == pytest.approx(each)
 
 
+def test_the_longest_gap_of_an_iteration_is_what_a_walk_over_its_operations_finds(recorded):
+    connection, tables, traces = recorded
+    work = connection.execute(f"WITH {OPERATIONS.lstrip(', ')} SELECT pid, start, end FROM operations ORDER BY start")
+    work = work.fetchall()
+    for row in tables["iterations"]:
+        mine = [(start, end) for pid, start, end in work if pid == row["pid"]]
+        gaps = []
+        for one in traces["iteration_trace"]:
+            if one["pid"] == row["pid"] and one["phase"] == "steady":
+                reached, last = one["start_ns"], one["start_ns"] + one["duration_ns"]
+                longest = 0
+                for start, end in mine:
+                    if end > reached and start < last:
+                        longest = max(longest, start - reached)
+                        reached = max(reached, end)
+                gaps.append(max(longest, last - reached))
+        assert row["med_longest_gap_ns"] == statistics.median(gaps)
+        assert row["med_longest_gap_ns"] > 0
+
+
 def test_the_phases_add_up_to_the_whole(recorded):
     _, tables, _ = recorded
     for name in ("gpu_summary", "api_summary", "communication"):

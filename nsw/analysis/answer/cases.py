@@ -74,7 +74,7 @@ def of_case(case: CaseSummary, cover: float) -> list[Block]:
 
 def _heading(case: CaseSummary, where: str) -> str:
     about = "" if case.gpu_ns is None else f": GPU time{where} {duration(case.gpu_ns)}"
-    if case.communication_pct is not None:
+    if case.communication_pct:
         about += f", {percent(case.communication_pct)} of it in NCCL kernels"
     if case.measured > 1:
         about += f"; times, calls and bytes are those of a run, the mean of {case.measured}"

@@ -75,6 +75,7 @@ def iterations_row(timeline: Timeline) -> Row | None:
             "slowest_gpu_busy_pct": _pct(one.busy[steady][slowest], durations[slowest]),
             "gpu_busy_pct": _pct(one.busy[steady].sum(), durations.sum()),
             "med_gpu_busy_pct": _median_share(one.busy[steady], durations),
+            "med_longest_gap_ns": float(np.median(one.gap[steady])),
             "med_gpu_ops": float(np.median(one.operations[steady])),
             "med_gpu_ns": float(np.median(one.gpu[steady])),
             "med_memory_pct": _median_share(one.memory[steady], one.gpu[steady]),

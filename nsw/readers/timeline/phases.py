@@ -45,9 +45,10 @@ class Phased:
     """The phases of one process.
 
     `host` are the times by the host's clock at which warm-up, steady state and end begin; `edges` the starts of the
-    iterations, and the end of the last, by the GPU's clock (by the host's where they have no GPU work). Per iteration:
-    `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gpu` the sum of the
-    operations' durations, `memory` and `communication` those of copies and sets and of NCCL kernels among them.
+    iterations, and the end of the last, by the GPU's clock (the host's where they have no GPU work). Per iteration:
+    `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gap` the longest time in which
+    none was, `gpu` the sum of the operations' durations, `memory` and `communication` those of copies and sets and of
+    NCCL kernels among them.
     `before` and `after` are what lies around the iterations.
     """
 
@@ -60,6 +61,7 @@ class Phased:
     memory: IntArray
     communication: IntArray
     operations: IntArray
+    gap: IntArray
     before: Around
     after: Around
 
@@ -107,7 +109,8 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
     host = int(starts[0]), int(starts[count]), iterations.end
     before, after = (Around(int(busy[i]), int(gpu[i])) for i in (0, -1))
     busy, gpu, memory, communication = (values[1:-1] for values in (busy, gpu, *parts))
-    return Phased(iterations, count, host, edges, busy, gpu, memory, communication, np.diff(at), before, after)
+    gap = longest_gaps(work, edges)
+    return Phased(iterations, count, host, edges, busy, gpu, memory, communication, np.diff(at), gap, before, after)
 
 
 def lock_step(found: list[Phased]) -> int | None:
@@ -164,6 +167,24 @@ def busy_between(work: Operations, edges: IntArray) -> IntArray:
     used = _different(work.device[work.what != MEMORY]) or _different(work.device)
     per_device = [_busy(work.start[mine], work.end[mine], edges) for d in used if (mine := work.device == d).any()]
     return np.asarray(sum(per_device) // len(per_device))
+
+
+def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
+    """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
+    import numpy as np
+
+    longest = np.zeros(max(len(edges) - 1, 0), np.int64)
+    if not len(work.start) or not len(longest):
+        return longest
+    order = np.argsort(work.start, kind="stable")
+    start, reach = work.start[order], np.maximum.accumulate(work.end[order])
+    begins = np.concatenate((edges[:1], reach))
+    ends = np.concatenate((start, edges[-1:]))
+    place = np.searchsorted(edges, begins, "right") - 1
+    inside = (place >= 0) & (place < len(longest)) & (ends > begins)
+    at = place[inside]
+    np.maximum.at(longest, at, np.minimum(ends[inside], edges[at + 1]) - begins[inside])
+    return longest
 
 
 def _different(values: IntArray) -> list[int]:

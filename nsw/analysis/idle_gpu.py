@@ -1,0 +1,143 @@
+"""GPUs that are idle in the steady state: how much of an iteration, and what the timeline knows of the host meanwhile.
+
+The process whose GPU is idle most decides: where processes meet in collectives, the others wait for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+BUSY_PCT: Final = 60.0  # at and above it a GPU is not called idle
+_FEWEST: Final = 3  # iterations
+_LAUNCH: Final = re.compile(r"cu(?:da)?(?:Graph)?Launch")
+_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_SYNCHRONISE: Final = re.compile(r"cu\w*Synchronize")
+_QUEUED: Final = re.compile(r"cu(?:da)?Mem(?:cpy|set)\w*Async|cu\w*Event|cu\w*StreamWait")
+_MEMCPY: Final = re.compile(r"cu(?:da)?Memcpy")
+
+
+@dataclass(frozen=True, slots=True)
+class IdleGpu:
+    """The process of a case whose GPU is idle most: medians of an iteration of its steady state.
+
+    Attributes:
+        busy_pct: Share of the time in which its GPU is at work, NCCL's kernels included.
+        med_ns: How long an iteration takes.
+        operations: GPU operations.
+        gap_ns: The longest time without GPU work; None: the table was made before this was read.
+        calls_known: Whether the timeline holds CUDA API calls; without them the rest is 0.
+        graph_launches: CUDA graphs launched.
+        synchronisations: Calls that wait for the GPU.
+        launch_ns: A call that launches a kernel; None: not known.
+        call: The other call that takes most; empty: there is none.
+        call_ns: What this call takes, without the copies on the GPU that it waits for.
+        processes: How many processes the run has.
+        collectives: Whether they meet in NCCL kernels.
+        process: Which one it is, in words; empty: the only one.
+    """
+
+    busy_pct: float
+    med_ns: float
+    operations: float
+    gap_ns: float | None
+    calls_known: bool
+    graph_launches: float
+    synchronisations: float
+    launch_ns: float | None
+    call: str
+    call_ns: float
+    processes: int
+    collectives: bool
+    process: str
+
+    @property
+    def idle_ns(self) -> float:
+        """Time of an iteration in which its GPU is idle."""
+        return self.med_ns * (1 - self.busy_pct / 100)
+
+
+def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu | None:
+    """The process whose GPU is idle most in the middle one of the runs; None where no GPU is, or it is not known.
+
+    Args:
+        iterations: The rows of table iterations of the case's timelines.
+        phase_summary: Those of phase_summary.
+    """
+    by_run: dict[Any, list[Row]] = {}
+    for row in iterations:
+        by_run.setdefault(row.get("run"), []).append(row)
+    steady: dict[tuple[Any, ...], list[Row]] = {}
+    for row in phase_summary:
+        if row["phase"] == "steady":
+            steady.setdefault(_process(row), []).append(row)
+    runs = [_of_run(rows, steady) for rows in by_run.values()]
+    idle = sorted((one for one in runs if one is not None), key=lambda one: one.busy_pct)
+    middle = len(runs) // 2
+    return idle[middle] if middle < len(idle) else None
+
+
+def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
+    """The process whose GPU is idle most; None where other processes may be what its GPU is busy with."""
+    busy = {_process(row): share for row in rows if (share := _busy_pct(row)) is not None}
+    known = [row for row in rows if _process(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
+    if not known:
+        return None
+    least = min(known, key=lambda row: busy[_process(row)])
+    device = _device(steady.get(_process(least), ()))
+    shared = [
+        share for process, share in busy.items() if device is None or _device(steady.get(process, ())) in {device, None}
+    ]
+    if sum(shared) >= BUSY_PCT:
+        return None
+    of = steady.get(_process(least), ())
+    each = 1.0 / least["steady"]
+    calls = [row for row in of if row["summary"] == "api_summary"]
+    launches = [row for row in calls if _LAUNCH.match(row["name"]) and not _GRAPH.match(row["name"])]
+    launched = sum(row["calls"] or 0 for row in launches)
+    copied = sum(row["total_ns"] or 0 for row in of if row["summary"] == "gpu_summary" and row["kind"] == "memcpy")
+    others: dict[str, float] = {}
+    for row in calls:
+        name = row["name"]
+        if not any(known.match(name) for known in (_LAUNCH, _SYNCHRONISE, _QUEUED)):
+            took = (row["total_ns"] or 0.0) - (copied if _MEMCPY.match(name) else 0.0)
+            others[name] = others.get(name, 0.0) + took * each
+    call = max(others, key=lambda name: others[name], default="")
+    several = len(rows) > 1
+    return IdleGpu(
+        busy[_process(least)], least["med_ns"], least["med_gpu_ops"], least.get("med_longest_gap_ns"), bool(calls),
+        each * sum(row["calls"] or 0 for row in calls if _GRAPH.match(row["name"])),
+        each * sum(row["calls"] or 0 for row in calls if _SYNCHRONISE.match(row["name"])),
+        sum(row["total_ns"] or 0 for row in launches) / launched if launched else None,
+        call, max(0.0, others.get(call, 0.0)), len(rows),
+        any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
+        _named(least, device) if several else "",
+    )  # fmt: skip
+
+
+def _busy_pct(row: Row) -> float | None:
+    """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
+    known = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
+    return max(known, default=None)
+
+
+def _device(rows: Iterable[Row]) -> int | None:
+    """The only GPU of a process's kernels; None where there are several, or none is known."""
+    found = {row.get("device") for row in rows if row["summary"] == "gpu_summary" and row["kind"] == "kernel"}
+    return found.pop() if len(found) == 1 else None
+
+
+def _process(row: Row) -> tuple[Any, ...]:
+    return row.get("run"), row.get("report"), row.get("rank"), row.get("pid")
+
+
+def _named(row: Row, device: int | None) -> str:
+    if row.get("rank") is not None:
+        return f"rank {row['rank']}"
+    return f"the process on GPU {device}" if device is not None else f"process {row.get('pid')}"

@@ -1,0 +1,120 @@
+"""What a GPU that is idle in every iteration means, in a sentence: what the host does meanwhile, and what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.scaling import is_time
+from nsw.quantities import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import IdleGpu
+
+_SLOWED_TIMES: Final = 2.0  # by the profiler; above it a timeline tells nothing of waiting for the host
+_SLOWED_LITTLE: Final = 1.05
+_PART: Final = 0.25  # of the idle time: a call that takes as much explains it
+_LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
+_MANY: Final = 20  # operations of an iteration, of which each waits for its launch
+_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
+_COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
+_LOOK: Final = "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) tells what."
+
+
+def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
+    """A sentence on the case whose GPU is idle most, if one is idle in every iteration."""
+    idle = [
+        (one.busy_pct, case, one)
+        for case in cases
+        if (one := case.idle_gpu) is not None
+        and (times := slowed_times(case)) <= _SLOWED_TIMES and one.busy_pct * times < BUSY_PCT
+    ]  # fmt: skip
+    if not idle:
+        return []
+    _, case, one = min(idle, key=lambda item: item[0])
+    others = ", ".join(other.id for _, other, _ in idle if other is not case)
+    more = f" More than {100 - BUSY_PCT:.0f} % idle too: {others}." if others else ""
+    text = f"In {case.id} {_head(case, one)}: {_why(one)}{more}"
+    return [Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))]
+
+
+def slowed_times(case: CaseSummary) -> float:
+    """How many times slower the program's own rates and times are under the profiler; 1 where that is not known."""
+    times = [
+        held.median / free.median if is_time(free.unit) else free.median / held.median
+        for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
+        for held in case.figures if held.pass_name == case.traced_by and held.name == free.name and held.median > 0
+    ]  # fmt: skip
+    return max(1.0, *times) if times else 1.0
+
+
+def _is_speed(unit: str | None) -> bool:
+    return is_time(unit) or (unit or "").replace(" per ", "/").replace("^-1", "/").rstrip("s").rstrip().endswith("/")
+
+
+def _head(case: CaseSummary, one: IdleGpu) -> str:
+    """How much of an iteration a GPU is idle, and how far the profiler has a part in that."""
+    whose = f"the GPU of {one.process}" if one.process else "the GPU"
+    idle = f"{whose} is idle {100 - one.busy_pct:.0f} % of an iteration of {duration(one.med_ns)}"
+    times = slowed_times(case)
+    if times > _SLOWED_LITTLE:
+        return f"{idle} while profiled, some {100 - times * one.busy_pct:.0f} % without the profiler"
+    if any(not figure.profiled for figure in case.figures):
+        return idle
+    return f"{idle} (under the profiler, which slows the host)"
+
+
+def _why(one: IdleGpu) -> str:
+    """What the host does meanwhile, as far as the data tells, and what to do."""
+    waits = ""
+    if one.processes > 1:
+        waits = " The others wait for it in NCCL kernels." if one.collectives else " Or it waits for another process."
+    idle = duration(one.idle_ns)
+    if one.call and one.call_ns >= _PART * one.idle_ns:
+        took = f"{duration(one.call_ns)} of an iteration in {one.call}, and the GPU is idle for {idle}"
+        return f"the host spends {took}. {_instead(one.call)}.{waits}"
+    if one.gap_ns is not None and one.gap_ns >= _LONG * one.idle_ns:
+        calls = "no CUDA call explains it" if one.calls_known else "CUDA calls were not recorded"
+        return (
+            f"{duration(one.gap_ns)} of these {idle} are one gap, and {calls}. The host does something else there, such"
+            f" as loading data, I/O or computing. {_LOOK}{waits}"
+        )
+    if one.operations < _MANY:
+        return f"between its {one.operations:.0f} operations it waits for the host. {_LOOK}{waits}"
+    return f"{_launches(one)}{waits}"
+
+
+def _launches(one: IdleGpu) -> str:
+    """That the GPU waits for many launches, each a little."""
+    spacing, work = one.med_ns / one.operations, one.busy_pct / 100 * one.med_ns / one.operations
+    text = (
+        f"the host gives it {one.operations:.0f} operations, one each {duration(spacing)}, which keep it busy for"
+        f" {duration(work)} each"
+    )
+    if one.synchronisations >= _PART * one.operations:
+        return (
+            f"{text}, and waits for it {one.synchronisations:.0f} times: after each wait the GPU is idle until the next"
+            " launch. Synchronise less often (cudaDeviceSynchronize, .item(), printing a tensor)."
+        )
+    if one.gap_ns is None:
+        text += " on average, if no gap is much longer (`nsw reread` tells)"
+    if one.graph_launches >= 1:
+        return f"{text}, although CUDA graphs launch some. Put more of the iteration into graphs."
+    call = f" (the launch call alone takes {duration(one.launch_ns)})" if one.launch_ns is not None else ""
+    return (
+        f"{text}{call}. The host cannot launch faster: give it fewer and larger operations (a larger batch, fused"
+        " kernels, torch.compile), or launch them together as CUDA graphs."
+    )
+
+
+def _instead(call: str) -> str:
+    if _ALLOCATES.match(call):
+        return "Allocate before the loop, or from a pool (cudaMallocAsync)"
+    if _COPIES.match(call):
+        return "Copy from pinned memory with cudaMemcpyAsync, while kernels run"
+    return "Move it out of the loop"

@@ -1,0 +1,162 @@
+"""A GPU that is idle in the steady state: why, as far as the timeline tells, and where a naive reading is wrong."""
+
+import pytest
+
+from .made import figure_row, make_run
+from .test_steady import MS, iterations_row, part, timeline, told
+
+US = 1e3
+KERNELS = part("steady", "k", 18 * MS)
+
+
+def idle(busy=32.0, *, median=4 * MS, operations=125.0, gap=0.1 * MS, **more):
+    """A row of table iterations of 18 steady iterations."""
+    row = iterations_row(median, busy=busy, **more)
+    return row | {"med_gpu_ops": operations, "med_longest_gap_ns": gap}
+
+
+def call(name, calls, each, **more):
+    """API calls of the steady state: how many in each of the 18 iterations, and the ns of one."""
+    return part("steady", name, 18 * calls * each, summary="api_summary", kind=None, calls=18 * calls, **more)
+
+
+LAUNCHES = call("cudaLaunchKernel", 125, 8 * US)
+
+
+def said(*rows, parts=(KERNELS, LAUNCHES), **more):
+    return told(list(parts), list(rows), **more)[1]
+
+
+def test_many_short_kernels_are_limited_by_their_launches():
+    (text,) = said(idle())
+    assert text == (
+        "In c the GPU is idle 68 % of an iteration of 4.000 ms (under the profiler, which slows the host): the host gives it"
+        " 125 operations, one each 32.00 us, which keep it busy for 10.24 us each (the launch call alone takes 8.000 us). The"
+        " host cannot launch faster: give it fewer and larger operations (a larger batch, fused kernels, torch.compile), or"
+        " launch them together as CUDA graphs."
+    )
+
+
+def test_one_long_gap_is_something_else_that_the_host_does():
+    (text,) = said(idle(gap=2 * MS))
+    assert "2.000 ms of these 2.720 ms are one gap, and no CUDA call explains it" in text
+    assert "`host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python)" in text
+    assert "graphs" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("cudaMalloc", "cudaMallocAsync"), ("cudaFree", "cudaMallocAsync"), ("cudaMemcpy", "pinned"),
+     ("cuModuleLoadData", "Move it out of the loop")],
+)  # fmt: skip
+def test_a_call_that_takes_much_of_the_idle_time_explains_it(name, advice):
+    (text,) = said(idle(gap=2 * MS), parts=[KERNELS, LAUNCHES, call(name, 2, 0.5 * MS)])
+    assert f"the host spends 1.000 ms of an iteration in {name}, and the GPU is idle for 2.720 ms" in text
+    assert advice in text
+
+
+def test_a_copy_that_the_host_waits_for_does_not_explain_idleness():
+    """cudaMemcpy takes 1 ms on the host because the GPU copies for that long."""
+    copies = part("steady", "[CUDA memcpy Host-to-Device]", 18 * MS, kind="memcpy")
+    (text,) = said(idle(), parts=[KERNELS, LAUNCHES, copies, call("cudaMemcpy", 2, 0.5 * MS)])
+    assert "cudaMemcpy" not in text
+
+
+def test_waits_after_launches_are_named_and_their_time_is_not():
+    """A wait takes as long as the kernel: its time is no reason, its number is."""
+    (text,) = said(idle(), parts=[KERNELS, LAUNCHES, call("cudaDeviceSynchronize", 100, 20 * US)])
+    assert "waits for it 100 times" in text
+    assert "Synchronise less often" in text
+
+
+def test_with_graphs_the_advice_is_not_to_use_graphs():
+    (text,) = said(idle(), parts=[KERNELS, LAUNCHES, call("cudaGraphLaunch", 2, 20 * US)])
+    assert "Put more of the iteration into graphs" in text
+    assert "larger batch" not in text
+
+
+def test_of_tables_without_gaps_it_is_not_said_that_none_is_long():
+    (text,) = said(idle(gap=None))
+    assert "on average, if no gap is much longer (`nsw reread` tells)" in text
+
+
+def slowed(bare, held, busy=32.0, unit="images/s"):
+    runs = [make_run("b", "c"), timeline()]
+    return said(idle(busy), runs=runs, figures=[figure_row(bare, run="b", unit=unit), figure_row(held, unit=unit)])
+
+
+def test_the_profilers_part_is_taken_off():
+    (text,) = slowed(160.0, 100.0)
+    assert "idle 68 % of an iteration of 4.000 ms while profiled, some 49 % without the profiler:" in text
+    (text,) = slowed(102.0, 100.0)
+    assert "idle 68 % of an iteration of 4.000 ms: the host" in text
+    assert slowed(100.0, 160.0, unit="ms/step") != []
+
+
+@pytest.mark.parametrize(
+    ("bare", "held", "unit", "busy"),
+    [(200.0, 100.0, "images/s", 32.0), (300.0, 100.0, "images/s", 10.0), (100.0, 200.0, "ms", 32.0)],
+)
+def test_a_host_that_the_profiler_alone_slows_is_not_told(bare, held, unit, busy):
+    """Twice as fast without it, the GPU may well be busy; three times as fast, nothing is known."""
+    assert slowed(bare, held, busy, unit) == []
+
+
+def test_a_figure_that_is_no_speed_does_not_count_as_the_profilers_part():
+    (text,) = slowed(3.0, 0.3, unit="loss")
+    assert "idle 68 % of an iteration of 4.000 ms: the host" in text
+
+
+def test_one_slow_iteration_is_no_idleness_of_the_others():
+    (text,) = said(idle(17.6, med_busy=90.0, slowest=84 * MS, number=7))
+    assert text.startswith("Iteration 7 of c takes 84 ms")
+
+
+def test_short_kernels_that_overlap_on_streams_keep_a_gpu_busy():
+    """Their durations add up to more than the iteration; the share of time counts, not the sum."""
+    assert said(idle(93.0) | {"med_gpu_ns": 9 * MS}) == []
+    assert said(idle(32.0) | {"med_gpu_ns": 9 * MS}) != []
+
+
+@pytest.mark.parametrize("row", [idle(0.0, operations=0.0), idle(None), idle() | {"steady": 2}])
+def test_without_work_on_a_gpu_or_with_too_few_iterations_nothing_is_said(row):
+    assert said(row) == []
+
+
+def ranks(first, second, devices=(0, 1), nccl=40.0):
+    rows = [idle(busy, pid=pid, nccl=nccl) for pid, busy in ((1, first), (2, second))]
+    parts = [part("steady", "k", 18 * MS, pid=pid, device=device) for pid, device in zip((1, 2), devices, strict=True)]
+    return said(*rows, parts=parts)
+
+
+def test_a_rank_that_is_late_is_the_one_whose_gpu_is_idle_and_the_others_look_busy():
+    """NCCL's kernels spin on the GPUs that wait: their share of time is no work."""
+    (text,) = ranks(48.0, 95.0)
+    assert "In c the GPU of the process on GPU 0 is idle 52 %" in text
+    assert text.endswith("The others wait for it in NCCL kernels.")
+
+
+def test_processes_without_nccl_may_wait_for_each_other():
+    (text,) = ranks(48.0, 55.0, nccl=0.0)
+    assert text.endswith("Or it waits for another process.")
+
+
+@pytest.mark.parametrize("devices", [(0, 0), (None, None)])
+def test_a_gpu_that_another_process_uses_is_not_called_idle(devices):
+    assert ranks(48.0, 45.0, devices) == []
+    assert len(ranks(20.0, 15.0, devices)) == 1  # both together do not fill it
+
+
+def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
+    runs = [timeline("a", "one"), timeline("b", "two"), timeline("d", "three")]
+    rows = [idle(50.0, run="a"), idle(30.0, run="b"), idle(95.0, run="d")]
+    parts = [part("steady", "k", 18 * MS, run=run) for run in "abd"]
+    _, (text,) = told(parts, rows, runs=runs)
+    assert text.startswith("In two the GPU is idle 70 %")
+    assert text.endswith("More than 40 % idle too: one.")
+
+
+def test_of_repeats_the_middle_one_counts():
+    runs = [timeline("a"), timeline("b"), timeline("d")]
+    rows = [idle(busy, run=run) for run, busy in (("a", 20.0), ("b", 85.0), ("d", 90.0))]
+    assert told([part("steady", "k", 18 * MS, run=run) for run in "abd"], rows, runs=runs)[1] == []
