@@ -70,7 +70,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["logs"], ["there is no campaign"]),
         (["read"], ["no file was named"]),
         (["read", "x", "--table", "gpu_sumary"], ["did you mean 'gpu_summary'?"]),
-        (["schema", "nothing"], ["'document': 'nothing' is not one of"]),
+        (["schema", "nothing"], ["'DOCUMENT': 'nothing' is not one of"]),
         (["throttle", "many"], ["'N': it is not a whole number"]),
         (["throttle", "--", "-1"], ["'N': it must be at least 0"]),
         (["plan"], ["Missing argument", "nsw plan --help"]),
