@@ -57,7 +57,7 @@ def warning(ledger: Ledger) -> str | None:
     return (
         f"{which} {'has' if one else 'have'} changed since this campaign began:"
         f" {'its copy' if one else 'their copies'} of {began} {'is' if one else 'are'} used here;"
-        f" a new `nsw run` uses the new one{'' if one else 's'}"
+        f" `nsw retry --update-app` takes the new one{'' if one else 's'}, and so does a new `nsw run`"
     )
 
 

@@ -213,8 +213,8 @@ def _warn_of_batch_system(place: LoadedSite, notify: Callable[[Message], object]
         return
     if found := batch_commands_here():
         text = (
-            f"no site is named, so all runs here and now, beside {found[0]}: name one with --site or NSW_SITE, or write"
-            " `default: true` at a site"
+            f"no site is named, so all runs here and now, though this machine has {found[0]}: name one with --site or"
+            " NSW_SITE, or write `default: true` at a site"
         )
         notify(Message(text, "warning"))
 

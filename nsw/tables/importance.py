@@ -41,7 +41,7 @@ _OF_REPORTS: Final = {
     "source_metrics": ("source", "metric", "value", "text", "line", "address", "file", "kernel"),
     "operators": ("name", "calls", "self_device_ns", "self_cpu_ns", "device_ns", "cpu_ns", "self_device_pct",
                   "self_cpu_pct", "input_shapes"),
-    "functions": ("name", "self_s", "cpu_time_s", "calls", "line", "file", "module"),
+    "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
     "figures": ("name", "value", "unit", "matches"),
     "facts": ("key", "value", "unit", "text"),
@@ -59,7 +59,7 @@ _OF_SUMMARIES: Final = {
     "api": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "phase"),
     "copies": (*_CASE_FIRST, "total_ns", "total_bytes", "bytes_per_s", "calls", "phase"),
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
-    "figures": ("case", "name", "median", "unit", "least", "most", "pass_name", "runs", "profiled"),
+    "figures": ("case", "name", "median", "unit", "pass_name", "least", "most", "runs", "profiled"),
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
 }  # fmt: skip

@@ -53,6 +53,11 @@ def shown(of):
     return out.getvalue()
 
 
+def test_of_many_changes_the_largest_are_told_and_how_many_more(monkeypatch):
+    monkeypatch.setattr(perturbation, "_WARNED", 0)
+    assert "(and 1 more by more than 10 %)" in shown(perturbed(FIGURES, RUNS))
+
+
 def test_a_change_above_the_share_is_a_warning_that_says_what_to_do():
     text = shown(perturbed(FIGURES, RUNS))
     assert "-20.0 %" in text

@@ -22,7 +22,7 @@ def test_a_retry_says_what_has_changed_and_runs_the_copy(nsw, begun):
     (begun / "apps" / "go.sh").write_text(PROGRAM.format("new", begun))
     said = nsw("retry", "case.baseline.r1")
     assert "warning: apps/go.sh has changed since this campaign began: its copy of 20" in said.err
-    assert "a new `nsw run` uses the new one" in said.err
+    assert "`nsw retry --update-app` takes the new one, and so does a new `nsw run`" in " ".join(said.err.split())
     assert "\nold\n" in nsw("logs", "case.baseline.r1").out
 
 

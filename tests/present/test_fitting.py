@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.present.fitted_tables import Fitted, distinct
+from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
 
 ROWS = [
@@ -56,6 +57,26 @@ def test_headings_wrap_before_anything_is_lost():
     text = printed(44, rows)
     assert "hidden" not in text
     assert {"share", "of", "the", "whole"} <= set(text.split())
+
+
+@pytest.mark.parametrize(
+    ("of", "parameters", "column", "numbers"),
+    [
+        ("figures", (), "pass_name", ("median", "least", "most", "runs")),
+        ("functions", None, "file", ("self_s", "calls", "cpu_time_s", "line")),
+    ],
+)
+def test_what_tells_rows_apart_goes_after_figures_that_matter_less(of, parameters, column, numbers):
+    rows = [
+        {"case": f"case-{n // 2}", "name": "__getitem__", column: f"part-{n}"} | dict.fromkeys(numbers, 9061821.8 + n)
+        for n in range(4)
+    ]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 62
+    show_rows(out, of, rows, rows[0], of=of, parameters=parameters)
+    assert "hidden" in stream.getvalue()
+    assert all(f"part-{n}" in stream.getvalue() for n in range(4))
 
 
 def test_names_are_told_apart_after_the_cut():

@@ -49,7 +49,7 @@ def of_cases(cases: Sequence[CaseSummary]) -> list[Block]:
     much = sorted(first.values(), key=lambda item: -abs(item[1].change_pct))
     notes = [Note("perturbation", f"warning: {_sentence(case, p)}", tone="warning") for case, p in much[:_WARNED]]
     if len(much) > _WARNED:
-        more = f"(and {len(much) - _WARNED} more passes by {WARN_PCT:.0f} % and more)"
+        more = f"(and {len(much) - _WARNED} more by more than {WARN_PCT:.0f} %)"
         notes.append(Note("perturbation", more, tone="warning"))
     return [table, *notes]
 
