@@ -46,7 +46,8 @@ _ENDS: Final = (("_pct", "%"), ("_s", "s"))  # of names of columns whose numbers
 # what the headings of a computed table cannot say
 _ASIDES: Final[Mapping[str, str]] = {
     "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
-    " the level); side: which peak is the limit there; ceilings: where the peaks are from",
+    " the level), empty where a peak is not known; side: which peak is the limit there; ceilings: where the peaks are"
+    " from",
 }
 _FLOPS: Final = "flops"
 _START: Final = "start_ns"
@@ -194,6 +195,8 @@ def cell(column: str, value: Any) -> str | None:
         return _OF_UNIT[_UNITS[column]](value)
     if isinstance(value, int | float) and column in MOMENTS:
         return moment(value)
+    if column in COUNTS and isinstance(value, float) and value.is_integer():  # a mean
+        value = int(value)
     if isinstance(value, int):
         return f"{value:,}" if column in COUNTS else str(value)
     return number(value) if isinstance(value, float) else clean(value)

@@ -55,7 +55,7 @@ _OF_SUMMARIES: Final = {
     "hotspots": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "kind", "phase"),
     "kernels": (*_CASE_FIRST, "time_ns", "share_pct", "launches", "sm_pct", "memory_pct", "achieved_occupancy_pct",
                 "dram_bytes_per_s", "advice", "advice_speedup_pct"),
-    "roofline": (*_CASE_FIRST, "share_pct", "side", "level", "precision", "intensity", "flop_per_s", "roof_flop_per_s"),
+    "roofline": (*_CASE_FIRST, "share_pct", "level", "precision", "flop_per_s", "intensity", "roof_flop_per_s", "side"),
     "api": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "phase"),
     "copies": (*_CASE_FIRST, "total_ns", "total_bytes", "bytes_per_s", "calls", "phase"),
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsw.present.fitted_tables import Fitted, distinct
-from nsw.present.rows_view import show_rows
+from nsw.present.rows_view import cell, show_rows
 from nsw.present.terminal import console
 
 ROWS = [
@@ -77,6 +77,25 @@ def test_what_tells_rows_apart_goes_after_figures_that_matter_less(of, parameter
     show_rows(out, of, rows, rows[0], of=of, parameters=parameters)
     assert "hidden" in stream.getvalue()
     assert all(f"part-{n}" in stream.getvalue() for n in range(4))
+
+
+def test_a_narrow_roofline_keeps_what_was_reached_and_says_why_a_share_is_empty():
+    row = {"case": "n-1", "name": "k" * 60, "short_name": "k" * 60, "precision": "tensor FP16", "level": "DRAM",
+           "flop": 2.1e12, "bytes": 5.1e9, "flop_per_s": 4.5e14, "intensity": 421.3, "peak_flop_per_s": 9.8e14,
+           "peak_bytes_per_s": 4.8e12, "roof_flop_per_s": 9.8e14, "share_pct": 45.9, "side": "compute"}  # fmt: skip
+    rows = [row, row | {"level": "L2", "roof_flop_per_s": None, "share_pct": None, "side": None, "flop_per_s": 4.4e14}]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 80
+    show_rows(out, "roofline", rows, row, of="roofline", parameters=())
+    text = stream.getvalue()
+    assert all(figure in text for figure in ("450.0", "440.0", "45.9"))
+    assert "empty where a peak is not known" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("mean", "shown"), [(2.0, "2"), (2.5, "2.50"), (1204.0, "1,204"), (3, "3")])
+def test_a_mean_of_counts_that_is_whole_is_shown_as_a_count(mean, shown):
+    assert cell("launches", mean) == shown
 
 
 def test_names_are_told_apart_after_the_cut():
