@@ -22,6 +22,7 @@ _PART: Final = 0.25  # of the idle time: a call that takes as much explains it
 _LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
 _MANY: Final = 20  # operations of an iteration, of which each waits for its launch
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
+_A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
 _COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
 _LOOK: Final = "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) tells what."
 
@@ -54,7 +55,7 @@ def slowed_times(case: CaseSummary) -> float:
 
 
 def _is_speed(unit: str | None) -> bool:
-    return is_time(unit) or (unit or "").replace(" per ", "/").replace("^-1", "/").rstrip("s").rstrip().endswith("/")
+    return is_time(unit) or _A_TIME.search(unit or "") is not None
 
 
 def _head(case: CaseSummary, one: IdleGpu) -> str:

@@ -91,6 +91,8 @@ def test_the_profilers_part_is_taken_off():
     (text,) = slowed(102.0, 100.0)
     assert "idle 68 % of an iteration of 4.000 ms: the host" in text
     assert slowed(100.0, 160.0, unit="ms/step") != []
+    for unit in ("samples per second", "tokens/sec", "1/s", "GFLOP/s"):
+        assert "some 49 % without" in slowed(160.0, 100.0, unit=unit)[0]
 
 
 @pytest.mark.parametrize(

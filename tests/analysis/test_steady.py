@@ -2,6 +2,7 @@
 
 import pytest
 
+from nsw.analysis.answer.cases import of_case
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.findings import findings
 from nsw.analysis.scaling import scaling
@@ -241,3 +242,16 @@ def test_repeats_are_the_mean_of_their_steady_states():
     (case,), _ = told(parts, iterations, runs=runs, phases=phases)
     assert (case.gpu_ns, case.measured, case.iterations.processes) == (15, 2, 1)
     assert (case.iterations.med_ns, case.iterations.most_ns, case.iterations.gpu_ns) == (2 * MS, 9 * MS, 1.8 * MS)
+
+
+@pytest.mark.parametrize(("api", "first"), [(30 * MS, "outside CUDA calls"), (400 * MS, "cuInit"), (None, "cuInit")])
+def test_set_up_says_how_much_of_it_is_no_cuda_call(api, first):
+    """Imports and data take most of it: the calls that are named do not explain its length."""
+    parts = [part("setup", "cuInit", 20 * MS, summary="api_summary", kind=None), part("steady", "k", 10 * MS)]
+    rows = [phase_row("setup", 490 * MS, api=api), phase_row("steady", 20 * MS, iterations=18)]
+    (case,), _ = told(parts, [iterations_row()], phases=rows)
+    (shown,) = (b for b in of_case(case, 0.9) if b.name == "phases")
+    (setup, *_) = shown.rows
+    assert setup[3][0][0] == first
+    assert setup[3][-1] == ("cuInit", 20 * MS)
+    assert first == "cuInit" or setup[3][0][1] == 460 * MS

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.cases import CaseSummary, Share
+    from nsw.analysis.steady import Phase
     from nsw.analysis.summary import Summary
 
 _WORDS: Final = {"setup": "set-up", "warmup": "warm-up", "steady": "steady state", "end": "end"}
@@ -93,7 +94,7 @@ def _phases(case: CaseSummary) -> list[Block]:
         f" {duration(one.least_ns)} .. {duration(one.most_ns)}, the longest is number {one.slowest};"
         f" a GPU is at work {percent(one.gpu_busy_pct)} of the time"
     )
-    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, p.what) for p in case.phases)
+    rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _spent_on(p)) for p in case.phases)
     return [
         Note("iterations", text, case=case.id, shown="full", evidence=evidence),
         Timeline(
@@ -108,6 +109,14 @@ def _phases(case: CaseSummary) -> list[Block]:
             length="duration_ns",
         ),
     ]
+
+
+def _spent_on(phase: Phase) -> tuple[tuple[str, float], ...]:
+    """What a phase took most of its time for; around the steady state first what is no CUDA call, if that is most."""
+    if phase.phase == "steady" or phase.api_ns is None or not phase.what:
+        return phase.what
+    outside = phase.duration_ns - phase.api_ns
+    return (("outside CUDA calls", outside), *phase.what) if outside > phase.duration_ns / 2 else phase.what
 
 
 def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -> list[Block]:

@@ -53,8 +53,9 @@ class Messages:
                 fix=f"nsw read {self.reports[0]}",
             )
         elif self.profiled:
+            count = "1 launch" if self.profiled == 1 else f"{self.profiled} launches"
             report.error(
-                f"ncu profiled {self.profiled} launches, but no result of them is in this file",
+                f"ncu profiled {count}, but no result of that is in this file",
                 fix="read the report that ncu wrote (-o), or print it: ncu --import REPORT --page raw --csv",
             )
 
@@ -89,5 +90,5 @@ class Messages:
         if left_out:
             at = next(i for i, p in enumerate(told) if p.severity == "error")
             what = "1 message that follows" if left_out == 1 else f"{left_out} messages that follow"
-            told[at] = replace(told[at], message=f"{told[at].message}; {what} from it left out")
+            told[at] = replace(told[at], message=f"{told[at].message.rstrip('.')}; {what} from it left out")
         return told
