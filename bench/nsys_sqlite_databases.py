@@ -4,62 +4,15 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-KERNEL_COLUMNS = [
-    "start",
-    "end",
-    "deviceId",
-    "contextId",
-    "greenContextId",
-    "streamId",
-    "correlationId",
-    "globalPid",
-    "demangledName",
-    "shortName",
-    "mangledName",
-    "launchType",
-    "cacheConfig",
-    "registersPerThread",
-    "gridX",
-    "gridY",
-    "gridZ",
-    "blockX",
-    "blockY",
-    "blockZ",
-    "staticSharedMemory",
-    "dynamicSharedMemory",
-    "localMemoryPerThread",
-    "localMemoryTotal",
-    "gridId",
-    "sharedMemoryExecuted",
-    "graphNodeId",
-    "sharedMemoryLimitConfig",
-]
-RUNTIME_COLUMNS = [
-    "start",
-    "end",
-    "eventClass",
-    "globalTid",
-    "correlationId",
-    "nameId",
-    "returnValue",
-    "callchainId",
-]
-NVTX_COLUMNS = [
-    "start",
-    "end",
-    "eventType",
-    "rangeId",
-    "text",
-    "globalTid",
-    "endGlobalTid",
-    "textId",
-    "domainId",
-]
+from tests.readers.conftest import COLUMNS, KERNEL
+
+KERNEL_COLUMNS = KERNEL["2025"]
+RUNTIME_COLUMNS, NVTX_COLUMNS = (COLUMNS[table].split() for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"))
 PID, TID = 4711, 4712
 GLOBAL_PID = PID << 24
 GLOBAL_TID = GLOBAL_PID | TID

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
+
+from tests.laptop import LaptopWithoutNsys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +25,8 @@ sites:
 AT = ("--site", "cluster", "--sites", "sites.yaml")
 
 
-class Laptop:
-    """Such a folder, on a machine without an nsys.
+class Laptop(LaptopWithoutNsys):
+    """Such a folder.
 
     Args:
         far: The way to the site, and its orders.
@@ -38,19 +37,12 @@ class Laptop:
     """
 
     def __init__(self, far: Far, site: Site, folder: Path, recipe: str, profilers: str = "{}") -> None:
-        self.far, self.work = far, folder
+        super().__init__(folder, far.environment)
+        self.far = far
         (folder / "recipe.yaml").write_text(recipe)
         keys = far.site.replace("}, scratch", "}\n    scratch")
         text = SITES.replace("SITE", keys, 1).replace("SCHEDULER", site.scheduler).replace("PROFILERS", profilers)
         (folder / "sites.yaml").write_text(text)
-
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command, and what it printed."""
-        environment = os.environ | self.far.environment | {"NSW_NSYS": "/nowhere/nsys"}
-        return subprocess.run(
-            [sys.executable, "-m", "nsw", *words], cwd=self.work, env=environment, capture_output=True, text=True,
-            check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
 
     def finish(self, *words: str) -> Path:
         """Carry out a command (by default the recipe), and resume as often as the connection wants."""
@@ -61,5 +53,4 @@ class Laptop:
                 break
             words = ("resume", "--root", "campaigns") if (self.work / "campaigns").exists() else words
         assert done.returncode == 0, (done.stdout + done.stderr, self.far.faults())
-        (folder,) = (path for path in (self.work / "campaigns").iterdir() if not path.name.startswith("."))
-        return folder
+        return self.folder

@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import sys
 import time
-import traceback
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,6 +33,8 @@ from nsw.plan.jobs import pack
 from nsw.plan.model import CHOSEN, Plan, Resources, Run
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.scripts.render import render_job
+
+from .forked import ended, forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,11 +66,6 @@ class Site:
     connect: Callable[[str, Path], Transport]
     scratch: str
     work: Path
-
-
-def ended(process: int) -> int:
-    """Wait for an nsw that was started; its exit status, -9 where it was killed."""
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 class Clock:
@@ -178,19 +174,7 @@ class Staged:
 
     def start(self, death: Death | None = None) -> int:
         """Begin to carry it on in a process of its own: its id."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        child = os.fork()
-        if child == 0:
-            code = 70
-            try:
-                code = self._carry_on(death)
-            except BaseException:  # noqa: BLE001  the child of a test must not go on as the test
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        return child
+        return forked(lambda: self._carry_on(death))
 
     def finish(self, tries: int = 20) -> int:
         """Carry it on until it is over, again when the site could not be reached; how many nsw that took."""

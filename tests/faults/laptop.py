@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
+from tests.laptop import LaptopWithoutNsys
 from tests.remote.reduced import make_nsys, verbs
 
 if TYPE_CHECKING:
@@ -28,8 +27,8 @@ sites:
 """
 
 
-class Laptop:
-    """A folder with recipe and sites file.
+class Laptop(LaptopWithoutNsys):
+    """With recipe and sites file; a command's errors are among what it prints.
 
     Args:
         it: The site.
@@ -39,10 +38,13 @@ class Laptop:
         export: What the site's nsys exports.
     """
 
+    stderr = subprocess.STDOUT
+
     def __init__(
         self, it: Distant, folder: Path, text: str, login_reductions: int = 32, export: bytes | None = None
     ) -> None:
-        self.it, self.work = it, folder
+        super().__init__(folder)
+        self.it = it
         self.nsys = make_nsys(it.folder / "nsight", export)
         folder.mkdir()
         (folder / "recipe.yaml").write_text(text)
@@ -50,18 +52,6 @@ class Laptop:
         sites = SITES.replace("SCHEDULER", it.system.name).replace("KIND", it.kind).replace("NSYS", str(self.nsys))
         sites = sites.replace("CONFIG", str(it.server.config)).replace("SCRATCH", str(it.scratch))
         (folder / "sites.yaml").write_text(sites.replace("MOST", str(login_reductions)))
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        environment = os.environ | {"NSW_NSYS": "/nowhere/nsys"}
-        return subprocess.Popen(
-            [sys.executable, "-m", "nsw", *words], cwd=self.work, env=environment, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        process = self.start(*words)
-        said, _ = process.communicate()
-        return subprocess.CompletedProcess(words, process.returncode, said, "")
 
     def begin(self) -> subprocess.Popen[str]:
         """Begin the recipe's campaign."""
@@ -77,12 +67,6 @@ class Laptop:
         """Go on with it."""
         done = self.nsw("resume", "--root", "campaigns")
         assert done.returncode == 0, done.stdout
-
-    @property
-    def folder(self) -> Path:
-        """The campaign's folder."""
-        (found,) = (path for path in (self.work / "campaigns").iterdir() if not path.name.startswith("."))
-        return found
 
     def hold(self, *, on: bool = True) -> None:
         """Let exports wait, or go on."""

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tests.far.staged import Death, Staged, ended
+from tests.far.forked import ended
+from tests.far.staged import Death, Staged
 
 from . import figures
 from .distant import distant

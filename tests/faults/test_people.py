@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.far.staged import Staged, ended
+from tests.far.forked import ended
+from tests.far.staged import Staged
 
 from .distant import distant
 from .systems import DOUBLES, REMOTE, ways

@@ -88,12 +88,17 @@ def test_reports_are_reduced_beside_the_data_and_give_the_rows_of_the_export(lap
         assert len({row.submission for row in ledger.reductions()}) == (1 if place == "job" else 3)
 
 
-@PLACES
-def test_nsw_is_killed_while_reports_are_reduced_and_another_goes_on(laptop, place):
+def kill_while_exporting(laptop: Laptop) -> None:
+    """Kill the nsw of the recipe's campaign while exports wait."""
     laptop.hold()
     process = laptop.begin()
     until(lambda: laptop.exports() > 0)
     kill(process)
+
+
+@PLACES
+def test_nsw_is_killed_while_reports_are_reduced_and_another_goes_on(laptop, place):
+    kill_while_exporting(laptop)
     laptop.hold(on=False)
     laptop.resume()
     assert_reduced_once(laptop, place)
@@ -146,10 +151,7 @@ def test_the_reduction_of_one_run_is_cancelled_and_the_others_go_on(laptop, plac
 
 @PLACES
 def test_runs_that_are_added_while_reports_are_reduced_are_reduced_too(laptop, place):
-    laptop.hold()
-    process = laptop.begin()
-    until(lambda: laptop.exports() > 0)
-    kill(process)
+    kill_while_exporting(laptop)
     (laptop.work / "recipe.yaml").write_text(TABLES.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     laptop.hold(on=False)
     words = ("--into", laptop.folder.name, "--sites", "sites.yaml", "--root", "campaigns", "--yes")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.far.staged import UNREACHABLE, Staged, ended
+from tests.far.forked import ended
+from tests.far.staged import UNREACHABLE, Staged
 from tests.slurm.places import own_cluster
 from tests.slurm.test_campaign import as_root
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import threading
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.errors import CommandError, DownloadLimitError, UnreachableError, UsageError
+from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
 from nsw.transport.create import connect
 from nsw.transport.model import Unreadable
 
@@ -179,16 +180,17 @@ def test_no_server_is_unreachable_and_it_goes_on_when_it_is_back(far, server, tm
 
 def test_an_unknown_host_key_is_refused_with_what_to_do(far, server):
     (server.folder / "known_hosts").write_text("")
-    with pytest.raises(UnreachableError, match=r"[Hh]ost key") as refused:
+    with pytest.raises(HostKeyError, match=r"[Hh]ost key") as refused:
         far.read_many(["/x"])
     assert "fingerprint" in (refused.value.hint or "")
 
 
 def test_a_key_that_is_not_taken_is_told_with_what_to_do(far, server):
     (server.folder / "authorized_keys").write_text("")
-    with pytest.raises(UnreachableError, match=r"Permission denied|was refused") as refused:
+    with pytest.raises(LoginError, match=r"Permission denied|was refused") as refused:
         far.read_many(["/x"])
-    assert "open a connection first" in refused.value.hint or "ssh-add -l" in refused.value.hint
+    by_hand = rf"open a connection first.*ssh -fNM .* -F {re.escape(str(server.config))} -- far`"  # with all options
+    assert re.search(rf"{by_hand}|ssh-add -l", refused.value.hint or "")
 
 
 def test_a_changed_host_key_is_refused(far, server):
