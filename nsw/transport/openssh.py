@@ -70,10 +70,10 @@ class OpenSsh:
             hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"
         elif any(text in said for text in ("Permission denied", "Too many authentication failures")):
             kind = LoginError
+            master = connect.replace("ssh", "ssh -fNM -o ControlPath=~/.ssh/%C -o ControlPersist=yes", 1)
             hint = (
-                "nsw asks nothing over openssh: open a connection first, which it reuses:"
-                f" `ssh -fNM -o ControlPath=~/.ssh/%C -o ControlPersist=yes {self._host}`"
-                " (and ControlPath in ~/.ssh/config)"
+                f"nsw asks nothing over openssh: open a connection first, which it reuses: `{master}` (and ControlPath"
+                " in ~/.ssh/config)"
             )
         else:
             hint = f"`{connect} true` shows whether the host can be reached"
