@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.idle_gpu import BUSY_PCT
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.idle_gpu import IdleGpu
 
+Reason = Literal["call", "gap", "host", "synchronisation", "launches"]
+_NAMED: Final = 4  # other cases of the same reason
 _SLOWED_TIMES: Final = 2.0  # by the profiler; above it a timeline tells nothing of waiting for the host
 _SLOWED_LITTLE: Final = 1.05
 _PART: Final = 0.25  # of the idle time: a call that takes as much explains it
@@ -28,20 +30,33 @@ _LOOK: Final = "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile
 
 
 def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
-    """A sentence on the case whose GPU is idle most, if one is idle in every iteration."""
-    idle = [
-        (one.busy_pct, case, one)
-        for case in cases
-        if (one := case.idle_gpu) is not None
-        and (times := slowed_times(case)) <= _SLOWED_TIMES and one.busy_pct * times < BUSY_PCT
-    ]  # fmt: skip
-    if not idle:
-        return []
+    """For each reason a sentence on the case whose GPU is idle most, where one is idle in every iteration."""
+    found: dict[Reason, list[tuple[float, CaseSummary, IdleGpu]]] = {}
+    for case in cases:
+        one = case.idle_gpu
+        if one is not None and (times := slowed_times(case)) <= _SLOWED_TIMES and one.busy_pct * times < BUSY_PCT:
+            found.setdefault(_reason(one), []).append((one.busy_pct, case, one))
+    worst = sorted(found.values(), key=lambda some: min(busy for busy, _, _ in some))
+    return [_finding(some) for some in worst]
+
+
+def _finding(idle: Sequence[tuple[float, CaseSummary, IdleGpu]]) -> Finding:
     _, case, one = min(idle, key=lambda item: item[0])
-    others = ", ".join(other.id for _, other, _ in idle if other is not case)
-    more = f" More than {100 - BUSY_PCT:.0f} % idle too: {others}." if others else ""
-    text = f"In {case.id} {_head(case, one)}: {_why(one)}{more}"
-    return [Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))]
+    others = [f"{other.id} ({100 - busy:.0f} %)" for busy, other, _ in idle if other is not case]
+    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+    text = f"In {case.id} {_head(case, one)}: {_why(one)}" + (f" Likewise in {named}." if others else "")
+    return Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))
+
+
+def _reason(one: IdleGpu) -> Reason:
+    """What the GPU waits for, as far as the data tells."""
+    if one.call and one.call_ns >= _PART * one.idle_ns:
+        return "call"
+    if one.gap_ns is not None and one.gap_ns >= _LONG * one.idle_ns:
+        return "gap"
+    if one.operations < _MANY:
+        return "host"
+    return "synchronisation" if one.synchronisations >= _PART * one.operations else "launches"
 
 
 def slowed_times(case: CaseSummary) -> float:
@@ -75,17 +90,17 @@ def _why(one: IdleGpu) -> str:
     waits = ""
     if one.processes > 1:
         waits = " The others wait for it in NCCL kernels." if one.collectives else " Or it waits for another process."
-    idle = duration(one.idle_ns)
-    if one.call and one.call_ns >= _PART * one.idle_ns:
+    idle, reason = duration(one.idle_ns), _reason(one)
+    if reason == "call":
         took = f"{duration(one.call_ns)} of an iteration in {one.call}, and the GPU is idle for {idle}"
         return f"the host spends {took}. {_instead(one.call)}.{waits}"
-    if one.gap_ns is not None and one.gap_ns >= _LONG * one.idle_ns:
+    if reason == "gap":
         calls = "no CUDA call explains it" if one.calls_known else "CUDA calls were not recorded"
         return (
             f"{duration(one.gap_ns)} of these {idle} are one gap, and {calls}. The host does something else there, such"
             f" as loading data, I/O or computing. {_LOOK}{waits}"
         )
-    if one.operations < _MANY:
+    if reason == "host":
         return f"between its {one.operations:.0f} operations it waits for the host. {_LOOK}{waits}"
     return f"{_launches(one)}{waits}"
 
@@ -97,7 +112,7 @@ def _launches(one: IdleGpu) -> str:
         f"the host gives it {one.operations:.0f} operations, one each {duration(spacing)}, which keep it busy for"
         f" {duration(work)} each"
     )
-    if one.synchronisations >= _PART * one.operations:
+    if _reason(one) == "synchronisation":
         return (
             f"{text}, and waits for it {one.synchronisations:.0f} times: after each wait the GPU is idle until the next"
             " launch. Synchronise less often (cudaDeviceSynchronize, .item(), printing a tensor)."

@@ -155,7 +155,26 @@ def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
     parts = [part("steady", "k", 18 * MS, run=run) for run in "abd"]
     _, (text,) = told(parts, rows, runs=runs)
     assert text.startswith("In two the GPU is idle 70 %")
-    assert text.endswith("More than 40 % idle too: one.")
+    assert text.endswith("Likewise in one (50 %).")
+
+
+def test_of_many_cases_a_few_are_named():
+    names = "abdefgh"
+    runs, rows = [timeline(n, f"case-{n}") for n in names], [idle(50.0 - at, run=n) for at, n in enumerate(names)]
+    _, (text,) = told([part("steady", "k", 18 * MS, run=n) for n in names], rows, runs=runs)
+    assert text.startswith("In case-h ")
+    assert text.endswith("Likewise in case-a (50 %), case-b (51 %), case-d (52 %), case-e (53 %) and 2 more.")
+
+
+def test_cases_that_are_idle_for_different_reasons_have_a_sentence_each():
+    runs = [timeline("a", "one"), timeline("b", "two"), timeline("d", "three")]
+    rows = [idle(50.0, run="a"), idle(30.0, run="b", gap=2.5 * MS), idle(20.0, run="d")]
+    parts = [part("steady", "k", 18 * MS, run=run) for run in "abd"]
+    _, (first, second) = told(parts, rows, runs=runs)
+    assert first.startswith("In three the GPU is idle 80 %")
+    assert first.endswith("Likewise in one (50 %).")
+    assert second.startswith("In two the GPU is idle 70 %")
+    assert "are one gap" in second
 
 
 def test_of_repeats_the_middle_one_counts():
