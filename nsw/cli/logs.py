@@ -32,7 +32,7 @@ def logs(
         UnreachableError: The site does not answer and nothing was brought.
     """
     folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
-    row = row_named(folder, words[0] if words else None, selection)
+    row = row_named(folder, words[0] if words else None, selection, follow=follow)
     if follow and can_be_followed(folder, row):
         return _follow(folder, row, lines)
     _show(folder, row, lines)

@@ -31,8 +31,10 @@ _PAUSE_S = 1.0
 _PATIENCE = 30  # looks in a row that may fail
 
 
-def row_named(folder: CampaignFolder, run: str | None, selection: Selection) -> RunRow | BuildRow:
-    """The one run, build or reduction that is meant.
+def row_named(
+    folder: CampaignFolder, run: str | None, selection: Selection, *, follow: bool = False
+) -> RunRow | BuildRow:
+    """The one run, build or reduction that is meant; with `follow` one that runs rather than one that failed.
 
     Raises:
         UsageError: None is, or several are.
@@ -40,11 +42,11 @@ def row_named(folder: CampaignFolder, run: str | None, selection: Selection) -> 
     with Ledger(folder.ledger, read_only=True) as ledger:
         known: list[RunRow | BuildRow] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
         if run is None:
-            return the_one(known)
+            return the_one(known, follow=follow)
         # a reduction is shown when it is named in full: its output is of interest when it failed
         exact = [row for row in (*known, *ledger.reductions()) if row.id == run]
         several = exact or named(run, known, job_ids(ledger, known))
-        return the_one(several) if several else one_of(known, run)
+        return the_one(several, follow=follow) if several else one_of(known, run)
 
 
 class Output:

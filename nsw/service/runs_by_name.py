@@ -37,17 +37,24 @@ def one_of(known: Sequence[T], named: str) -> T:
     raise UsageError(f"'{named}' matches {len(found)} {what}", hint=choices(found))
 
 
-def the_one(known: Sequence[T]) -> T:
-    """Where none is named: the only one that failed or was lost, or the only one at all.
+def the_one(known: Sequence[T], *, follow: bool = False) -> T:
+    """Where none is named: the only one that failed or was lost, else that runs, or the only one at all.
+
+    Args:
+        known: Those to choose from.
+        follow: Whether it is to be followed: one that runs is meant rather than one that failed.
 
     Raises:
         UsageError: There are several.
     """
     bad = [r for r in known if r.state in _BAD]
-    some = bad or known
+    going = [r for r in known if r.state is State.RUNNING]
+    some = (going or bad if follow else bad or going) or known
     if len(some) == 1:
         return some[0]
-    what = f"{len(bad)} failed or were lost" if bad else f"there are {len(known)}"
+    what = f"there are {len(known)}"
+    if some is not known:
+        what = f"{len(some)} run now" if some is going else f"{len(some)} failed or were lost"
     raise UsageError(f"which run? {what}", hint=choices(some))
 
 

@@ -3,8 +3,11 @@
 import csv
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+
+from nsw.campaign.ledger import Ledger
 
 from .test_exit_codes import refused
 
@@ -81,6 +84,21 @@ def test_without_a_name_the_log_is_that_of_the_run_that_failed(nsw, failing):
 
 def test_without_a_name_several_runs_are_listed(nsw, good):
     refused(nsw("logs"), "which run? there are 2", "case.baseline.r1  done")
+
+
+def test_without_a_name_the_log_is_that_of_the_run_that_runs(nsw, good, failing):
+    newest = [path for path in Path("campaigns").iterdir() if path != good]
+    with Ledger(good / "campaign.db") as ledger:
+        ledger.update_tasks(["case.baseline.r2"], state="running")
+    assert nsw("logs", "-c", good.name).out.startswith("case.baseline.r2: running\n")
+    assert nsw("logs", "-f", "-c", good.name).out.startswith("case.baseline.r2: running\n")
+    with Ledger(newest[0] / "campaign.db") as ledger:
+        ledger.update_tasks(["n-0.baseline.r1"], state="running")
+    assert nsw("logs").out.startswith("n-3.baseline.r1: failed")
+    assert nsw("logs", "-f").out.startswith("n-0.baseline.r1: running\n")
+    with Ledger(newest[0] / "campaign.db") as ledger:
+        ledger.update_tasks(["n-3.baseline.r1"], state="running")
+    refused(nsw("logs", "-f"), "which run? 2 run now", "n-0.baseline.r1  running")
 
 
 def test_a_run_to_retry_may_be_named_by_a_part(nsw, recipe):

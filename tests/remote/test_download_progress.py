@@ -73,7 +73,7 @@ def test_a_log_gets_a_line_now_and_then_and_none_for_what_is_quick(clock):
         clock.now += 0.1
         shown.show(Downloading(done * MIB, 1000 * MIB, 10 * MIB))
     assert len(lines) == 4, lines  # at 30, 60 and 90 s, and at its end
-    assert lines[0].startswith("downloading: 302.0 MiB of 1000.0 MiB, 10.49 MB/s, 1 min 10 s left"), lines
+    assert lines[0].startswith("downloading: 302.0 MiB of 1,000.0 MiB, 10.49 MB/s, 1 min 10 s left"), lines
     assert "left" not in lines[-1]
     for done in (1, 2):
         shown.show(Downloading(done, 2, None))

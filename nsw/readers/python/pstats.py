@@ -54,7 +54,7 @@ def read(path: Path, options: Options) -> Report:
                 odd += 1
     except MarshalError as fault:
         report.error(
-            f"cut short or damaged: {fault}; {len(functions)} functions before it were read",
+            f"cut short or damaged: {fault}; functions read before it: {len(functions)}",
             fix="profile again, with python -m cProfile",
         )
     if odd:
