@@ -174,16 +174,14 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     import numpy as np
 
     longest = np.zeros(max(len(edges) - 1, 0), np.int64)
-    if not len(work.start) or not len(longest):
-        return longest
-    order = np.argsort(work.start, kind="stable")
-    start, reach = work.start[order], np.maximum.accumulate(work.end[order])
-    begins = np.concatenate((edges[:1], reach))
-    ends = np.concatenate((start, edges[-1:]))
+    # an operation without duration at each edge divides the gap around it
+    start, end = np.concatenate((work.start, edges)), np.concatenate((work.end, edges))
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    gaps, begins = start[1:] - reach[:-1], reach[:-1]
     place = np.searchsorted(edges, begins, "right") - 1
-    inside = (place >= 0) & (place < len(longest)) & (ends > begins)
-    at = place[inside]
-    np.maximum.at(longest, at, np.minimum(ends[inside], edges[at + 1]) - begins[inside])
+    inside = (place >= 0) & (place < len(longest)) & (gaps > 0)
+    np.maximum.at(longest, place[inside], gaps[inside])
     return longest
 
 
