@@ -6,7 +6,6 @@ An error says what happened, where, why, and what to do. A wrong recipe or sites
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -207,6 +206,8 @@ class CommandError(NswError):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None."""
+    import difflib
+
     matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
     return matches[0] if matches else None
 

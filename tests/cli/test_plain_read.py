@@ -51,7 +51,7 @@ def test_a_small_report_is_read_without_what_takes_long_to_load(tmp_path):
     )
     code = (
         "import sys; from nsw.cli.main import run; code = run(sys.argv[1:])\n"
-        "print(code, [m for m in ('typer', 'pydantic', 'numpy', 'pyarrow', 'pandas', 'subprocess') if m in sys.modules])"
+        "print(code, [m for m in ('typer', 'pydantic', 'numpy', 'pyarrow', 'pandas', 'subprocess', 'difflib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code, "read", str(file)], check=True, capture_output=True, text=True)
     assert "gemm" in done.stdout
