@@ -109,7 +109,7 @@ def _launches(one: IdleGpu) -> str:
     """That the GPU waits for many launches, each a little."""
     spacing, work = one.med_ns / one.operations, one.busy_pct / 100 * one.med_ns / one.operations
     text = (
-        f"the host gives it {one.operations:.0f} operations, one each {duration(spacing)}, which keep it busy for"
+        f"the host gives it {one.operations:.0f} operations, one every {duration(spacing)}, which keep it busy for"
         f" {duration(work)} each"
     )
     if _reason(one) == "synchronisation":

@@ -31,7 +31,7 @@ def test_many_short_kernels_are_limited_by_their_launches():
     (text,) = said(idle())
     assert text == (
         "In c the GPU is idle 68 % of an iteration of 4.000 ms (under the profiler, which slows the host): the host gives it"
-        " 125 operations, one each 32.00 us, which keep it busy for 10.24 us each (the launch call alone takes 8.000 us). The"
+        " 125 operations, one every 32.00 us, which keep it busy for 10.24 us each (the launch call alone takes 8.000 us). The"
         " host cannot launch faster: give it fewer and larger operations (a larger batch, fused kernels, torch.compile), or"
         " launch them together as CUDA graphs."
     )
