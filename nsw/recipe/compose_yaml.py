@@ -16,6 +16,7 @@ import yaml
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
 from nsw.recipe.numbers_as_written import written
+from nsw.recipe.syntax import DASHED
 from nsw.recipe.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class _Composer:
         while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
             key, mark = self._key(inner, event, depth)
             child = self._node(next(self._events), depth + 1)
+            self._check_dash(child, mark)
             if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
                 inherited += self._inherited(child, mark)
             elif key in value:
@@ -149,6 +151,17 @@ class _Composer:
             value = {k: v for k, v in node.value.items() if k not in value} | value
             keys = node.keys | keys
         return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
+
+    def _check_dash(self, child: Node, key: Mark) -> None:
+        """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
+        if not child.style and child.span.line > key.line and DASHED.match(child.text):
+            line, column = child.span.line, child.span.column
+            first = child.text.split()[0][1:]
+            self._fault(
+                Mark(self._file, line, column, line, column + 1),
+                "a space is missing after this dash",
+                f"write '- {first}' for an item of a list",
+            )
 
     def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""

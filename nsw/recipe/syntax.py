@@ -13,7 +13,7 @@ from nsw.recipe.faults import plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_DASHED = re.compile(r"-[^\s-]")
+DASHED = re.compile(r"-[^\s-]")
 _GLUED = re.compile(r"^(\s*(?:- )?[A-Za-z_][\w.-]*):(?![\s/])\S")
 _TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 _RESERVED = "@`%|>"
@@ -86,7 +86,7 @@ class _Place:
     def _tab(self) -> Diagnostic | None:
         indent = re.match(r"\s*", self.text)
         tab = indent[0].find("\t") if indent else -1
-        if tab < 0 or "cannot start any token" not in self.problem:
+        if tab < 0 or not any(words in self.problem for words in ("cannot start any token", "tab character")):
             return None
         return self._at("a tab indents this line; YAML allows only spaces there", "replace it by spaces", column=tab)
 
@@ -179,7 +179,7 @@ class _Place:
             row = self.context_mark.line if self.context_mark else self.row
             column = self.context_mark.column if self.context_mark else self.column
             word = self.lines[row][column:].strip() if 0 <= row < len(self.lines) else ""
-            if _DASHED.match(word):
+            if DASHED.match(word):
                 return self._at(
                     "a space is missing after this dash",
                     f"write '- {word[1:]}' for an item of a list",
