@@ -5,6 +5,7 @@ These checks read the plain data of the document, so that they also run where th
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
@@ -197,15 +198,17 @@ def _metrics(document: Document) -> Iterator[Diagnostic]:
 
 def _pass_names(document: Document) -> Iterator[Diagnostic]:
     first: dict[str, Path] = {}
+    count: Counter[str] = Counter()
     for path, entry in document.find("passes", "*"):
         kind = entry if isinstance(entry, str) else next(iter(entry), None) if isinstance(entry, dict) else None
         options = entry.get(kind) if isinstance(entry, dict) else None
         name = options.get("name", kind) if isinstance(options, dict) else kind
         if not isinstance(name, str):
             continue
+        count[name] += 1
         if name in first:
             place = document.mark(first[name], key=True)
-            hint = "give one of them a name of its own, such as {name: " + f"{name}-2" + "}"
+            hint = "give one of them a name of its own, such as {name: " + f"{name}-{count[name]}" + "}"
             yield document.diagnostic(
                 path, f"another pass is also called {shown(name)}; the first is at {place}", hint=hint
             )
