@@ -226,7 +226,7 @@ def test_labels_of_ranks(tmp_path):
     [
         ("==WARNING== No kernels were profiled.\n", "No kernels"),
         ('==PROF== Profiling "k": 0%....100% - 3 passes\n==PROF== Report: /tmp/x.ncu-rep\n', "/tmp/x.ncu-rep"),
-        ('==PROF== Profiling "k": 0%....100% - 3 passes\n', "1 launches"),
+        ('==PROF== Profiling "k": 0%....100% - 3 passes\n', "1 launch"),
         ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so?).\n", "driver"),
     ],
 )
