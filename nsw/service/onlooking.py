@@ -123,7 +123,7 @@ class Watching:
                 return self._end(over=False)
         if onlooker.elsewhere:
             self.advice = "an nsw on another machine drives it"
-        elif onlooker.changed_any or onlooker.ledger.counts().get(State.PLANNED):
+        elif onlooker.changed_any or onlooker.flying() or onlooker.ledger.counts().get(State.PLANNED):
             self.advice = (
                 f"nobody drives it: `nsw resume {as_named(self.folder)}` continues, and reads the runs that are done"
             )

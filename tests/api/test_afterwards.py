@@ -31,17 +31,22 @@ def test_a_campaign_that_another_drives_is_followed_to_its_end(recipe, home):
     assert watching.counts() == {"done": 1}
 
 
-def test_one_that_nobody_drives_is_looked_at_once_and_nothing_changes(recipe):
-    with nsw.run(recipe("{command: 'true'}", "matrix: {n: [1, 2]}\n"), "here") as running:
+def test_one_that_nobody_drives_is_looked_at_once_and_nothing_changes(recipe, tmp_path):
+    go = tmp_path / "go"  # without it the second run is not over
+    command = f"{{command: \"bash -c '[ {{{{ n }}}} = 1 ] || until [ -e {go} ]; do sleep 0.05; done'\"}}"
+    with nsw.run(recipe(command, "matrix: {n: [1, 2]}\n"), "here") as running:
         next(e for e in running if isinstance(e, RunChanged) and e.run.state == "done")
     campaign = running.campaign
-    before = campaign.counts
-    watching = campaign.watch(once=True)
-    assert isinstance(next(watching), Started)
-    list(watching)
-    assert watching.advice is not None
-    assert "nobody drives it: `nsw resume" in watching.advice
-    assert campaign.counts == before
+    try:
+        before = campaign.counts
+        watching = campaign.watch(once=True)
+        assert isinstance(next(watching), Started)
+        list(watching)
+        assert watching.advice is not None
+        assert "nobody drives it: `nsw resume" in watching.advice
+        assert campaign.counts == before
+    finally:
+        go.touch()
 
 
 def test_what_it_left_is_removed_once_it_is_over(recipe):
