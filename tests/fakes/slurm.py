@@ -198,15 +198,18 @@ def run_task(job: dict[str, Any], index: int) -> int | None:
 
 
 def end(task: subprocess.Popen[bytes]) -> None:
-    """SIGTERM for every process, then SIGKILL. Its program hears of it first, as with a real slurmstepd on a busy node:
-    until the script does too, there is time to begin something else."""
+    """SIGTERM for every process, then SIGKILL. The program hears of it first and the script last, as with a real
+    slurmstepd on a busy node: between two of them there is time to begin something else."""
+    for ours in (False, True):  # coreutils' timeout makes a group of its own; subshells are in the script's
+        for pid in session_of(task.pid):
+            with contextlib.suppress(ProcessLookupError):
+                if pid != task.pid and (os.getpgid(pid) == task.pid) is ours:
+                    os.kill(pid, signal.SIGTERM)
+        time.sleep(0.5)
+    os.kill(task.pid, signal.SIGTERM)
     for pid in session_of(task.pid):
         with contextlib.suppress(ProcessLookupError):
-            if os.getpgid(pid) != task.pid:  # coreutils' timeout makes a group of its own
-                os.kill(pid, signal.SIGTERM)
-    time.sleep(1)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        os.killpg(task.pid, number)
+            os.kill(pid, signal.SIGKILL)
     task.wait()
 
 
