@@ -11,6 +11,9 @@ TESTS ?= tests
 ARGS ?=
 # how many processes share the tests: most of the whole suite is waiting for batch systems; a few tests need no sharing
 WORKERS ?= $(if $(filter tests,$(TESTS)),4,0)
+# after how long a test is called stuck: it says where it is, and goes on. A process that dies ends all: pytest-xdist, which
+# would start another, waits for ever when the last test of a file died
+STUCK_S ?= 900
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-newest test-oldest soak check bench lock clean
@@ -28,7 +31,8 @@ demo: ## answer a recipe's question from recorded reports, with no GPU and no cl
 test: ## run every test
 	@$(SETUP) --dev
 	@tests/tools/get-nsys >/dev/null || echo "Tests that need nsys will be skipped."
-	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadfile $(ARGS) $(TESTS)
+	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0 -o faulthandler_timeout=$(STUCK_S) \
+	  $(ARGS) $(TESTS)
 
 test-newest: ## run every test with the newest libraries that pyproject.toml allows
 	@$(MAKE) test VENV="$(VENV)-newest" VERSIONS=newest

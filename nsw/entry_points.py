@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 
-@lru_cache(maxsize=8)
 def registered(group: str) -> dict[str, str]:
     """Name -> `module:name` of each entry point of a group, such as `nsw.schedulers`."""
+    return {point.name: point.value for point in _all().select(group=group)}
+
+
+@cache
+def _all() -> Any:
+    """Those of all groups; to look for one group reads the files of all packages as well."""
     from importlib.metadata import entry_points
 
-    return {point.name: point.value for point in entry_points(group=group)}
+    return entry_points()

@@ -5,13 +5,13 @@ from nsw.service.events import (
     Downloading,
     Event,
     Finished,
-    Message,
     Progress,
     ReportsRead,
     RunChanged,
     RunsEnded,
     Started,
 )
+from nsw.service.message import Message
 
 __all__ = [
     "BuildChanged", "Downloading", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded",

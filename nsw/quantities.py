@@ -17,6 +17,7 @@ PERCENT: Final = (("%", 1.0),)
 _LEAST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
 _MOST: Final = 1e6  # unless its largest would have so many of it
 
+_TENTH, _TENFOLD = -90.0, 900.0  # per cent: beyond them a factor is easier to read
 MOMENTS: Final = frozenset({"started", "ended"})  # columns of table `runs` that hold Unix seconds
 
 Units = tuple[tuple[str, float], ...]
@@ -42,13 +43,19 @@ def rates(of: str) -> Units:
     return tuple((f"{unit}{of}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)))
 
 
-def in_one_unit(head: str, cells: Sequence[object]) -> tuple[str, list[object]]:
-    """A column whose quantities all have one unit, named in the heading; other columns as they are."""
+def in_one_unit(head: str, cells: Sequence[object], beside: Sequence[float] = ()) -> tuple[str, list[object]]:
+    """A column whose quantities all have one unit, named in the heading; other columns as they are.
+
+    Args:
+        head: The heading.
+        cells: The column.
+        beside: Values of columns that are to have the same unit.
+    """
     found = [cell for cell in cells if isinstance(cell, Quantity)]
     others = {cell for cell in cells if not isinstance(cell, Quantity)}
     if not found or not others <= {None, "", "-"} or len({one.units for one in found}) > 1:
         return head, list(cells)
-    unit, scale = common([one.value for one in found], found[0].units)
+    unit, scale = common([*(one.value for one in found), *beside], found[0].units)
     end = ">" if head.endswith(">") else ""
     shown = [_number(cell.value / scale, unit) if isinstance(cell, Quantity) else cell for cell in cells]
     return f"{head.removesuffix('>')} ({unit}){end}", shown
@@ -128,6 +135,19 @@ def spread(least: float | None, most: float | None) -> str:
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
     return "-" if value is None else Quantity.of(f"{value:,.1f} %", value, PERCENT)
+
+
+def change(value: float, digits: int = 1) -> str:
+    """A change in percent, `+12.3 %`; ten times as much and more, a tenth and less as a factor, `x 210`."""
+    if _TENTH < value < _TENFOLD:
+        return f"{value:+,.{digits}f} %"
+    factor = 1 + value / 100
+    return f"x {factor:,.0f}" if factor >= 1 else f"x {factor:.2g}"
+
+
+def changed_by(value: float) -> str:
+    """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
+    return change(value, 0).replace("x ", "a factor of ")
 
 
 def _in_units(value: float, units: Units) -> str:

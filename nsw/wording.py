@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
+_SEVERAL = {"case": "cases", "pass": "passes"}
+_NAMED = 4  # of what is absent for one reason
 
 
 def plural(count: int, word: str) -> str:
@@ -29,3 +31,22 @@ def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0
     if but and "done" in parts:
         parts["done"] += f" ({', '.join(but)})"
     return f"{plural(total, 'run')}: " + ", ".join(parts.values())
+
+
+def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
+    """`not here: pass NAME: WHY (3 runs)`; cases or passes that are absent for one reason share a line.
+
+    Args:
+        absent: What (`case NAME`, `pass NAME`), why, how many runs.
+    """
+    together: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for what, why, runs in absent:
+        kind, _, name = what.partition(" ")
+        together.setdefault((kind, why), []).append((name, runs))
+    lines = []
+    for (kind, why), some in together.items():
+        names = ", ".join(name for name, _ in some[:_NAMED])
+        more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+        what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}{more}"
+        lines.append(f"not here: {what}: {why} ({plural(sum(runs for _, runs in some), 'run')})")
+    return lines

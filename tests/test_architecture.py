@@ -3,8 +3,11 @@
 import ast
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+
+from nsw.site.registered import ADAPTERS
 
 ROOT = Path(__file__).parents[1]
 BASE = {
@@ -74,6 +77,38 @@ def test_no_files_import_each_other_in_a_circle_not_even_for_types():
     while free := {name for name, needed in needs.items() if not needed & set(needs)}:
         needs = {name: needed for name, needed in needs.items() if name not in free}
     assert needs == {}
+
+
+def texts(path: Path) -> list[str]:
+    """The texts of a file that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    notes = {id(node.body[0].value) for node in ast.walk(tree)
+             if isinstance(node, kinds) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes]  # fmt: skip
+
+
+def holding(pattern: str, but: str) -> list[str]:
+    """The files that hold such a text, but those whose path begins so."""
+    return [
+        str(path.relative_to(ROOT))
+        for path in FILES
+        if not re.match(but, str(path.relative_to(ROOT))) and any(re.search(pattern, text) for text in texts(path))
+    ]
+
+
+def test_sql_is_in_the_ledger_and_in_readers_of_databases_only():
+    words = r"\b(?:SELECT .* FROM|INSERT (?:OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\b"
+    assert holding(words, "nsw/(campaign/ledger|readers/)") == []
+
+
+def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_registry_only():
+    made = [resolve_name(path) for path in ADAPTERS.values()]
+    commands = {word for one in made for word in (one.submit, one.queue, one.history) if word}
+    assert {"sbatch", "squeue", "sacct", "qsub", "bjobs", "qacct"} <= commands
+    own = f"nsw/(?:(?:schedulers|scripts)/(?:{'|'.join(ADAPTERS)})|site/registered)"
+    assert holding(rf"\b(?:{'|'.join(commands)})\b", own) == []
 
 
 READERS = ROOT / "nsw" / "readers"

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.present.terminal import duration, percent, rate, size
-from nsw.quantities import in_one_unit
+from nsw.quantities import change, in_one_unit
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,12 @@ from nsw.quantities import in_one_unit
 )
 def test_a_column_of_quantities_has_one_unit(head, cells, found):
     assert in_one_unit(head, cells) == found
+
+
+@pytest.mark.parametrize(
+    ("percent_more", "text"),
+    [(12.34, "+12.3 %"), (-80.0, "-80.0 %"), (0.0, "+0.0 %"), (899.0, "+899.0 %"), (20867.8, "x 210"),
+     (1e8, "x 1,000,001"), (-99.982, "x 0.00018"), (-100.0, "x 0")],
+)  # fmt: skip
+def test_a_change_beyond_ten_times_is_a_factor(percent_more, text):
+    assert change(percent_more) == text

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu
-from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, phases, steady_rows, waiting
+from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +66,8 @@ class CaseSummary:
     """One case. What its reports do not tell is None or empty.
 
     Where there are `phases`, everything but `figures` and `functions` is of the steady state. `functions` are without
-    the imports of modules, which take `import_ns`. `traced_by` is the pass whose timeline counts.
+    the imports of modules, which take `import_ns`. `traced_by` is the pass whose timeline counts. `one_phase` is why a
+    timeline without iterations was not split.
     """
 
     id: str
@@ -90,6 +91,7 @@ class CaseSummary:
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
     traced_by: str | None = None
+    one_phase: str | None = None
 
 
 def summarize_cases(
@@ -148,6 +150,7 @@ def _case(
         waiting=waiting(talk, gpu_ns),
         idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
+        one_phase=one_phase(rows("phases", with_gpu)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.idle_gpu_findings import of_idle_gpus
 from nsw.analysis.perturbation import RUN_TIME
-from nsw.quantities import rate
+from nsw.quantities import changed_by, rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,19 +66,24 @@ def _communication(case: CaseSummary, share: float) -> str:
 
 
 def _of_copies(cases: Sequence[CaseSummary]) -> list[Finding]:
-    """Copies that take much of every iteration: not those of set-up, and not those of a single iteration."""
+    """Copies that take much of every iteration: not those of set-up, of a single iteration, or hidden by kernels."""
     heavy = []
     for case in cases:
         copied = 100 * sum(c.total_ns for c in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
         each = case.iterations.memory_pct if case.iterations else None
         share = copied if each is None else each
-        if share >= _MUCH_COPYING_PCT:
+        alone = case.iterations.memory_alone_pct if case.iterations else None
+        if min(share, share if alone is None else alone) >= _MUCH_COPYING_PCT:
             heavy.append((share, case))
     if not heavy:
         return []
     share, case = max(heavy, key=lambda item: item[0])
     more = f" and over {_MUCH_COPYING_PCT:.0f} % in {len(heavy) - 1} more" if len(heavy) > 1 else ""
-    what = "the GPU time of an iteration" if case.iterations else "all GPU time, set-up included,"
+    what = "all GPU time, set-up included,"
+    if case.iterations:
+        alone = case.iterations.memory_alone_pct
+        part = f" ({alone:.1f} % without a kernel beside them)" if alone is not None and share - alone >= 1 else ""
+        what = f"the GPU time of an iteration{part}"
     text = f"Copies and sets take {share:.1f} % of {what} in {case.id}{more}.{_remedy(case) if case.iterations else ''}"
     return [_finding("copies", text, "copies", (c.id for _, c in heavy))]
 
@@ -126,8 +131,8 @@ def _of_profiling(cases: Sequence[CaseSummary]) -> list[Finding]:
     most, case = max(certain, key=lambda item: (item[0].figure != RUN_TIME, abs(item[0].change_pct)))
     what = "the run time, start and end included," if most.figure == RUN_TIME else most.figure
     text = (
-        f"Profiling changed {what} by up to {abs(most.change_pct):.0f} % (pass {most.pass_name},"
-        f" {case.id}): figures here are those of the baseline pass."
+        f"Profiling changed {what} by up to {changed_by(most.change_pct).lstrip('+-')} (pass"
+        f" {most.pass_name}, {case.id}): figures here are those of the baseline pass."
     )
     return [_finding("profiling", text, "perturbation", (case.id,))]
 

@@ -90,35 +90,57 @@ def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]
     if not known:
         return None
     least = min(known, key=lambda row: busy[_process(row)])
-    device = _device(steady.get(_process(least), ()))
-    shared = [
-        share for process, share in busy.items() if device is None or _device(steady.get(process, ())) in {device, None}
-    ]
-    if sum(shared) >= BUSY_PCT:
+    devices = {_process(row): _device(steady.get(_process(row), ())) for row in rows}
+    device = devices[_process(least)]
+    others = [row for row in rows if row is not least]
+    sharing = [row for row in others if _process(row) in busy and _may_share(least, row, devices)]
+    if sum(busy[_process(row)] for row in (least, *sharing)) >= BUSY_PCT:
         return None
-    of = steady.get(_process(least), ())
-    each = 1.0 / least["steady"]
-    calls = [row for row in of if row["summary"] == "api_summary"]
-    launches = [row for row in calls if _LAUNCH.match(row["name"]) and not _GRAPH.match(row["name"])]
-    launched = sum(row["calls"] or 0 for row in launches)
-    copied = sum(row["total_ns"] or 0 for row in of if row["summary"] == "gpu_summary" and row["kind"] == "memcpy")
-    others: dict[str, float] = {}
-    for row in calls:
-        name = row["name"]
+    alike = any(devices[_process(row)] == device for row in others)
+    return _of_process(
+        least,
+        steady.get(_process(least), ()),
+        processes=len(rows),
+        collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
+        process=_named(least, None if alike else device) if others else "",
+    )
+
+
+def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives: bool, process: str) -> IdleGpu:
+    """What one process's row of iterations and its rows of phase_summary in the steady state tell of its host."""
+    each = 1.0 / row["steady"]
+    calls = [part for part in steady if part["summary"] == "api_summary"]
+    launches = [part for part in calls if _LAUNCH.match(part["name"]) and not _GRAPH.match(part["name"])]
+    launched = _sum(launches, "calls")
+    copied = _sum(
+        (part for part in steady if part["summary"] == "gpu_summary" and part["kind"] == "memcpy"), "total_ns"
+    )
+    took: dict[str, float] = {}
+    for part in calls:
+        name = part["name"]
         if not any(known.match(name) for known in (_LAUNCH, _SYNCHRONISE, _QUEUED)):
-            took = (row["total_ns"] or 0.0) - (copied if _MEMCPY.match(name) else 0.0)
-            others[name] = others.get(name, 0.0) + took * each
-    call = max(others, key=lambda name: others[name], default="")
-    several = len(rows) > 1
+            alone = (part["total_ns"] or 0.0) - (copied if _MEMCPY.match(name) else 0.0)
+            took[name] = took.get(name, 0.0) + alone * each
+    call = max(took, key=lambda name: took[name], default="")
     return IdleGpu(
-        busy[_process(least)], least["med_ns"], least["med_gpu_ops"], least.get("med_longest_gap_ns"), bool(calls),
-        each * sum(row["calls"] or 0 for row in calls if _GRAPH.match(row["name"])),
-        each * sum(row["calls"] or 0 for row in calls if _SYNCHRONISE.match(row["name"])),
-        sum(row["total_ns"] or 0 for row in launches) / launched if launched else None,
-        call, max(0.0, others.get(call, 0.0)), len(rows),
-        any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
-        _named(least, device) if several else "",
-    )  # fmt: skip
+        busy_pct=_busy_pct(row) or 0.0,
+        med_ns=row["med_ns"],
+        operations=row["med_gpu_ops"],
+        gap_ns=row.get("med_longest_gap_ns"),
+        calls_known=bool(calls),
+        graph_launches=each * _sum((part for part in calls if _GRAPH.match(part["name"])), "calls"),
+        synchronisations=each * _sum((part for part in calls if _SYNCHRONISE.match(part["name"])), "calls"),
+        launch_ns=_sum(launches, "total_ns") / launched if launched else None,
+        call=call,
+        call_ns=max(0.0, took.get(call, 0.0)),
+        processes=processes,
+        collectives=collectives,
+        process=process,
+    )
+
+
+def _sum(rows: Iterable[Row], column: str) -> float:
+    return sum(row[column] or 0 for row in rows)
 
 
 def _busy_pct(row: Row) -> float | None:
@@ -131,6 +153,20 @@ def _device(rows: Iterable[Row]) -> int | None:
     """The only GPU of a process's kernels; None where there are several, or none is known."""
     found = {row.get("device") for row in rows if row["summary"] == "gpu_summary" and row["kind"] == "kernel"}
     return found.pop() if len(found) == 1 else None
+
+
+def _may_share(one: Row, other: Row, devices: Mapping[tuple[Any, ...], int | None]) -> bool:
+    """Whether two processes may work on one GPU.
+
+    Each of several ranks may show its GPU as number 0 (CUDA_VISIBLE_DEVICES); NCCL refuses two ranks on one GPU.
+    """
+    if (one.get("med_communication_pct") or 0.0) > 0 and (other.get("med_communication_pct") or 0.0) > 0:
+        return False
+    hosts = {one.get("host"), other.get("host")}
+    if None not in hosts and len(hosts) > 1:
+        return False
+    numbers = {devices[_process(one)], devices[_process(other)]}
+    return None in numbers or len(numbers) == 1
 
 
 def _process(row: Row) -> tuple[Any, ...]:

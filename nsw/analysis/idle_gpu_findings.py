@@ -26,7 +26,7 @@ _MANY: Final = 20  # operations of an iteration, of which each waits for its lau
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
 _A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
 _COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
-_LOOK: Final = "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) tells what."
+_LOOK: Final = "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
 
 
 def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
@@ -36,15 +36,18 @@ def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
         one = case.idle_gpu
         if one is not None and (times := slowed_times(case)) <= _SLOWED_TIMES and one.busy_pct * times < BUSY_PCT:
             found.setdefault(_reason(one), []).append((one.busy_pct, case, one))
-    worst = sorted(found.values(), key=lambda some: min(busy for busy, _, _ in some))
-    return [_finding(some) for some in worst]
+    worst = sorted(found.items(), key=lambda item: min(busy for busy, _, _ in item[1]))
+    return [_finding(reason, some) for reason, some in worst]
 
 
-def _finding(idle: Sequence[tuple[float, CaseSummary, IdleGpu]]) -> Finding:
+def _finding(reason: Reason, idle: Sequence[tuple[float, CaseSummary, IdleGpu]]) -> Finding:
     _, case, one = min(idle, key=lambda item: item[0])
-    others = [f"{other.id} ({100 - busy:.0f} %)" for busy, other, _ in idle if other is not case]
+    others = [
+        f"{other.id} ({100 - busy:.0f} %{f', {its.process}' if its.process else ''})"
+        for busy, other, its in idle if other is not case
+    ]  # fmt: skip
     named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
-    text = f"In {case.id} {_head(case, one)}: {_why(one)}" + (f" Likewise in {named}." if others else "")
+    text = f"In {case.id} {_head(case, one)}: {_why(reason, one)}" + (f" Likewise in {named}." if others else "")
     return Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))
 
 
@@ -59,12 +62,18 @@ def _reason(one: IdleGpu) -> Reason:
     return "synchronisation" if one.synchronisations >= _PART * one.operations else "launches"
 
 
-def slowed_times(case: CaseSummary) -> float:
-    """How many times slower the program's own rates and times are under the profiler; 1 where that is not known."""
+def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
+    """How many times slower the program's own rates and times are under a profiler; 1 where that is not known.
+
+    Args:
+        case: The case.
+        pass_name: The profiler's pass; by default the one of the case's timeline.
+    """
+    of = case.traced_by if pass_name is None else pass_name
     times = [
         held.median / free.median if is_time(free.unit) else free.median / held.median
         for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
-        for held in case.figures if held.pass_name == case.traced_by and held.name == free.name and held.median > 0
+        for held in case.figures if held.pass_name == of and held.name == free.name and held.median > 0
     ]  # fmt: skip
     return max(1.0, *times) if times else 1.0
 
@@ -85,12 +94,12 @@ def _head(case: CaseSummary, one: IdleGpu) -> str:
     return f"{idle} (under the profiler, which slows the host)"
 
 
-def _why(one: IdleGpu) -> str:
+def _why(reason: Reason, one: IdleGpu) -> str:
     """What the host does meanwhile, as far as the data tells, and what to do."""
     waits = ""
     if one.processes > 1:
         waits = " The others wait for it in NCCL kernels." if one.collectives else " Or it waits for another process."
-    idle, reason = duration(one.idle_ns), _reason(one)
+    idle = duration(one.idle_ns)
     if reason == "call":
         took = f"{duration(one.call_ns)} of an iteration in {one.call}, and the GPU is idle for {idle}"
         return f"the host spends {took}. {_instead(one.call)}.{waits}"
@@ -102,17 +111,17 @@ def _why(one: IdleGpu) -> str:
         )
     if reason == "host":
         return f"between its {one.operations:.0f} operations it waits for the host. {_LOOK}{waits}"
-    return f"{_launches(one)}{waits}"
+    return f"{_launches(reason, one)}{waits}"
 
 
-def _launches(one: IdleGpu) -> str:
+def _launches(reason: Reason, one: IdleGpu) -> str:
     """That the GPU waits for many launches, each a little."""
     spacing, work = one.med_ns / one.operations, one.busy_pct / 100 * one.med_ns / one.operations
     text = (
         f"the host gives it {one.operations:.0f} operations, one every {duration(spacing)}, which keep it busy for"
         f" {duration(work)} each"
     )
-    if _reason(one) == "synchronisation":
+    if reason == "synchronisation":
         return (
             f"{text}, and waits for it {one.synchronisations:.0f} times: after each wait the GPU is idle until the next"
             " launch. Synchronise less often (cudaDeviceSynchronize, .item(), printing a tensor)."

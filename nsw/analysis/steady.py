@@ -45,7 +45,8 @@ class Iterations:
     `med_gpu_busy_pct` is the share of an iteration, where the reports tell it; `gpu_busy_pct` that of all time. The
     medians are the median of its processes; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
     the number of the longest, counted from 0, with its share of time in which a GPU was at work. `gpu_ns` is the sum
-    of the durations of one iteration's operations, of all processes of a run.
+    of the durations of one iteration's operations, of all processes of a run. `memory_alone_pct` is the share of GPU
+    busy time in which only copies and sets were at work; `memory_pct` counts those that kernels hide as well.
     """
 
     found_by: str
@@ -63,6 +64,7 @@ class Iterations:
     med_gpu_busy_pct: float | None
     memory_pct: float | None
     communication_pct: float | None
+    memory_alone_pct: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,12 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     return tuple(found)
 
 
+def one_phase(rows: Sequence[Row]) -> str | None:
+    """Why the timelines of a case were not split; None where one was, or where no report has a timeline."""
+    split = any(row["phase"] != "all" for row in rows)
+    return None if split else next((row["reason"] for row in rows if row.get("reason")), None)
+
+
 def _most(rows: Iterable[Row], processes: int) -> tuple[tuple[str, float], ...]:
     """The calls and copies that took most; the call of a copy takes the same time once more, and does not count."""
     took: dict[str, float] = {}
@@ -133,7 +141,8 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
-        *(_median(rows, c) for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct")),
+        *(_median(rows, c) for c in ("gpu_busy_pct", "med_gpu_busy_pct", "med_memory_pct", "med_communication_pct",
+                                     "med_memory_alone_pct")),
     )  # fmt: skip
 
 

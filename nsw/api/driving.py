@@ -12,7 +12,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
 from nsw.service import continuing
-from nsw.service.events import Event, Message
+from nsw.service.message import Message
 from nsw.service.running import Running as Driven
 from nsw.wording import headline
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.recipe.overrides import Overrides
+    from nsw.service.events import Event
     from nsw.service.planning import Planned
 
 
@@ -245,7 +246,8 @@ def reread(
     Args:
         campaign: Its folder, id or the beginning of its id; the newest under `root` if not given.
         root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
-        recipe: The recipe to take figures and the report section from; the campaign's own if not given.
+        recipe: The recipe to take figures and the report section from, also next time; if not given, the one named
+            last, else the campaign's own file.
 
     Returns:
         How the tables differ from before, a line each.

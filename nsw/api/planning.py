@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from nsw.service.events import Message
+    from nsw.service.message import Message
     from nsw.service.planning import Planned as Made
 
 

@@ -31,13 +31,16 @@ _SECONDS: Final = 120.0
 _SOME: Final = 200  # runs that are brought together
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _APP: Final = re.compile(r"app(-\d+)?")  # the program, also as `retry --update-app` and `run --into` copied it again
+# in a folder of another user, which may be in a scratch folder that several use, nothing is opened
 _LIST: Final = r"""
 shopt -s nullglob
 cd -P -- "$1" 2>/dev/null || exit 0
-for file in */handover/campaign.tar.gz; do
+for folder in */; do
+  folder=${folder%/}
+  [ -O "$folder" ] && [ ! -L "$folder" ] && [ -e "$folder/handover/campaign.tar.gz" ] || continue
   token= about=
-  { read -r token; read -r about; } <"${file%%/*}/owner"
-  printf '%s\t%s\t%s\0' "${file%%/*}" "$token" "$about"
+  { read -r token; read -r about; } <"$folder/owner"
+  printf '%s\t%s\t%s\0' "$folder" "$token" "$about"
 done 2>/dev/null
 """
 _FILES: Final = r"""
@@ -58,7 +61,7 @@ class Attachable:
 
 
 def attachable(transport: Transport, base: str) -> list[Attachable]:
-    """The campaigns below a site's scratch folder, oldest first.
+    """This user's campaigns below a site's scratch folder, oldest first.
 
     Raises:
         UnreachableError: The site gave no answer.
@@ -195,5 +198,5 @@ def chosen(known: Sequence[Attachable], named: str) -> Attachable:
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise CampaignError(f"no campaign '{named}' on the site", hint="`nsw attach --site SITE` lists them")
+        raise CampaignError(f"no campaign '{named}' of yours on the site", hint="`nsw attach --site SITE` lists them")
     raise CampaignError(f"'{named}' begins the id of {len(matches)} campaigns: {', '.join(m.id for m in matches[-5:])}")

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import secrets
+import shlex
 import shutil
 import socket
 import stat
@@ -69,16 +70,25 @@ def root_to_write(given: Path | None = None) -> Path:
         CampaignError: It was not named, and another user could put other scripts in the place of the campaign's.
     """
     path = root(given)
-    if given is None and not os.environ.get("NSW_ROOT") and os.path.lexists(path):
-        found = path.stat()
-        safe = path.lstat().st_uid in {os.geteuid(), 0} and found.st_uid in {os.geteuid(), 0}
-        if not safe or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
-            why = "may be written by everybody" if safe else "belongs to another user"
-            raise CampaignError(
-                f"the folder {path} here {why}, who could replace what nsw runs from it",
-                hint=f"name another with --root or NSW_ROOT; `--root {path}` takes it all the same",
-            )
+    if given is None and not os.environ.get("NSW_ROOT"):
+        # whoever owns the folder around it can put another one in its place
+        for one in ([path] if os.path.lexists(path) else []) + [path.parent]:
+            if why := _who_could_replace(one):
+                raise CampaignError(
+                    f"the folder {one.absolute()} {why}, who could replace what nsw runs from {path}",
+                    hint=f"name another with --root or NSW_ROOT; `--root {path}` takes it all the same",
+                )
     return path
+
+
+def _who_could_replace(folder: Path) -> str | None:
+    """Who beside this user and root could put something else in the place of what is in a folder."""
+    found = folder.stat()
+    if not {folder.lstat().st_uid, found.st_uid} <= {os.geteuid(), 0}:
+        return "belongs to another user"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return "may be written by everybody"
+    return None
 
 
 @contextmanager
@@ -198,7 +208,8 @@ def _find(parent: Path, named: str | None) -> CampaignFolder:
         )
     raise CampaignError(
         f"no campaign '{named}' under {parent}",
-        hint=did_you_mean(named, [f.id for f in known]) or "`nsw ls` lists them",
+        hint=did_you_mean(named, [f.id for f in known])
+        or f"`nsw ls{'' if parent == root(None) else f' --root {shlex.quote(str(parent))}'}` lists them",
     )
 
 

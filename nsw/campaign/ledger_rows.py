@@ -193,3 +193,8 @@ class Flying:
     reason: str | None
     kind: Kind = Kind.RUN
     begun: bool = False  # when and where it began is written down
+
+
+def lacks_figure(row: RunRow | BuildRow) -> bool:
+    """Whether it is a run that is done and printed no value for a required figure."""
+    return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.INCOMPLETE

@@ -113,6 +113,10 @@ class LedgerTasks(LedgerNeeds):
             values += tasks
         return self._runs(" AND ".join(where), values)
 
+    def done_with_a_word(self) -> list[RunRow]:
+        """Runs that are done and have a reason all the same, such as that two jobs started them."""
+        return self._runs("kind = 'run' AND state = 'done' AND reason IS NOT NULL", ())
+
     def _runs(self, where: str, values: Sequence[Any]) -> list[RunRow]:
         query = f"SELECT {RunRow.COLUMNS} FROM tasks WHERE {where} ORDER BY seq"  # noqa: S608  no outside text
         return self._rows(RunRow, self._db.execute(query, values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from nsw.campaign.ledger_values import LATEST, parsed
 
@@ -43,8 +43,21 @@ def _object(name: str) -> Key[dict[str, Any]]:
     return Key(name, lambda text: parsed(text, dict), json.dumps, dict)
 
 
-def _list(name: str) -> Key[list[Any]]:
-    return Key(name, lambda text: parsed(text, list), json.dumps, list)
+def _shaped(value: object, shape: Any) -> Any:
+    """JSON as types: `[str]`: texts; `(str, int)`: one of just these two; `{str: str}`: an object of texts."""
+    if isinstance(shape, tuple) and isinstance(value, list) and len(value) == len(shape):
+        return tuple(map(_shaped, value, shape))
+    if isinstance(shape, list) and isinstance(value, list):
+        return [_shaped(each, shape[0]) for each in value]
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return {key: _shaped(each, shape[str]) for key, each in value.items()}
+    if isinstance(shape, type) and isinstance(value, (float, int) if shape is float else shape):
+        return value
+    raise ValueError("has another type than nsw writes")
+
+
+def _list(name: str, shape: Any) -> Key[Any]:
+    return Key(name, lambda text: _shaped(parsed(text, list), [shape]), json.dumps, list)
 
 
 def _counts(text: str) -> dict[str, int]:
@@ -88,20 +101,32 @@ CLEANED: Final = Key("cleaned", _moment, str, float)  # Unix seconds: when `nsw 
 NOTE: Final = _maybe_text("note")  # printed with everything that comes of the campaign
 COLLECT: Final = _text("collect")  # tables | reports | everything
 RECIPE: Final = _maybe_text("recipe")  # the file that the recipe came from
-ORIGINS: Final = _list("origins")  # [[where a file or folder came from, [[name below it, SHA-256], ...]], ...]
+FIGURES_FROM: Final = _maybe_text("figures_from")  # the file that `nsw reread --recipe` took figures from since
+# where a file or folder came from, and each name below it with its SHA-256
+ORIGINS: Final[Key[list[tuple[str, list[tuple[str, str]]]]]] = _list("origins", (str, [(str, str)]))
 RECORDED: Final = _object("recorded")  # choices of the lockfile that is run again, as in the file
-PLACES: Final = _object("places")  # key of `resources` -> its place in the recipe
+PLACES: Final[Key[dict[str, str]]] = Key(  # key of `resources` -> its place in the recipe
+    "places", lambda text: _shaped(parsed(text, dict), {str: str}), json.dumps, dict
+)
 PREPARED: Final = Key("prepared", _is_yes, lambda value: "yes" if value else "", bool)  # files are on the site
-AT_A_TIME: Final = Key("at_a_time", _whole, str, lambda: None)  # tasks at the same time, when a person changed it
+# tasks at the same time, when a person changed it
+AT_A_TIME: Final[Key[int | None]] = Key(
+    "at_a_time",
+    lambda text: _whole(text) if text else None,
+    lambda value: "" if value is None else str(value),
+    lambda: None,
+)
 OWNED_BY: Final = _maybe_text("owner")  # the token by which this folder's nsw owns the campaign on its site
-HELD: Final = _list("held")  # submissions that the scheduler holds, since a person wants 0 tasks at a time
+# submissions that the scheduler holds, since a person wants 0 tasks at a time
+HELD: Final[Key[list[str]]] = _list("held", str)
 STOP_AFTER: Final = Key("stop_after", _whole, str, lambda: None)  # failures after which nothing new is submitted
 STOPPED: Final = _maybe_text("stopped")  # why nothing new is submitted
 FAILED_BEFORE: Final = _number("failed_before")  # runs that had failed when a person last wanted to go on
 PARTS: Final = _number("parts")  # how often jobs were added to the campaign
 APP_FOLDER: Final = Key("app_folder", str, str, lambda: "app")  # of the application's newest files
-# of the program: [[{file: SHA-256}, build, Unix seconds, [jobs]], ...]; the first has all other jobs
-VERSIONS: Final = _list("versions")
+# of the program: files with their SHA-256, which build of them, Unix seconds, jobs; the first has all other jobs
+ProgramVersion: TypeAlias = tuple[dict[str, str], int, float, list[str]]
+VERSIONS: Final[Key[list[ProgramVersion]]] = _list("versions", ({str: str}, int, float, [str]))
 CALLS: Final = Key("calls", _counts, json.dumps, dict)  # how often each command of the scheduler was run
 
 

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.check import Check, Verdict
 from nsw.campaign.site_check import gpu_checks
+from nsw.recipe.profiler_names import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SLACK_S: Final = 5.0
-_TOOLS: Final = ("nsys", "ncu", "nvprof")
 # `word value` lines; profilers are named by the site or found behind its modules, which the job has loaded
 PROBE: Final = r"""
 printf 'nsw-time %s\n' "$(date +%s.%N)"
 printf 'nsw-host %s\n' "$(hostname)"
-for tool in nsys ncu nvprof; do
-  path=$1; shift
-  command -v "$path" >/dev/null || continue
-  printf 'nsw-%s %s\n' "$tool" "$("$path" --version 2>&1 | tail -n 1)"
+while [ $# -gt 0 ]; do
+  command -v "$2" >/dev/null && printf 'nsw-tool %s %s\n' "$1" "$("$2" --version 2>&1 | tail -n 1)"
+  shift 2
 done
 command -v nvidia-smi >/dev/null && nvidia-smi -L | sed 's/^/nsw-gpu /'
 sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/dev/null
@@ -32,7 +31,18 @@ true
 def probe_words(site: Mapping[str, Any]) -> list[str]:
     """The program, with the profilers as the site names them."""
     named = site.get("profilers") or {}
-    return ["bash", "-c", PROBE, "nsw", *(str(named.get(tool) or tool) for tool in _TOOLS)]
+    return [
+        "bash",
+        "-c",
+        PROBE,
+        "nsw",
+        *(word for tool in _tools(named) for word in (tool, str(named.get(tool) or tool))),
+    ]
+
+
+def _tools(named: Mapping[str, Any]) -> tuple[str, ...]:
+    """The profilers to look for: those that every site may have, and what this one names."""
+    return tuple(dict.fromkeys((*PROGRAMS, *named)))
 
 
 def node_checks(
@@ -56,9 +66,10 @@ def node_checks(
     yield Check("node", Verdict.GOOD, f"{host} ran the shortest job")
     yield _clock(said.get("time", [""])[0], earliest + skew, latest + skew)
     named = site.get("profilers") or {}
-    for tool in _TOOLS:
-        if tool in said:
-            yield Check(f"{tool} (node)", Verdict.GOOD, said[tool][0])
+    there = {tool: version for tool, _, version in (line.partition(" ") for line in said.get("tool", ()))}
+    for tool in _tools(named):
+        if tool in there:
+            yield Check(f"{tool} (node)", Verdict.GOOD, there[tool])
         else:
             verdict = Verdict.BAD if tool in named else Verdict.SKIPPED
             found = f"{named[tool]} is not on {host}" if tool in named else f"not on PATH on {host}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nsw.campaign.meta import ORIGINS
 from nsw.campaign.recipe_lock import files_in, hash_of
@@ -21,7 +21,7 @@ _SHOWN = 3  # names in a message
 _MADE = frozenset({"__pycache__", ".git"})  # what comes into being by itself
 
 
-def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[Any]:
+def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is written down when a campaign begins: its recipe, and the files of its application, with their hashes.
 
     Args:
@@ -29,7 +29,7 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[Any]:
         recipe: The recipe's file, if there is one.
     """
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
-    return [[str(source.absolute()), _hashes(source)] for source in sources]
+    return [(str(source.absolute()), _hashes(source)) for source in sources]
 
 
 def changed(ledger: Ledger) -> list[str]:

@@ -1,4 +1,4 @@
-"""Commands that a killed nsw left behind: an sbatch may yet hand its job over, which is looked up only afterwards."""
+"""Commands that a killed nsw left behind: one may yet hand its job over, which is looked up only afterwards."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def wait_for_commands(
         if waited >= most_s:
             raise UnreachableError(
                 "a command that a killed nsw started is still running, and may yet submit a job",
-                hint="`ps` there shows it, most likely an sbatch; run `nsw resume` when it has ended",
+                hint="`ps` there shows it; run `nsw resume` when it has ended",
             )
         if waited >= _SAY_AFTER_S and not said:
             said = True
             say(
-                "a command that a killed nsw started is still running, most likely an sbatch, and may yet submit a job:"
+                "a command that a killed nsw started is still running, and may yet submit a job:"
                 f" it is waited for, at most {most_s:.0f} s"
             )
         sleep(pause)

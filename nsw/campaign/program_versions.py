@@ -49,21 +49,20 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Iterable[str], *, copied:
     """
     known = ledger.meta(meta.VERSIONS)
     if not known:
-        known = [_entry(home / ledger.meta(meta.APP_FOLDER), 0, ledger.created(), [])]
+        known = [(_hashes(home / ledger.meta(meta.APP_FOLDER)), 0, ledger.created(), [])]
     if copied:
-        made = _entry(home / app, 0, time.time(), jobs)
-        if made[0] == known[-1][0]:  # then the command that builds it is a different one
-            made[1] = known[-1][1] + 1
-        known.append(made)
+        files, (before, build, _, _) = _hashes(home / app), known[-1]
+        # with the same files the command that builds them is a different one
+        known.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
     else:
-        known[-1][3] += jobs
+        known[-1][3].extend(jobs)
     ledger.set_meta(meta.VERSIONS, known)
 
 
-def _entry(folder: Path, build: int, since: float, jobs: Iterable[str]) -> list[Any]:
+def _hashes(folder: Path) -> dict[str, str]:
     from nsw.campaign.recipe_lock import files_in, hash_of  # here: a read-only command loads nothing of recipes
 
-    return [{name: hash_of(file) for file, name in files_in(folder, "")}, build, since, list(jobs)]
+    return {name: hash_of(file) for file, name in files_in(folder, "")}
 
 
 def versions_of(ledger: Ledger, runs: Sequence[RunRow]) -> list[Version]:

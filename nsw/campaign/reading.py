@@ -16,6 +16,7 @@ from nsw.campaign.meta import NOTE
 from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.files_of_one_recording import parts
+from nsw.recipe.faults import shown
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
@@ -199,14 +200,18 @@ def _read_figures(
     for figure in (f for f in found if f["value"] is None):
         needed = figure["name"] in required
         result.lacking += needed
-        if not needed and not figure["matches"]:
+        text = figure.get("no_number")
+        if not needed and not figure["matches"] and text is None:
             result.problems.append((source, "note", f"without figure {figure['name']}, which is not required", None))
             continue
         what = f"{'required ' if needed else ''}figure {figure['name']}"
         why = "is not a number: nan or inf" if figure["matches"] else "was not found"
+        if text is not None:
+            why = f"is not a number: its regex matched {shown(text)}"
         fix = (
-            f"compare the recipe's regex with what `nsw logs {run.id}` shows; `nsw reread` takes a corrected one,"
-            " `nsw retry` does the run again, and `required: false` allows a run without it"
+            f"compare the recipe's regex with what `nsw logs {run.id}` shows; correct it and `nsw reread` (in"
+            " another file: `--recipe FILE`), `nsw retry` does the run again, and `required: false` allows a run"
+            " without it"
         )
         severity = "error" if needed else "warning"
         result.problems.append((source, severity, f"{what} {why} in the program's output", fix if needed else None))
@@ -265,6 +270,7 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
             ) from None
     if note:
         new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
+    path.parent.mkdir(exist_ok=True)  # a person may have removed it, to have the reports read again
     part = path.with_suffix(".part")
     part.unlink(missing_ok=True)  # whatever it is: a link would be written through
     pq.write_table(new, part, compression="zstd")

@@ -81,7 +81,7 @@ def git_state(folder: Path, transport: Transport) -> LockedGit | None:
     have it themselves.
     """
     try:
-        if folder.stat().st_uid not in {os.geteuid(), 0}:
+        if _belongs_to_others(folder):
             return None
     except OSError:
         return None
@@ -95,6 +95,15 @@ def git_state(folder: Path, transport: Transport) -> LockedGit | None:
         commit=head.stdout.strip(),
         dirty=changed.returncode != 0 or bool(changed.stdout.strip()),
     )
+
+
+def _belongs_to_others(folder: Path) -> bool:
+    """Whether a folder, or the repository that git finds around it, belongs to another user."""
+    real = folder.resolve()
+    around = (one for one in (real, *real.parents) if any(os.path.lexists(one / name) for name in (".git", "HEAD")))
+    top = next(around, real)
+    asked = (real, top, *(name for name in (top / ".git", top / "HEAD") if os.path.lexists(name)))
+    return any(one.lstat().st_uid not in {os.geteuid(), 0} for one in asked)
 
 
 def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:

@@ -1,4 +1,4 @@
-"""Runs as a person names them: a run, a case, its parameters, a pattern, a job of the scheduler, a part of an id."""
+"""Runs as a person names them: a run, a case, its parameters, a pass, a pattern, a job id, a part of an id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")
-_HAVE: Final = "`nsw status --runs` lists them"
+_HAVE: Final = "a case, its parameters (gpus=2), a pass, a run, a pattern or a job id; `nsw status --runs` lists them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *
     found = named(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not found:
         known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
-        hint = did_you_mean(word, known) or "a case, its parameters (gpus=2), a run, a pattern or a job id; " + _HAVE
+        hint = did_you_mean(word, known) or _HAVE
         raise UsageError(f"{option} {word}: no run matches", hint=hint)
     return found
 
 
 def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
-    """The runs that a word names: the run, else the case, the job, what has the parameters or fits the pattern.
+    """The runs that a word names: the run, else the case, the pass, the job, what has the parameters or fits.
 
     Args:
         word: As it was typed.
@@ -79,6 +79,7 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
     ways: tuple[Callable[[RunRow | BuildRow], bool], ...] = (
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
+        lambda row: isinstance(row, RunRow) and row.pass_name == word,
         lambda row: _is_job(jobs.get(row.id, ""), word),
         lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
         lambda row: _PATTERN.search(word) is not None and _fits(row, word),

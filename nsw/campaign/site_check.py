@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.check import Check, Verdict
 from nsw.campaign.site_limits import limits_checks
 from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
+from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
@@ -203,10 +204,12 @@ def quota_check(printed: str) -> Check | None:
 def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     named = site.get("profilers") or {}
     load = f"module load {quote_all(site['modules'])} 2>/dev/null; " if site.get("modules") else ""
-    script = f'{load}"$1" --version 2>&1 | tail -n 1; exit "${{PIPESTATUS[0]}}"'
+    version = f'{load}"$1" --version 2>&1 | tail -n 1; exit "${{PIPESTATUS[0]}}"'
+    # the profiler of another package may have no --version
+    place = f'{load}command -v "$1" || {{ echo not found >&2; exit 1; }}'
     shell = ["bash", "-lc"] if site.get("login_shell") else ["bash", "-c"]
-    tools = ("nsys", "ncu", "nvprof")
-    commands = [[*shell, script, "nsw", str(named.get(tool) or tool)] for tool in tools]
+    tools = tuple(dict.fromkeys((*PROGRAMS, *named)))
+    commands = [[*shell, version if tool in PROGRAMS else place, "nsw", str(named.get(tool) or tool)] for tool in tools]
     for tool, done in zip(tools, transport.run_many(commands, timeout=_SECONDS), strict=True):
         if done.returncode == 0:
             yield Check(tool, Verdict.GOOD, done.stdout.strip())

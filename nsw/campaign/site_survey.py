@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.site_starter import Answers
 from nsw.errors import UnreachableError, UsageError
+from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers import recognizing
 from nsw.site.registered import schedulers
 
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _MOST_QUEUES = 50
 _LONGEST = 200  # characters of a message
-_TOOLS: Final = ("nsys", "ncu", "nvprof")
 # Each answer is a line `word value`, so that what a login shell prints of itself is passed over.
 _PROBE: Final = r"""
 for c in %(commands)s; do p=$(command -v "$c") && printf 'nsw-has %%s %%s\n' "$c" "$p"; done
 for d in "$SCRATCH" "$WORK" "$PSCRATCH" "/scratch/$USER" "/lustre/$USER"; do
   [ -n "$d" ] && [ -d "$d" ] && [ -w "$d" ] && { printf 'nsw-scratch %%s\n' "$d"; break; }
 done
-for t in nsys ncu nvprof; do
+for t in %(tools)s; do
   for p in /opt/nvidia/nsight-systems/*/bin/"$t" /opt/nvidia/nsight-compute/*/"$t" /usr/local/cuda/bin/"$t"; do
     [ -x "$p" ] && printf 'nsw-tool %%s %%s\n' "$t" "$p"
   done
@@ -46,7 +46,8 @@ def survey(transport: Transport, host: str | None) -> Answers:
         UsageError: Its batch system is none that nsw knows.
     """
     adapters = recognizing.adapters()
-    probe = _PROBE % {"commands": " ".join(sorted({*recognizing.commands(), *_TOOLS}))}
+    commands = sorted({*recognizing.commands(), *PROGRAMS})
+    probe = _PROBE % {"commands": " ".join(commands), "tools": " ".join(PROGRAMS)}
     plain = _lines(transport, ["bash", "-c", probe])
     login = _lines(transport, ["bash", "-lc", probe], needed=False)
     login_shell = not _there(plain) and bool(_there(login))
@@ -54,7 +55,7 @@ def survey(transport: Transport, host: str | None) -> Answers:
     scheduler, adapter = _scheduler(transport, _there(said), adapters, login_shell=login_shell)
     queues, untold = _queues(transport, adapter, login_shell=login_shell) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
-    on_path = {tool for tool in _TOOLS if tool in said.get("has", {})}
+    on_path = {tool for tool in PROGRAMS if tool in said.get("has", {})}
     return Answers(
         scheduler=scheduler,
         queue_key="partition" if adapter is not None and "partition" in adapter.keys else "queue",

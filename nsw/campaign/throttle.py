@@ -24,7 +24,7 @@ class Holding:
     def __init__(self, it: Driven, flight: InFlight) -> None:
         self._it = it
         self._flight = flight
-        names: list[str] = it.ledger.meta(HELD)
+        names = it.ledger.meta(HELD)
         self._asked = set(names)  # submissions that the scheduler may hold: to be released one day
         self._held: set[str] = set()  # of these, the ones that it confirmed to this process
         self._holds = False

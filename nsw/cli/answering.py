@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.errors import Exit
 from nsw.service.answers import is_good, summary_of
-from nsw.service.runs_by_name import as_named
+from nsw.service.repeating import how_to_repeat
+from nsw.service.runs_by_name import as_named, as_option
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -40,12 +41,10 @@ def answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = 
 def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
     bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, named = [], as_named(folder)
-    which = "" if named == folder.id else f" -c {named}"  # the newest is meant where none is named
+    steps, named, which = [], as_named(folder), as_option(folder)
     if bad:
-        steps.append(
-            f"`nsw logs {bad[0].id}{which}` prints its output; `nsw retry{which}` repeats what did not succeed"
-        )
+        again = how_to_repeat(folder, ledger, which)
+        steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
     if ledger.counts().get(State.DONE):
         steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
     return steps

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from nsw.cli.notices import tell
 from nsw.errors import Exit
-from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +32,7 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         found = there.attach(campaign, root)
     if found.taken_over:
         by = f" from {found.owner}" if found.owner else ""
-        say(f"campaign {found.folder.path}: taken over{by}", file=sys.stderr)
+        tell(f"campaign {found.folder.path}: taken over{by}")
     return resume(str(found.folder.path), root)
 
 
@@ -43,4 +42,4 @@ def _list(known: Sequence[Attachable], where: str) -> None:
     if known:
         console().print(table(None, ("campaign", "owner"), [(one.id, one.owner) for one in known], wide="owner"))
     else:
-        say(f"there is no campaign to attach to in {where}", file=sys.stderr)
+        tell(f"there is no campaign to attach to in {where}")

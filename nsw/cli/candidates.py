@@ -10,7 +10,7 @@ import re
 import stat
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -86,33 +86,40 @@ def _is_recipe(file: Path) -> bool:
     return bool(_RECIPE.search(head)) and (not _SITES.search(head) or bool(_APP.search(head)))
 
 
-def _sites(given: Given, _: str) -> Iterator[str]:
-    import yaml
+def _data(file: Path) -> Any:
+    """What a YAML file holds, within the limits of size, depth and aliases that every recipe has.
 
+    Raises:
+        OSError, ValueError, NswError: It cannot be read.
+    """
+    from nsw.recipe.document import LARGEST, parse
+
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # noqa: PTH123
+        return parse(stream.read(LARGEST + 1).decode(), str(file)).data
+
+
+def _sites(given: Given, _: str) -> Iterator[str]:
+    from nsw.errors import NswError
     from nsw.site.files import BUILTIN, sources
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     known = sources([Path(name).expanduser() for name in given.get("sites", ())])
     for source in sorted((one for one in known if not one.unsafe), key=lambda one: one.path == BUILTIN):
         try:
-            found = yaml.load(source.path.read_bytes(), Loader=loader).get("sites")  # noqa: S506  a safe one
-        except (OSError, yaml.YAMLError, AttributeError, ValueError):
+            found = _data(source.path).get("sites")
+        except (OSError, NswError, AttributeError, ValueError):
             continue
         yield from (str(name) for name in found or ())
 
 
 def _passes(given: Given, _: str) -> Iterator[str]:
     """The names of the passes of the recipe on the command line: `- baseline`, `- timeline: {name: x}`."""
-    import yaml
-
     from nsw.resources import recipes_folder
 
     named = Path(given["recipe"][-1]).expanduser()
     file = named if named.exists() else recipes_folder() / named.with_suffix(".yaml").name
     if not _is_recipe(file):
         return
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for entry in yaml.load(file.read_bytes(), Loader=loader).get("passes") or ["baseline"]:  # noqa: S506  a safe one
+    for entry in _data(file).get("passes") or ["baseline"]:
         kind, keys = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
         yield str((keys or {}).get("name") or kind)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from nsw.cli import notices
 from nsw.errors import Exit
-from nsw.service.events import Message, RunChanged
+from nsw.service.events import RunChanged
+from nsw.service.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

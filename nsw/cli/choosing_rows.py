@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -69,7 +70,9 @@ def chosen(reports: Iterable[Report], where: Sequence[str], launch: int | None, 
         top: At most so many rows of a table.
     """
     tests = [condition(text) for text in where]
+    asked = [f"--where {shlex.quote(text)}" for text in where]
     if launch is not None:
+        asked.append(f"--launch {launch}")
         tests.append(Condition("launch_id", lambda v: v == launch))
     for report in reports:
         if tests or top is not None:
@@ -80,7 +83,7 @@ def chosen(reports: Iterable[Report], where: Sequence[str], launch: int | None, 
                     if kept := list(islice(some, top)):
                         made[name] = kept
             if tests and report.tables and not made:
-                report.warn("no row matches --where and --launch")
+                report.warn(f"no row matches {' '.join(asked)}")
             report.tables = dict(made)
         yield report
 

@@ -6,9 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import plural, size
-from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,17 +35,17 @@ def clean(
     with on_site(folder, selection) as found:
         if found.is_gone:
             what = "holds nothing of these runs" if selection else "is gone already"
-            say(f"{found.where} {what}", file=sys.stderr)
+            tell(f"{found.where} {what}")
             return Exit.GOOD
         _show(found, everything=everything)
         if not found.space.spare and not everything:
-            say("nothing to remove", file=sys.stderr)
+            tell("nothing to remove")
             return Exit.GOOD
         if dry_run:
             return Exit.GOOD
         _confirm(yes)
         found.remove(everything=everything)
-    say(f"removed; reports and tables are kept in {folder.path}", file=sys.stderr)
+    tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 
 
@@ -54,21 +54,18 @@ def _show(found: Leftovers, *, everything: bool) -> None:
 
     space = found.space
     files = plural(len(space.spare) + (len(space.kept) if everything else 0), "file")
-    say(
-        f"{found.where}: {files} would be removed, which frees {size(found.freed(everything=everything))}",
-        file=sys.stderr,
-    )
+    tell(f"{found.where}: {files} would be removed, which frees {size(found.freed(everything=everything))}")
     if not space.kept:
         return
     total = size(sum(one.size for one in space.kept))
     verb = "go too" if everything else "stay"
-    say(f"{plural(len(space.kept), 'file')} ({total}) never downloaded {verb}:", file=sys.stderr)
+    tell(f"{plural(len(space.kept), 'file')} ({total}) never downloaded {verb}:")
     for one in largest(space.kept, _SHOWN):
-        say(f"  {size(one.size):>10}  {one.name}", file=sys.stderr)
+        tell(f"  {size(one.size):>10}  {one.name}")
     if len(space.kept) > _SHOWN:
-        say(f"  and {len(space.kept) - _SHOWN} more", file=sys.stderr)
+        tell(f"  and {len(space.kept) - _SHOWN} more")
     if not everything:
-        say("`nsw fetch --file '*'` downloads files of runs; --everything removes these too", file=sys.stderr)
+        tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")
 
 
 def _confirm(yes: bool) -> None:

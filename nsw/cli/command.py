@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _EXAMPLES: Final = {
     "init": "nsw init -- python train.py --batch 8",
@@ -47,7 +51,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, each with a word for its value; a switch has none."""
-        return _in_words(super().get_params(ctx))
+        return _prepared(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line, `[OPTIONS] RECIPE`: optional arguments alone have brackets."""
@@ -59,7 +63,33 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options of nsw itself."""
-        return _in_words(super().get_params(ctx))
+        return _prepared(super().get_params(ctx))
+
+
+def _prepared(params: list[Any]) -> list[Any]:
+    """The parameters as nsw shows and checks them."""
+    for param in params:
+        if "process_value" not in vars(param):  # typer asks for the parameters several times
+            param.process_value = partial(_value, param, param.process_value)
+    return _in_words(params)
+
+
+def _value(param: Any, check: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """A parameter's value, checked by typer only where it could be wrong: that loads pydantic, which takes 0.1 s."""
+    if value is None and not param.required:
+        value = () if param.multiple or param.nargs == -1 else None
+    elif not _is_right(param, context, value):
+        return check(context, value)
+    return value if param.callback is None else param.callback(context, param, value)
+
+
+def _is_right(param: Any, context: Any, value: Any) -> bool:
+    """Whether a value has its parameter's type: text without signs that a check might refuse, or nsw's own default."""
+    kind = param.type_descriptor
+    if kind.parameter_info.parser is not None or type(value) is not kind.annotation:
+        return False
+    source = context.get_parameter_source(param.name)
+    return value.isprintable() if isinstance(value, str) else source is not None and source.name == "DEFAULT"
 
 
 def _in_words(params: list[Any]) -> list[Any]:

@@ -267,7 +267,8 @@ def reread(
         Path | None,
         typer.Option(
             "--recipe",
-            help="Use the figures and the report section of this recipe; default: the campaign's own.",
+            help="Take the figures and the report section from this recipe, also next time; default: from the one named"
+            " last, else from the campaign's own file.",
             show_default=False,
         ),
     ] = None,
@@ -292,7 +293,7 @@ def fetch(
         list[str] | None,
         typer.Option(
             "--file",
-            help="Patterns of file names; by default reports for the GUIs (*.nsys-rep, *.ncu-rep, *.nvvp).",
+            help="Patterns of file names; by default reports for the GUIs (*.nsys-rep, *.ncu-rep, *.nvvp, ...).",
             show_default=False,
         ),
     ] = None,

@@ -70,8 +70,8 @@ def logs(
     run: Annotated[
         str | None,
         typer.Argument(
-            help="Run or build: its id or a part that only one has, its case, parameters, a pattern, a job id; the one"
-            " that failed if not given, also of a campaign that is named.",
+            help="Run or build: its id or a part that only one has, its case, parameters, pass, a pattern, a job id;"
+            " the one that failed if not given, also of a campaign that is named.",
             show_default=False,
         ),
     ] = None,

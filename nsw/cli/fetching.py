@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.download_bar import DownloadBar
 from nsw.present.terminal import size
@@ -33,18 +34,19 @@ def fetch(
     """Bring files of runs into the campaign's folder `fetched`; their sizes are shown first.
 
     Raises:
+        CampaignError: The campaign is another user's.
         UsageError: No run has such a name, or nobody said yes.
         UnreachableError: The site cannot be reached.
     """
     folder, runs = campaign_of_words(runs, campaign, root)
     with on_site(folder, runs, patterns, selection) as found:
         for file in found.files[:_SHOWN]:
-            say(f"{size(file.size):>12}  {file.name}", file=sys.stderr)
+            tell(f"{size(file.size):>12}  {file.name}")
         if len(found.files) > _SHOWN:
-            say(f"{'':12}  and {len(found.files) - _SHOWN} more", file=sys.stderr)
+            tell(f"{'':12}  and {len(found.files) - _SHOWN} more")
         missing = found.missing
         if not missing:
-            say(f"{plural(len(found.files), 'file')}, all of them here", file=sys.stderr)
+            tell(f"{plural(len(found.files), 'file')}, all of them here")
             return Exit.GOOD
         limit = f"more than the site's limits.download ({size(found.limit)})" if found.is_over_limit else ""
         _confirm(f"{plural(len(missing), 'file')}, {size(found.size)}", limit, yes)

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import ENDED
+from nsw.campaign.ledger_rows import lacks_figure
 from nsw.errors import Exit
 from nsw.service.run_output import Grown, LeftAlone, Output, can_be_followed, follow, row_named
-from nsw.service.runs_by_name import as_named, campaign_of_words
+from nsw.service.runs_by_name import as_named, as_option, campaign_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
     from nsw.present.terminal import console
 
     out = console()
-    out.print(_headline(row), style="bold")
+    out.print(_headline(folder, row), style="bold")
     if row.attempt == 0:
         out.print("it has not begun")
     with Output(folder, row) as output:
@@ -54,8 +55,9 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
         out.print(note, style="dim")
 
 
-def _headline(row: RunRow | BuildRow) -> str:
-    why = f", {row.reason}" if row.reason else ""
+def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
+    reason = f"without a required figure (`nsw problems{as_option(folder)}`)" if lacks_figure(row) else row.reason
+    why = f", {reason}" if reason else ""
     return f"{row.id}: {row.state}{why}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
 
 
@@ -92,7 +94,7 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
                     what = "is over" if over else "is not over"
                     out.print(f"{row.id} {what}, and no nsw drives its campaign: `nsw resume {as_named(folder)}`")
                 case now:
-                    if (text := _headline(now)) == shown:
+                    if (text := _headline(folder, now)) == shown:
                         continue
                     if now.attempt != attempt or now.state in ENDED:
                         printer.end()

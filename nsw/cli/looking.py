@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
+from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
+from nsw.campaign.ledger_rows import lacks_figure
 from nsw.campaign.meta import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.select_runs import selected
@@ -18,12 +19,14 @@ from nsw.cli.notices import warn
 from nsw.errors import Exit
 from nsw.present import emit
 from nsw.service import program_versions
-from nsw.service.runs_by_name import as_named, campaign_and_runs
+from nsw.service.repeating import how_to_repeat
+from nsw.service.runs_by_name import as_named, as_option, campaign_and_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from nsw.campaign.onlooker import Onlooker
     from nsw.service.runs_by_name import Which
 
 
@@ -36,14 +39,15 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
     """The state of a campaign, or of some of its runs."""
     from nsw.present import status_view
     from nsw.present.terminal import console
+    from nsw.service.onlooking import ledger_now
 
     folder, selection = campaign_and_runs(which)
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with ledger_now(folder) as (ledger, onlooker):
         counts, problems = ledger.counts(), [*ledger.problems(), *program_versions.problems(folder, ledger)]
         everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
         some = everything or format != "table"
-        runs = ledger.runs() if some else ledger.runs(states=_NOTABLE)
-        head, jobs = _head(folder, ledger, counts), job_ids(ledger, runs)
+        runs = ledger.runs() if some else _to_look_at(ledger)
+        head, jobs = _head(folder, ledger, counts, onlooker), job_ids(ledger, runs)
         head |= _progress(folder, ledger, counts, runs)
         if selection:
             runs = selected(ledger, runs, selection)
@@ -60,8 +64,24 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
             emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r, jobs) for r in runs],
                           "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
         else:
-            status_view.show_status(console(), head, counts, runs, problems, jobs, everything=everything)
+            status_view.show_status(
+                console(),
+                head,
+                counts,
+                runs,
+                problems,
+                jobs,
+                everything=everything,
+                looks=None if onlooker else f"nsw watch {as_named(folder)}",
+            )
     return Exit.GOOD
+
+
+def _to_look_at(ledger: Ledger) -> list[RunRow]:
+    """The runs that are neither planned nor done, and of those that are done what is to be known about."""
+    incomplete = ledger.runs(states=(State.DONE,), reading=Reading.INCOMPLETE)
+    more = [run for run in ledger.done_with_a_word() if not lacks_figure(run)]
+    return [*ledger.runs(states=_NOTABLE), *incomplete, *more]
 
 
 def problems(which: Which, format: str, output: Path | None) -> int:
@@ -122,7 +142,9 @@ def _progress(
     }
 
 
-def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]) -> dict[str, Any]:
+def _head(
+    folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int], onlooker: Onlooker | None
+) -> dict[str, Any]:
     from nsw.present.status_view import build_data
     from nsw.present.terminal import plural
 
@@ -136,14 +158,14 @@ def _head(folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int]
     other = owner_if_other(folder.path)
     reductions = _reductions(ledger)
     going = sum(count for state, count in reductions.items() if state not in ENDED)
-    if (left or unread or going) and not driven and not other:
+    unseen = onlooker is not None and onlooker.changed_any  # runs whose reports nobody has read
+    if (left or unread or going or unseen) and not driven and not other:
         waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
         what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
         steps.append(what if waiting else f"{resume} goes on")
     if (bad or incomplete) and not driven and not other:
-        steps.append(
-            f"`nsw logs RUN` prints a run's output; `nsw retry -c {as_named(folder)}` repeats what did not succeed"
-        )
+        again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
+        steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from copy import copy
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     import typer
+    from typer.models import CommandInfo
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
@@ -29,12 +31,20 @@ def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
     import_pandas_on_demand()
+    try:
+        sys.exit(_answer_or_run())
+    finally:
+        gc.freeze()  # else Python looks through all its objects at its end, which takes a sixth of `nsw plan`
+
+
+def _answer_or_run() -> int:
+    """What the shell asks for its completion, or the command line."""
     if (asked := os.environ.get("_NSW_COMPLETE")) is not None:
         from nsw.cli.completion import answer
 
         if (code := answer(asked)) is not None:
-            sys.exit(code)
-    sys.exit(run(sys.argv[1:]))
+            return code
+    return run(sys.argv[1:])
 
 
 def run(arguments: list[str]) -> int:
@@ -100,22 +110,35 @@ def _ledger_error() -> type[sqlite3.Error]:
 def _of_command(arguments: list[str], app: typer.Typer) -> typer.Typer:
     """The program with the one command that is given: typer builds the options of all, which takes 30 ms.
 
-    The whole program where the first word is an option; nsw itself has none with a value that could come before it.
+    Where the first word is an option of nsw itself, none of which takes a value, the options of no command are needed.
 
     Raises:
         UsageError: There is no such command.
     """
     word = arguments[0] if arguments else "-"
+    one = copy(app)
     if word.startswith("-"):
-        return app
+        one.registered_commands = [_without_options(command) for command in app.registered_commands]
+        return one
     commands = {c.name or getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
     if word not in commands:
         from nsw.cli.unknown_command import unknown
 
         raise unknown(word, list(commands))
-    one = copy(app)
     one.registered_commands = [commands[word]]
     return one
+
+
+def _without_options(command: CommandInfo) -> CommandInfo:
+    """A command of which only name and help are asked."""
+
+    def bare() -> None:
+        """Nothing: it is never called."""
+
+    bare.__name__, bare.__doc__ = getattr(command.callback, "__name__", ""), command.callback.__doc__
+    found = copy(command)
+    found.callback = bare
+    return found
 
 
 def _usage(fault: typer.TyperException) -> NswError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from nsw.cli import writing
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
 from nsw.metrics.catalogue import LEVEL
@@ -13,7 +13,6 @@ from nsw.metrics.chips import chips
 from nsw.metrics.portable_names import portable_of
 from nsw.metrics.tools import tool_for, tools_for
 from nsw.present import emit
-from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -89,7 +88,7 @@ def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -
     if place is None or chip is None or (tool or tool_for(chip)) != "ncu":
         return None
     found = site_metrics(place, chip)
-    say(found.note, file=sys.stderr)
+    tell(found.note)
     return found.names
 
 

@@ -1,20 +1,25 @@
-"""Messages of the service on stderr, where nothing live is drawn."""
+"""Sentences and messages of the service on stderr, where nothing live is drawn."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.present.text_of_others import say
-
 if TYPE_CHECKING:
-    from nsw.service.events import Message
+    from nsw.service.message import Message
+
+
+def tell(text: str) -> None:
+    """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
+    from nsw.present.terminal import console
+
+    console(sys.stderr).print(text)
 
 
 def show(message: Message) -> None:
     """Print a message on stderr."""
     if message.level == "info":
-        say(message.text, file=sys.stderr)
+        tell(message.text)
     else:
         warn(message.text, message.level)
 

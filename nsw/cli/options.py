@@ -145,7 +145,7 @@ Cases = Annotated[
     list[str] | None,
     typer.Option(
         "--case",
-        help="Only cases with these parameters (gpus=2,batch=16) or names; may be repeated.",
+        help="Only cases with these parameters (gpus=2,batch=16 or batch=8,16) or names; may be repeated.",
         show_default=False,
     ),
 ]
@@ -164,7 +164,7 @@ Only = Annotated[
     list[str] | None,
     typer.Option(
         "--case",
-        help="Only these: a case, parameters (gpus=2,batch=16), a run, a pattern or a job id; may be repeated.",
+        help="Only these: a case, parameters (gpus=2,batch=16), a pass, a run, a pattern or a job id; may be repeated.",
         show_default=False,
     ),
 ]

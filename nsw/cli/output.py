@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FORMATS: Final = ("table", "json", "csv", "parquet")
-_TEXT: Final = ("", ".txt", ".log", ".md")  # endings of what a terminal would show
+_TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show
 
 
 class Folder(type(Path())):  # type: ignore[misc]  # the class of this system's paths
@@ -36,7 +36,7 @@ def unknown_ending(output: Path, formats: Sequence[str]) -> UsageError | None:
 
 
 def chosen_format(format: str | None, output: Path | None, known: Sequence[str] = FORMATS) -> str:
-    """The format that was asked for; where none was, that of the file to write, else a table.
+    """The format that was asked for; where none was, that of the file to write, CSV in a folder, else a table.
 
     Raises:
         UsageError: The file's ending names none of the known formats.
@@ -48,4 +48,6 @@ def chosen_format(format: str | None, output: Path | None, known: Sequence[str] 
         return "markdown"
     if output is not None and (fault := unknown_ending(output, known)) is not None:
         raise fault
+    if output is not None and (isinstance(output, Folder) or output.is_dir()):
+        return "csv"  # a file a table
     return ending if ending in known else "table"

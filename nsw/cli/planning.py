@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsw.cli import notices, writing
-from nsw.errors import Exit, InputError
+from nsw.cli.notices import tell
+from nsw.errors import Exit, InputError, UnreachableError
 from nsw.present.text_of_others import harmless, say
 from nsw.wording import plural
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.recipe.overrides import Overrides
+    from nsw.service.dry_run import Prospect
 
 
 def plan(
@@ -37,9 +39,13 @@ def plan(
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made = planned.plan
-    prospects = ask(planned, planned.renderer())
+    script, prospects, silent = planned.renderer(), list["Prospect"](), ""
+    try:
+        prospects = ask(planned, script)
+    except UnreachableError as fault:
+        silent = f"the scheduler of {made.site} could not be asked whether it would take this: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
-    warnings += [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
+    warnings += [silent] if silent else [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
     if format in writing.OF_ROWS:
         writing.put_rows(format, plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
@@ -100,12 +106,12 @@ def render(
         into.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (into / f"{name}.sh").write_text(text, encoding="utf-8")
-        say(f"{plural(len(jobs), 'script')} in {into}", file=sys.stderr)
+        tell(f"{plural(len(jobs), 'script')} in {into}")
     else:
         for number, (name, text) in enumerate(texts.items()):
             if len(texts) > 1:
                 say(f"{chr(10) if number else ''}# ==== {name}.sh ====")
             sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
     sys.stdout.flush()
-    say(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}", file=sys.stderr)
+    tell(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}")
     return Exit.GOOD

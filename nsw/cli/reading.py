@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.cli import reading_kernels, writing
+from nsw.cli.notices import tell
 from nsw.cli.stdin import standard_input
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -125,9 +126,9 @@ class _Search:
         others = len(self.searched) - self.reports
         where = ", ".join(str(f) for f in self.folders)
         if others:
-            say(f"{others} other file{'s' * (others != 1)} in {where}: no known report format", file=sys.stderr)
+            tell(f"{others} other file{'s' * (others != 1)} in {where}: no known report format")
         if self.reports == 0:
-            say(f"no report in {where}", file=sys.stderr)
+            tell(f"no report in {where}")
         return Exit.GOOD if self.reports else Exit.SOME_FAILED
 
 
@@ -158,7 +159,7 @@ class _Asked:
         """Say on stderr that no report has the tables; 1 then."""
         if self.held or not self.lacking:
             return Exit.GOOD
-        say(f"none of the files has data for {', '.join(self.tables)}", file=sys.stderr)
+        tell(f"none of the files has data for {', '.join(self.tables)}")
         return Exit.SOME_FAILED
 
 
@@ -259,7 +260,7 @@ def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
             _fill(files, [report], set(TABLES))
             _gather_problems(merged, report)
     for _, text in merged.lines():
-        say(text, file=sys.stderr)
+        tell(text)
     for name, count in files.written.items():
         say(f"{folder / name}.{format}: {plural(count, 'row')}")
     return Exit.SOME_FAILED if bad else Exit.GOOD
@@ -279,7 +280,7 @@ def _tell_problems(reports: Iterable[Report]) -> None:
     for report in reports:
         _gather_problems(merged, report)
     for _, text in merged.lines():
-        say(text, file=sys.stderr)
+        tell(text)
 
 
 def _gather_problems(merged: Merged, report: Report) -> None:

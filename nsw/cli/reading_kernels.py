@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.cli import writing
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present import emit
-from nsw.present.text_of_others import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,11 +63,11 @@ def put(name: str, reports: Iterable[Report], format: str, output: Path | None, 
         for problem in report.problems:
             merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
     for _, text in merged.lines():
-        say(text, file=sys.stderr)
+        tell(text)
     columns = list(dict.fromkeys(key for row in found for key in row))
     if not found:
         lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
-        say(f"{name}: no rows: none of the files holds {lacks}", file=sys.stderr)
+        tell(f"{name}: no rows: none of the files holds {lacks}")
     if format in writing.OF_ROWS:
         file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
         writing.put_rows(format, found, columns, file)

@@ -10,6 +10,7 @@ from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.meta import STOPPED
 from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.text_of_others import say
 from nsw.service.runs_by_name import as_named, campaign_of_words
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.recipe.overrides import Overrides
+    from nsw.service.events import Event
     from nsw.service.running import Running
 
 _ALL = Selection()
@@ -53,7 +55,7 @@ def run(
     if not yes and (cost := starting.too_dear(planned)):
         _confirm(cost)
     folder = starting.start(home, ready, lock)
-    say(f"campaign {folder.path}", file=sys.stderr)
+    tell(f"campaign {folder.path}")
     return _carry_out(Running(folder, now=now))
 
 
@@ -77,7 +79,7 @@ def run_into(
     err = console(sys.stderr)
     show_changes(err, found.folder.id, found.changes)
     if found.planned is None:
-        say("nothing to do: the campaign already has every run of the recipe in its current form", file=sys.stderr)
+        tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
     if not yes and (cost := starting.too_dear(found.planned)):
@@ -127,7 +129,7 @@ def retry(
         change=continuing.Change(continuing.seconds("--time", time), update_app, sites) if time or update_app else None,
     )  # fmt: skip
     if running is None:
-        say("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure", file=sys.stderr)
+        tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
         return Exit.GOOD
     return _carry_out(running, now=now)
 
@@ -135,7 +137,7 @@ def retry(
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.service import steering
-    from nsw.service.events import Event, Message
+    from nsw.service.message import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):
@@ -144,15 +146,13 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
     folder = folders.find(folders.root(root), campaign)
     chosen = steering.to_cancel(folder, selection) if selection else None
     if chosen == []:
-        say("nothing to cancel: these runs have ended", file=sys.stderr)
+        tell("nothing to cancel: these runs have ended")
         return Exit.GOOD
     if steering.is_over(folder):
         counts = headline(steering.counts_of(folder))
-        say(f"{folder.id} has ended, and nothing is left to cancel ({counts})", file=sys.stderr)
+        tell(f"{folder.id} has ended, and nothing is left to cancel ({counts})")
         return Exit.GOOD
-    steering.cancel(
-        folder, listener, lambda: say("asked the nsw that drives the campaign to cancel", file=sys.stderr), chosen
-    )
+    steering.cancel(folder, listener, lambda: tell("asked the nsw that drives the campaign to cancel"), chosen)
     say(headline(steering.counts_of(folder)))
     if count := steering.not_reduced(folder):
         say(f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them")
@@ -169,7 +169,7 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
         later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again and running else ""
         later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if found.again else "")
         over = f"{folder.id} is over, and nothing is left to throttle ({headline(found.counts)}){later}"
-        say(over, file=sys.stderr)
+        tell(over)
         return Exit.GOOD
     if running:
         say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
@@ -178,7 +178,7 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
         if found.not_held:
             say(f"nsw cannot hold jobs of {found.scheduler}: the {found.not_held} that it has may begin")
     if not folders.is_driven(folder):
-        say(f"`nsw resume {as_named(folder)}` continues it", file=sys.stderr)
+        tell(f"`nsw resume {as_named(folder)}` continues it")
     return Exit.GOOD
 
 
@@ -202,7 +202,7 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
         )
-        say(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest", file=sys.stderr)
+        tell(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest")
     return code
 
 
@@ -217,6 +217,9 @@ def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
         if left
         else ""
     )
+    if not going:
+        _say_wrapped("ended; no run is in flight" + (waiting or f": `nsw resume {as_named(folder)}` goes on"))
+        return
     _say_wrapped(
         f"ended, with {plural(going, 'run')} in flight that nsw leaves alone:"
         f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them.{waiting}"

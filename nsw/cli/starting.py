@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.cli import notices
 from nsw.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     made = write_recipe(words, output or _RECIPE, force=force)
     brings = f"brings {', '.join(made.brings)}" if made.brings else "needs no file: list those it needs in app.files"
     _say(f"{made.path}: {brings}")
+    if made.launcher:
+        _say(f"launcher: {made.launcher}, which nsw starts: the recipe's command is the program alone")
     if own := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
         _say(
             f"note: {own} follows --, so it is an option of the command; to name the recipe's file write it before:"
             " `nsw init -o FILE -- COMMAND`"
         )
+    for text in made.warnings:
+        notices.warn(text)
     if not made.has_gpus:
         _say(f"site {made.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
     _say(f"next: `nsw plan {made.path}`; the comments in it say what else a recipe can do")

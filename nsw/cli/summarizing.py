@@ -10,6 +10,7 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import NOTE
 from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
+from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
@@ -194,7 +195,7 @@ def _put_table(
         nothing += "; of one report, `nsw read FILE --table " + name + "` has them"
     if format in writing.OF_ROWS:
         if not rows:
-            say(nothing, file=sys.stderr)
+            tell(nothing)
         file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
         writing.put_rows(format, rows, columns, file, note)
         return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
+from nsw.cli.notices import tell
 from nsw.errors import Exit
 from nsw.present.live import Watch
 from nsw.present.text_of_others import say
@@ -38,5 +38,5 @@ def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
             view.stop()
         say(f"{folder.id}: {headline(watching.counts())}")
         if watching.advice:
-            say(watching.advice, file=sys.stderr)
+            tell(watching.advice)
     return Exit.GOOD

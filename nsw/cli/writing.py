@@ -28,8 +28,8 @@ def printed(format: str, output: Path | None) -> Iterator[None]:
         return
     if isinstance(output, Folder):
         raise UsageError(
-            f"--output {output}/ is a folder, but {format} is one file",
-            hint="name a file; with --format csv or parquet a folder holds a file a table",
+            f"--output {output}/ is a folder, but what is to be written is one file",
+            hint="name a file; `nsw summarize` and `nsw read` fill a folder with CSV or Parquet, a file a table",
         )
     try:
         file = output.open("w", encoding="utf-8", newline="")

@@ -10,10 +10,10 @@ from nsw.metrics import ncu_names
 from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups
 from nsw.metrics.data_files import rows
 from nsw.metrics.expressions import names as names_of
-from nsw.metrics.requests import ALL, ANALYSIS, EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, SECTION, SET
+from nsw.metrics.requests import ALL, ANALYSIS, EVENT, NO_EQUIVALENT, NOT_IN_NVPROF, RANGES, SECTION, SET, for_ncu
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Sequence
 
     from nsw.metrics.chips import Chip
     from nsw.metrics.tools import Tool
@@ -32,8 +32,9 @@ class MetricFault:
 
 
 def check(
-    names: Iterable[str], chip: Chip | None, tool: Tool | None = None, *, known: Collection[str] | None = None
-) -> list[MetricFault]:
+    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, known: Collection[str] | None = None,
+    replay: str = "kernel",
+) -> list[MetricFault]:  # fmt: skip
     """The faults of metrics that are asked for.
 
     Args:
@@ -41,12 +42,13 @@ def check(
         chip: The chip they are for; None: not known, so only what no chip has is a fault.
         tool: The tool that will measure them; None: whichever fits.
         known: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
+        replay: The pass's replay mode.
     """
-    return [
-        MetricFault(index, name, *fault)
+    faults = (
+        _fault(name, chip, tool, known) or _second_set(names, index) or _of_range(name, chip, tool, replay)
         for index, name in enumerate(names)
-        if (fault := _fault(name, chip, tool, known)) is not None
-    ]
+    )
+    return [MetricFault(index, names[index], *fault) for index, fault in enumerate(faults) if fault is not None]
 
 
 _Fault = tuple[str, str | None]
@@ -75,6 +77,26 @@ def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[st
     if ncu_names.is_raw(name):
         return _of_ncu(name, chip, tool, known)
     return _unknown(name)
+
+
+def _second_set(names: Sequence[str], index: int) -> _Fault | None:
+    """That ncu takes one set; sections may stand beside it."""
+    before = [name for name in names[:index] if name.startswith(SET)]
+    if not names[index].startswith(SET) or not before or names[index] == before[0]:
+        return None
+    return f"ncu takes one set, and {before[0]} is named before", "name sections (section:NAME) or metrics beside it"
+
+
+def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _Fault | None:
+    """That ncu measures a range as a whole, and so no metric of instructions."""
+    if tool == "nvprof" or replay not in RANGES or name.startswith((SET, SECTION)):
+        return None
+    asked = for_ncu([name], chip, replay)
+    if asked.metrics or not asked.absent:
+        return None
+    what = f"nothing of the group {name}" if name in groups() else name
+    verb = "is measured" if name in groups() else "is not measured"
+    return f"{what} {verb}: {next(iter(asked.absent.values()))}", "replay: kernel measures it, launch by launch"
 
 
 def _of_list(name: str, prefix: str, what: str, there: tuple[str, ...], tool: Tool | None) -> _Fault | None:

@@ -9,7 +9,7 @@ from nsw.metrics import expressions, ncu_names
 from nsw.metrics.catalogue import Metric, find, groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.metrics.chips import Chip
 
@@ -18,6 +18,8 @@ ALL: Final = "all"  # nvprof's word for all its metrics
 ANALYSIS: Final = "analysis"  # nvprof's set of what the Visual Profiler's guided analysis needs
 NO_EQUIVALENT: Final = "Nsight Compute has no equivalent"
 NOT_IN_NVPROF: Final = "nvprof has no such metric"
+RANGES: Final = frozenset({"range", "app-range"})  # replay modes
+_PATCHED: Final = "smsp__sass_"  # metrics of patched instructions, which ncu refuses of a range (docs/gpu.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,27 @@ class Request:
     absent: Mapping[str, str]
 
 
-def for_ncu(names: Sequence[str], chip: Chip | None = None) -> Request:
-    """What to ask of ncu on a chip; None: by the names that most chips have."""
+def refused_of(replay: str, parts: Iterable[str]) -> str | None:
+    """Why ncu does not measure these names of its own under a replay mode; None: it does."""
+    if replay in RANGES and any(part.startswith(_PATCHED) for part in parts):
+        return f"replay: {replay} has no metrics of instructions"
+    return None
+
+
+def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> Request:
+    """What to ask of ncu on a chip (None: by the names that most chips have) under a replay mode."""
     asked: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _each(names):
-        if metric is None:
-            asked.setdefault(name)
-            continue
-        how = metric.on(chip)
-        if how.expressions:
-            asked.update(dict.fromkeys(expressions.names(how.expressions[0])))
-        else:
+        how = metric.on(chip) if metric is not None else None
+        if how is not None and metric is not None and not how.expressions:
             absent[metric.name] = how.why or NO_EQUIVALENT
+            continue
+        parts = (name,) if how is None else expressions.names(how.expressions[0])
+        if why := refused_of(replay, parts):
+            absent[metric.name if metric is not None else name] = why
+        else:
+            asked.update(dict.fromkeys(parts))
     absent |= {f"{EVENT}{name}": "ncu has no events" for name in _behind(EVENT, names)}
     return Request(tuple(asked), (), _behind(SET, names), _behind(SECTION, names), absent)
 

@@ -19,7 +19,7 @@ from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
 from nsw.plan.reductions import are_tasks, reductions
-from nsw.plan.repeats import apart, repeats_of
+from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.profilers import Profiled
@@ -29,6 +29,7 @@ from nsw.recipe.secrets import Secret
 from nsw.recipe.shipped_files import source
 from nsw.recipe.units import clock
 from nsw.site.model import FILL
+from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,8 @@ def build_plan(
         InputError: With every fault of the recipe that shows on this site.
     """
     cases = loaded.cases
+    if (too_many := too_many_runs(loaded)) is not None:
+        raise InputError([too_many])
     faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
     faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
@@ -142,7 +145,7 @@ class _Builder:
         if how.kind in STARTS_TASKS and recipe.resources.tasks_per_node is None:
             limits = [replace(limit, tasks=how.processes) for limit in limits]
         if self._fit and (too_many := self._too_many_for(needs)):
-            names = [f"{case.id}.{one.name}" for one in recipe.passes]
+            names = [id_ for one in self._passes for id_, _ in repeats_of(recipe, one, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(needs)
@@ -298,11 +301,13 @@ class _Builder:
         has = self._facts.gpus_per_node
         if has is None or needs.gpus <= has * needs.nodes:
             return None
-        return self._gpus_asked(needs.gpus)
+        return self._gpus_asked(needs.gpus, needs.nodes)
 
-    def _gpus_asked(self, gpus: int) -> str:
-        has = self._facts.gpus_per_node or "none"
-        return f"{gpus} GPU{'s' if gpus != 1 else ''} asked, but site {self._place.site.name} has {has}"
+    def _gpus_asked(self, gpus: int, nodes: int) -> str:
+        site, has = self._place.site, self._facts.gpus_per_node
+        key = f" (gpus.per_node: {has})" if has and site.gpus.per_node == has else ""
+        each = f" on each of the {nodes} nodes" if nodes > 1 else " on a node" if key else ""
+        return f"{gpus} GPU{'s' if gpus != 1 else ''} asked, but site {site.name} has {has or 'none'}{each}{key}"
 
     def _check_gpus(self, needs: Resources) -> None:
         """Remember the run that asks for most beyond what the site has; one error tells of all."""
@@ -325,21 +330,20 @@ class _Builder:
         if not most:
             return []
         has, site = self._facts.gpus_per_node, self._place.site.name
-        what = self._gpus_asked(most)
-        where = "" if nodes == 1 else f" on each of the {nodes} nodes"
-        hint = None
-        if not has and site == "local":
-            hint = "`--site demo` shows recorded results on a machine without a GPU"
+        what = self._gpus_asked(most, nodes)
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
-            where += ", and a recipe that does not say how many asks for 1"
-            own = "write `resources: {gpus: 0}` if the program needs none"
-            hint = f"{own}; {hint}" if hint else own
+            what += ", and a recipe that does not say how many asks for 1"
+            hint = "write `resources: {gpus: 0}` if the program needs none"
         elif has:
             hint = "`--fit` skips the cases that the site cannot hold, `--set gpus=...` asks for others"
-        elif hint is None:
+            if self._place.site.scheduler != LOCAL:
+                hint = f"`nodes: {-(-most // has)}` in resources spreads them over nodes; {hint}"
+        else:
             hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
-        return [document.diagnostic(("resources", "gpus"), what + where, hint=hint)]
+        if not has and site == "local":
+            hint += "; `nsw run alexnet_scaling --site demo` shows recorded results on a machine without a GPU"
+        return [document.diagnostic(("resources", "gpus"), what, hint=hint)]
 
 
 def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:

@@ -78,7 +78,7 @@ def _files_changed(before: Mapping[str, str], now: Mapping[str, str]) -> str | N
 def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
     """What of a run is other than it was; the time limit does not count, nor which repeat it is."""
     if old is None:
-        return "the campaign's recipe has it no more"
+        return "the campaign's recipe no longer has it, so what it was is not known"
     if old.params != new.params:
         return "its parameters changed"
     if _builds(before).get(old.app) != _builds(now).get(new.app):

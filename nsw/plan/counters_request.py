@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics import find_chip, for_ncu, for_nvprof
+from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.tools import tools_for
 from nsw.plan.model import CHOSEN
 from nsw.profilers.model import Counting
+from nsw.profilers.ncu import named_version
 from nsw.recipe.counters import NCCL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.metrics import Chip
+    from nsw.metrics import Request as MetricRequest
     from nsw.plan.launchers import Launch
     from nsw.recipe.counters import CountersPass
 
 # the whole program is run again for each pass, all its processes together
-_WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})
+WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})
 
 
 def tools(one: CountersPass, chip: Chip | None) -> tuple[str, ...]:
     """The tools that may measure a pass on a chip (None: not known), the best first."""
     return tools_for(chip) if one.tool == "auto" else (one.tool,)
+
+
+def dropped(tool: str, path: str, chip: str | None) -> str | None:
+    """Why the version that a tool's folder names does not measure a chip; None: it does, or nobody knows."""
+    at = find_chip(chip)
+    named = named_version(path)
+    return unsupported("ncu", at, named) if tool == "ncu" and at is not None and named is not None else None
+
+
+def requested(one: CountersPass, tool: str | None, chip: str | None) -> MetricRequest:
+    """What a pass's metrics are to a tool, and which of them it does not measure."""
+    at = find_chip(chip)
+    return for_nvprof(one.metrics, at) if tool == "nvprof" else for_ncu(one.metrics, at, one.replay)
 
 
 def counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
@@ -34,7 +49,7 @@ def counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
         tool: ncu or nvprof.
         chip: The site's chip; None: not known, and the names that most chips have are asked for.
     """
-    asked = (for_nvprof if tool == "nvprof" else for_ncu)(one.metrics, find_chip(chip))
+    asked = requested(one, tool, chip)
     kernels, launches, within = one.kernels, one.launches, one.within
     return Counting(
         metrics=asked.metrics,
@@ -72,12 +87,12 @@ def starts_each(one: CountersPass, how: Launch) -> bool:
     One around torchrun profiles all its processes, and `ranks: first` is the default of counters. Where the whole
     program is run again, all processes must be.
     """
-    return how.kind == "torchrun" and how.ranks != 1 and one.replay not in _WHOLE_PROGRAM and one.ranks != "all"
+    return how.kind == "torchrun" and how.ranks != 1 and one.replay not in WHOLE_PROGRAM and one.ranks != "all"
 
 
 def replay_fault(one: CountersPass, how: Launch, *, each: bool) -> str | None:
     """Why the program cannot be run again as a whole under this launcher; None: it can, or need not."""
-    if one.replay not in _WHOLE_PROGRAM or not each:
+    if one.replay not in WHOLE_PROGRAM or not each:
         return None
     return (
         f"replay: {one.replay} starts the program again for each pass, which {how.kind} cannot do for its processes one"

@@ -86,20 +86,14 @@ def profiled(
     if each:
         program = with_secrets(secrets, program)
     started = nest.around(program, tools) if outermost else program if each else nest.inside(program)
-    request = Request(
+    request = replace(
+        _asked(one, tool, chip, chooses=chooses),
         path=path,
         program=started if each else with_secrets(secrets, started),
-        trace=tuple(getattr(one, "trace", ())),
-        options=tuple(one.options),
         per_rank=each,
         rank_variable=rank_variable(how),
         export_here=export_here,
         reduce_there=reduce_there and not in_image,
-        counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
-        report=_report(one, chooses=chooses),
-        graph_nodes=chooses,
-        record=tuple(getattr(one, "record", ())),
-        steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
     )
     done = profiler.profile(request)
     if done.impossible is not None or outermost:
@@ -108,6 +102,21 @@ def profiled(
     command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after, done.reduction)
+
+
+def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
+    """What the recipe asks of the tool, before it is known where that is and what it starts."""
+    return Request(
+        path="",
+        program=(),
+        trace=tuple(getattr(one, "trace", ())),
+        options=tuple(one.options),
+        counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
+        report=_report(one, chooses=chooses),
+        graph_nodes=chooses,
+        record=tuple(getattr(one, "record", ())),
+        steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
+    )
 
 
 def _report(one: Any, *, chooses: bool) -> str:
@@ -187,13 +196,16 @@ def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str |
     candidates = [tool for tool in of_kind(one.kind) if one.tool in {AUTO, tool}]
     if one.kind == "counters":
         candidates = list(counting.tools(one, find_chip(chip)))
-    reasons = []
+    reasons: list[str] = []
     for tool in candidates:
         executable = load(tool).EXECUTABLE
         if executable is None:
             return tool, "", None
         found = configured.get(tool, executable) if facts.tools is None else facts.tools.get(tool)
-        if found is not None:
+        if found is None:
+            reasons.append(facts.missing.get(tool, f"{tool} was not found"))
+        elif one.kind == "counters" and (old := counting.dropped(tool, found, chip)) is not None:
+            reasons.append(old)
+        elif not reasons or facts.tools is not None or tool in configured:  # else nobody says that it is there
             return tool, found, None
-        reasons.append(facts.missing.get(tool, f"{tool} was not found"))
     return one.tool, "", "; ".join(reasons) or "not yet in this version"

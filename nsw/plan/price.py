@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics import find_chip, for_ncu, for_nvprof
+from nsw.metrics import find_chip
 from nsw.metrics.replay_passes import passes
+from nsw.plan.counters_request import WHOLE_PROGRAM, requested
 from nsw.recipe.counters import AT_MOST, SAMPLE
 
 _SHOWN: Final = 6  # metrics that are left out for the same reason
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def notes(one: CountersPass, tool: str | None, chip: str | None) -> list[str]:
     """What is worth knowing of a counters pass before it runs: its price, and metrics that this chip does not have."""
-    asked = (for_nvprof if tool == "nvprof" else for_ncu)(one.metrics, find_chip(chip))
+    asked = requested(one, tool, chip)
     reasons: dict[str, list[str]] = {}
     for name, why in asked.absent.items():
         reasons.setdefault(why, []).append(name)
@@ -28,15 +29,20 @@ def notes(one: CountersPass, tool: str | None, chip: str | None) -> list[str]:
         + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         for why, names in reasons.items()
     ]
-    told = price(one, tool, chip)
-    return [told, *found] if told else found
+    if chip is not None and find_chip(chip) is None:
+        found.append(f"{one.name}: nsw knows no chip {chip}: metrics are not checked before a run has met the GPU")
+    return [price(one, tool, chip), *found]
 
 
-def price(one: CountersPass, tool: str | None, chip: str | None) -> str | None:
-    """A sentence on launches, passes and time; None where nothing is known: nvprof, and ranges."""
-    if tool != "ncu" or one.replay != "kernel":
-        return None
+def price(one: CountersPass, tool: str | None, chip: str | None) -> str:
+    """A sentence on launches, passes and time, as far as they are known."""
+    if tool != "ncu":
+        return f"{one.name}: how often {tool} runs a launch again was not measured: only the limit bounds it"
     found = passes(one.metrics, find_chip(chip))
+    if one.replay != "kernel":
+        bound = f" to {found.at_most}" if found.at_most != found.expected else ""
+        again = "the whole program is run" if one.replay in WHOLE_PROGRAM else "the range is run"
+        return f"{one.name}: {again} some {found.expected}{bound} times (as a launch on gh100: an estimate)"
     where = "measured on gh100" if found.measured else "as on gh100: an estimate"
     count = f"{found.expected} pass{'es' if found.expected != 1 else ''}"
     bound = f", at most {found.at_most}" if found.at_most != found.expected else ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.recipe.counters import CountersPass
 
 if TYPE_CHECKING:
+    from nsw.errors import Diagnostic
+    from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe
     from nsw.recipe.passes import Pass
     from nsw.site.model import Site
 
 WARM_UP = 0  # the repeat of every run that is thrown away from the statistics
+MOST_RUNS: Final = 200_000
 
 
 def repeats_of(recipe: Recipe, one: Pass, case: str) -> list[tuple[str, int]]:
@@ -26,6 +29,17 @@ def warm_ups(recipe: Recipe, one: Pass) -> int:
     if one.warmup is not None:
         return one.warmup
     return 0 if isinstance(one, CountersPass) else recipe.warmup
+
+
+def too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
+    """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
+    recipe = loaded.recipe
+    a_case = sum((one.repeats or recipe.repeats) + warm_ups(recipe, one) for one in recipe.passes)
+    if len(loaded.cases) * a_case <= MOST_RUNS:
+        return None
+    place = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
+    message = f"cases, passes and repeats make more than {MOST_RUNS:,} runs"
+    return loaded.document.diagnostic(place, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
 
 
 def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:

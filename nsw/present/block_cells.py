@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.quantities import duration, number, percent, rate, size, spread
+from nsw.quantities import change, duration, number, percent, rate, size, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "FLOP/s": lambda value: rate(value, "FLOP"),
     "GB/s": lambda value: f"{value:,.1f}",
     "%": percent,
-    "change %": lambda value: f"{value:+,.1f} %",
+    "change %": change,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
     "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),

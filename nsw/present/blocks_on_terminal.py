@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import NUMBERS, Column, Finding, Note, Table, Timeline
 from nsw.present.block_cells import as_text, cells
+from nsw.present.elided_names import numbered
 from nsw.present.terminal import clean, table
 from nsw.present.wrapping import wrapped
 from nsw.wording import plural
@@ -65,7 +66,9 @@ def _table(out: Console, block: Table) -> None:
         out.print(table(block.title, [_head(c) for c in block.columns], shown, wide=wide, least=least))
         return
     first, *others = [[row[n] for row in shown] for n in range(len(block.columns))]
-    for part, some in enumerate(_fitted(block.columns[1:], others, [str(name) for name in first], out.width)):
+    parts = _fitted(block.columns[1:], others, first, out.width)
+    first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
+    for part, some in enumerate(parts):
         heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in some)]
         rows = zip(first, *(others[n] for n in some), strict=True)
         out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.measure import Measurement
 
@@ -45,3 +47,26 @@ def elided(text: str, width: int) -> str:
         head, tail = (head - 1, tail) if head > tail else (head, tail - 1)
         short = text[:head] + "…" + (text[-tail:] if tail else "")
     return short
+
+
+def distinct(texts: Sequence[str], width: int) -> list[str]:
+    """The texts in this width; those that would look alike though they differ are numbered."""
+    marks = _marks(texts, width)
+    return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
+
+
+def numbered(texts: Sequence[str], width: int) -> list[str]:
+    """The whole texts; those that would look alike in this width though they differ are numbered."""
+    return [mark + text for mark, text in zip(_marks(texts, width), texts, strict=True)]
+
+
+def _marks(texts: Sequence[str], width: int) -> list[str]:
+    short = [elided(text, width) for text in texts]
+    clashes: dict[str, list[str]] = {}
+    for text, cut in zip(texts, short, strict=True):
+        if text not in clashes.setdefault(cut, []):
+            clashes[cut].append(text)
+    return [
+        "" if len(clashes[cut]) == 1 else f"[{clashes[cut].index(text) + 1}] "
+        for text, cut in zip(texts, short, strict=True)
+    ]

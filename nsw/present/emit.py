@@ -96,6 +96,8 @@ def _alike(values: list[Any]) -> list[Any]:
     types = {type(v) for v in values if v is not None}
     if types == {dict}:
         names = list(dict.fromkeys(name for value in values if value for name in value))
+        if not names:  # Parquet has no struct without fields
+            return [None] * len(values)
         fields = {name: _alike([value and value.get(name) for value in values]) for name in names}
         return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
     if len(types) < 2 or types <= {int, float}:

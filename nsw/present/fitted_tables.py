@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.present.elided_names import elided
+from nsw.present.elided_names import distinct
 from nsw.present.wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
 _WIDEST: Final = 300  # columns of the widest terminal that anybody has
 _LEAST: Final = 12  # that they keep at all
+_NAMED: Final = 8  # hidden columns that the line below names
 
 
 class Fitted:
@@ -77,7 +78,8 @@ class Fitted:
             what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
             where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             where += [f"with {self._elsewhere}"] if self._elsewhere else []
-            told = f"({what} hidden, shown {' or '.join(where)}: {', '.join(gone)})"
+            some = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
+            told = f"({what} hidden, shown {' or '.join(where)}: {some})"
             yield Text(wrapped(console, told), style="dim")
 
     def hidden(self, width: int) -> list[str]:
@@ -137,24 +139,6 @@ class Fitted:
             if i in shown:
                 widths[i] += max(0, min(self._natural(i) - widths[i], room - _total([widths[s] for s in shown])))
         return shown, widths
-
-
-def distinct(texts: Sequence[str], width: int) -> list[str]:
-    """The texts in this width; those that would look alike though they differ are numbered."""
-    short = [elided(text, width) for text in texts]
-    clashes: dict[str, list[str]] = {}
-    for text, cut in zip(texts, short, strict=True):
-        if text not in clashes.setdefault(cut, []):
-            clashes[cut].append(text)
-    return [
-        cut if len(clashes[cut]) == 1 else _marked(text, clashes[cut].index(text) + 1, width)
-        for text, cut in zip(texts, short, strict=True)
-    ]
-
-
-def _marked(text: str, number: int, width: int) -> str:
-    mark = f"[{number}] "
-    return mark + elided(text, max(width - len(mark), 0))
 
 
 def _total(widths: Sequence[int]) -> int:

@@ -19,13 +19,13 @@ from nsw.present.text_of_others import clean
 from nsw.service.events import (
     BuildChanged,
     Downloading,
-    Message,
     Progress,
     ReportsRead,
     RunChanged,
     RunsEnded,
     Started,
 )
+from nsw.service.message import Message
 from nsw.wording import headline
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.model import AROUND_S, CHOSEN, REDUCTION
 from nsw.plan.repeats import WARM_UP
 from nsw.present.terminal import plural, seconds, table
+from nsw.wording import absent_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     out.print(f"(limit: for each task, the time of its runs plus {AROUND_S} s)", style="dim")
     gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
     out.print(
-        f"{plural(len(plan.cases), 'case')}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
+        f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
         f" {plural(len(plan.jobs), 'job')}"
         + ("" if plan.replay else f"; at most {gpus}{plan.node_hours:.2f} node-hours")
     )
@@ -58,10 +59,17 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"secret, in no script and no log: {', '.join(secret)}", style="dim")
     for note in plan.notes:
         out.print(note, style="dim")
-    for absent in plan.absent:
-        out.print(f"not here: {absent.what}: {absent.reason} ({plural(len(absent.run_ids), 'run')})", style="yellow")
+    for line in absent_lines((absent.what, absent.reason, len(absent.run_ids)) for absent in plan.absent):
+        out.print(line, style="yellow")
     for warning in warnings:
         out.print(f"warning: {warning}", style="yellow")
+
+
+def _cases(plan: Plan) -> str:
+    """How many cases have runs: `8 of 12 cases` where the others are not here."""
+    left = len({run.case_id for run in plan.runs})
+    some = "" if left == len(plan.cases) else f"{left:,} of "
+    return some + plural(len(plan.cases), "case")
 
 
 def _warm_ups(plan: Plan) -> str:

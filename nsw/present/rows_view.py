@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.elided_names import elided
 from nsw.present.rules_view import show_rules
-from nsw.present.terminal import duration, number, numbered, rate, size, table
+from nsw.present.terminal import duration, number, rate, size, table
 from nsw.present.text_of_others import clean
 from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
 from nsw.tables.importance import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES
+from nsw.tables.names import numbered
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ _ASIDES: Final[Mapping[str, str]] = {
     " from",
 }
 _FLOPS: Final = "flops"
+# headings that say more, or the same as those of other tables: of cProfile, which measures wall time, and of cases
+_TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case"}
 _START: Final = "start_ns"
+_COMPARED: Final = ("avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")  # statistics of the same durations
 _FEWEST: Final = 3  # decimals of it
 
 
@@ -137,7 +141,9 @@ def _made(
         cells[_START] = _starts([row.get(_START) for row in rows])
     heads = dict(zip(wanted, _heads(rows, wanted), strict=True))
     for c in wanted:
-        cells[c] = [None if text is None else str(text) for text in in_one_unit(heads[c], cells[c])[1]]
+        cells[c] = [
+            None if text is None else str(text) for text in in_one_unit(heads[c], cells[c], _beside(c, rows))[1]
+        ]
     numbers = {c: heads[c] + (">" if _is_number(rows, c) else "") for c in wanted}
     wide = next((c for c in _NAMES if c in wanted), None)
     least = [heads[c] for c in reversed(order[_KEPT:]) if c != wide]
@@ -162,19 +168,28 @@ def _as_typed(value: Any) -> str | None:
 
 def _heads(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
     """The headings, each with the unit of its column's numbers."""
-    return [_head(c, [r.get(c) for r in rows]) for c in columns]
+    return [_head(c, [r.get(c) for r in rows], _beside(c, rows)) for c in columns]
 
 
-def _head(column: str, values: Sequence[Any]) -> str:
+def _beside(column: str, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Values of the columns that a person compares with this one in a row: all of them have one unit."""
+    if column not in _COMPARED:
+        return []
+    return [value for row in rows for c in _COMPARED if isinstance(value := row.get(c), int | float)]
+
+
+def _head(column: str, values: Sequence[Any], beside: Sequence[float]) -> str:
     if column == _START:
         return "start (ms)"
     if column in _UNITS:
         cells = [cell(column, value) for value in values]
         if any(isinstance(one, Quantity) for one in cells):
             bare = column.removesuffix("_ns").removesuffix("_bytes")
-            return in_one_unit(bare, cells)[0]
+            return in_one_unit(bare, cells, beside)[0]
     if column == _FLOPS:
         return f"{column} (FLOP)"
+    if column in _TITLES:
+        return _TITLES[column]
     for end, unit in _ENDS:
         if column.endswith(end) and any(isinstance(value, int | float) for value in values):
             return f"{column.removesuffix(end)} ({unit})"

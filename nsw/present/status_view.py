@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import State, lacks_figure
 from nsw.present.problems import show_problems
-from nsw.present.terminal import plural, seconds, table
-from nsw.wording import headline
+from nsw.present.terminal import seconds, table
+from nsw.wording import absent_lines, headline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,8 +47,12 @@ def show_status(
     jobs: Mapping[str, str] = MappingProxyType({}),
     *,
     everything: bool,
+    looks: str | None = None,
 ) -> None:
-    """The campaign in a screenful; `everything` lists each run, `jobs` is the scheduler's job id of each."""
+    """The campaign in a screenful; `everything` lists each run, `jobs` is the scheduler's job id of each.
+
+    `looks` is the command that asks the site what has become of the runs, where the states may be old.
+    """
     out.print(
         f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
         style="bold",
@@ -57,11 +62,12 @@ def show_status(
     if head.get("note"):
         out.print(head["note"], style="yellow")
     flying = sum(counts.get(s, 0) for s in ("submitted", "queued", "running"))
-    stale = " (as nsw last saw them; none looks now)" if flying and not head["driven"] else ""
+    stale = f" (as nsw last saw them: `{looks}` looks now)" if looks and flying and not head["driven"] else ""
     out.print(headline(counts, head.get("incomplete", 0), head.get("unreadable", 0)) + stale)
     if head.get("stopped"):
-        out.print(f"stopped: {head['stopped']}; `nsw resume` continues with the waiting runs", style="yellow")
+        out.print(f"stopped: {head['stopped']}", style="yellow")
     if head.get("held"):
+        runs = [_held_by_nsw(run) for run in runs]
         out.print("held by `nsw throttle 0`: no new run starts until `nsw throttle N`", style="yellow")
     if line := so_far(head.get("elapsed_s"), head.get("seconds_left")):
         out.print(line)
@@ -70,8 +76,8 @@ def show_status(
     show_builds(out, head["builds"])
     if reductions := head.get("reductions"):
         out.print(reductions_line(reductions))
-    for what, reason, count in head["absent"]:
-        out.print(f"not here: {what}: {reason} ({plural(count, 'run')})", style="yellow")
+    for line in absent_lines(head["absent"]):
+        out.print(line, style="yellow")
     said: Mapping[str, str] = head.get("last_lines") or {}
     rows = [_cells(r, jobs, said) for r in runs] if everything else _in_short(runs, jobs, said)
     shown = rows if everything else rows[:_MOST]
@@ -111,10 +117,10 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str], said: Mapping[str, str]) -> list[tuple[object, ...]]:
-    """A row for each run that is neither done nor planned; one for several that wait or failed for the same reason."""
+    """A row for each run to look at; one for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
-        if run.state not in {"done", "planned"}:
+        if run.state not in {"done", "planned"} or (run.state == "done" and _why(run)):
             alone = run.id if run.state == "running" else None
             alike.setdefault((run.state, run.reason, alone), []).append(run)
     rows: list[tuple[object, ...]] = []
@@ -123,14 +129,26 @@ def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str], said: Mapping[str
             rows += [_cells(r, jobs, said) for r in some]
         else:
             nothing = (None,) * (4 if jobs else 3)
-            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, *nothing, some[0].reason))
+            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, *nothing, _why(some[0])))
     return rows
 
 
 def _cells(run: RunRow, jobs: Mapping[str, str], said: Mapping[str, str]) -> tuple[object, ...]:
     printed = f"prints: {said[run.id][:_SAID]}" if run.state == "running" and run.id in said else None
     return (run.id, run.state, run.attempt or None, _took(run), run.host, *((jobs.get(run.id),) if jobs else ()),
-            run.reason or printed)  # fmt: skip
+            _why(run) or printed)  # fmt: skip
+
+
+def _held_by_nsw(run: RunRow) -> RunRow:
+    """While nsw holds a campaign, the scheduler's advice to release the job by hand would only undo that."""
+    reason = run.reason or ""
+    by_user = run.state == "queued" and reason.startswith("held") and "releases it" in reason
+    return replace(run, reason="held by `nsw throttle 0`") if by_user else run
+
+
+def _why(run: RunRow) -> str | None:
+    missing = "without a required figure" if lacks_figure(run) else None
+    return "; ".join(filter(None, (missing, run.reason))) or None
 
 
 def _took(run: RunRow) -> str | None:

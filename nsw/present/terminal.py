@@ -13,7 +13,6 @@ from nsw.present.program_name import as_typed
 from nsw.present.text_of_others import clean, harmless
 from nsw.present.wrapping import wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
-from nsw.tables.names import numbered
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "clean", "console", "duration", "number", "numbered", "percent", "plural", "rate", "seconds", "size", "spread",
+    "clean", "console", "duration", "number", "percent", "plural", "rate", "seconds", "size", "spread",
     "table",
 ]  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""Sentences on a terminal: broken between words, and never inside a command that a person copies."""
+"""Sentences on a terminal: broken between words, and never inside a command that a person copies.
+
+A kernel's name that is longer than a line loses its middle.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
+from nsw.present.elided_names import distinct
 from nsw.present.program_name import as_typed
 from nsw.present.text_of_others import harmless
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
 # a command in backticks with what touches it, else a word
 _PIECE: Final = re.compile(r"(?:`[^`]*`|[^\s`])+|`\S*")
+_KERNEL: Final = re.compile(r"(\(?)([A-Za-z_][\w:<>,&*()\[\]]*?)([),.;:]*)")  # neither a path nor a run
 _EXCERPT: Final = re.compile(r"\s*\d*\s+\| ")  # a line of a file, or what points at it
 
 
@@ -39,10 +46,20 @@ def _line(line: str, width: int, begun: int) -> str:
         return line
     indent = line[: len(line) - len(line.lstrip())]
     made, room, before = indent, begun + len(indent), len(indent)
-    for piece in _PIECE.finditer(line):
+    pieces = list(_PIECE.finditer(line))
+    for piece, text in zip(pieces, _short([piece[0] for piece in pieces], width - len(indent)), strict=True):
         between = line[before : piece.start()]
-        size = cell_len(piece[0])
+        size = cell_len(text)
         if between and room + len(between) + size > width:
             between, room = f"\n{indent}", 0
-        made, room, before = f"{made}{between}{piece[0]}", room + len(between.lstrip("\n")) + size, piece.end()
+        made, room, before = f"{made}{between}{text}", room + len(between.lstrip("\n")) + size, piece.end()
     return made
+
+
+def _short(words: Sequence[str], room: int) -> list[str]:
+    """The words; names of kernels that are longer than a line lose their middle, and stay distinguishable."""
+    long = {n: found for n, word in enumerate(words) if cell_len(word) > room and (found := _KERNEL.fullmatch(word))}
+    around = max((len(found[1] + found[3]) for found in long.values()), default=0)
+    names = distinct([found[2] for found in long.values()], room - around)
+    short = {n: f"{found[1]}{name}{found[3]}" for (n, found), name in zip(long.items(), names, strict=True)}
+    return [short.get(n, word) for n, word in enumerate(words)]

@@ -22,26 +22,37 @@ PAGES: Final = ("raw", "details", "session")
 # a folder of an installation tells its version: /opt/nvidia/nsight-compute/2022.3.0/ncu, NsightCompute-2019.5
 _VERSION: Final = re.compile(r"(20[12]\d)\.(\d)")
 _OLD_NAME: Final = "nv-nsight-cu-cli"  # of 2019; later versions keep it beside ncu
-# Another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own.
+# Another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own. Another user
+# may have made the one of that name first, with links in it.
 _LOCK: Final = (
     'd=${TMPDIR:-/tmp}; f=$d/nsight-compute-lock; [ ! -e "$f" ] || [ -w "$f" ] ||'
-    ' { TMPDIR=/tmp/nsw-ncu-$UID; mkdir -p -m 700 "$TMPDIR" && export TMPDIR; }; exec "$@"'
+    ' { TMPDIR=/tmp/nsw-ncu-$UID; mkdir -m 700 "$TMPDIR" 2>/dev/null; [ ! -L "$TMPDIR" ] && [ -O "$TMPDIR" ] ||'
+    ' TMPDIR=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX) && export TMPDIR; }; exec "$@"'
 )
-# $1 ncu, $2 the reports' name, $3 the option for units; versions before 2024 shorten no names and know no option for it
+_RENAMED: Final = (2021, 1)  # from here on --kernel-name and --kernel-name-base; the year before still had the others
+_OLD_WORDS: Final = 'for w; do shift; [ "$w" != --kernel-name-base ] || w=--kernel-regex-base; set -- "$@" "$w"; done; '
+# $1 ncu, $2 the reports' name; versions before 2024 shorten no names and know no option for it, the first ones have
+# another word for units. Few paths tell the version.
 _EXPORT: Final = (
-    'for f in "$2"*.ncu-rep; do [ -e "$f" ] || continue;'
-    " for page in raw details session; do out=${f%.ncu-rep}.$page.csv;"
-    ' "$1" --import "$f" --page "$page" --csv "$3" base --rename-kernels off >"$out" ||'
-    ' "$1" --import "$f" --page "$page" --csv "$3" base >"$out" || { code=$?; rm -f "$out"; }; done; done;'
+    'for f in "$2"*.ncu-rep "$2"*.nsight-cuprof-report; do [ -e "$f" ] || continue;'
+    ' for page in raw details session; do out=${f%.*}.$page.csv; set -- "$1" "$2" --import "$f" --page "$page" --csv;'
+    ' "$1" "${@:3}" --print-units base --rename-kernels off >"$out" || "$1" "${@:3}" --print-units base >"$out" ||'
+    ' "$1" "${@:3}" --units base >"$out" || { code=$?; rm -f "$out"; }; done; done;'
     ' exit "${code:-0}"'
 )
 
 
+def named_version(path: str) -> str | None:
+    """The version that an installation's folder names, such as 2022.3; None: it names none."""
+    found = _VERSION.search(path)
+    return found[0] if found else None
+
+
 def version_of(path: str) -> tuple[int, int] | None:
     """The version that an installation's path tells, such as (2022, 3); None: it tells none."""
-    found = _VERSION.search(path)
-    if found:
-        return int(found[1]), int(found[2])
+    if (named := named_version(path)) is not None:
+        year, _, release = named.partition(".")
+        return int(year), int(release)
     return (2019, 5) if PurePosixPath(path).name == _OLD_NAME else None
 
 
@@ -57,11 +68,12 @@ def profile(request: Request) -> Profiled:
     if (why := _impossible(counting, version)) is not None:
         return Profiled(impossible=why)
     legacy = version is not None and version < (2020, 1)
+    renamed = version is None or version >= _RENAMED
     command = (
         request.path,
         *_how(counting),
         *range_filter(counting),
-        *(kernel_filter(counting, legacy=legacy) if counting.chosen is None else (counting.chosen,)),
+        *(kernel_filter(counting, legacy=not renamed) if counting.chosen is None else (counting.chosen,)),
         *_what(counting),
         *request.options,
         "--force-overwrite",
@@ -75,10 +87,11 @@ def profile(request: Request) -> Profiled:
         rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)
     pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
-    after = ("bash", "-c", _EXPORT, "nsw", request.path, REPORT, "--units" if legacy else "--print-units")
+    kept = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
+    after = ("bash", "-c", _EXPORT, "nsw", request.path, REPORT)
     return Profiled(
-        ("bash", "-c", _LOCK, "nsw", *command),
-        reports=pages if request.export_here else (f"{REPORT}*.ncu-rep", *pages),
+        ("bash", "-c", _LOCK if renamed else _OLD_WORDS + _LOCK, "nsw", *command),
+        reports=pages if request.export_here else (*kept, *pages),
         after=(after,),
     )
 
@@ -89,6 +102,8 @@ def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | No
     if version is None:
         return None
     for asked, first, what in (
+        (counting.sets, (2019, 5), "set:"),
+        (counting.cache, (2019, 5), "cache:"),
         (counting.replay == "application", (2020, 3), "replay: application"),
         (counting.replay == "range", (2021, 3), "replay: range"),
         (counting.replay == "app-range", (2023, 1), "replay: app-range"),

@@ -46,7 +46,7 @@ def kernel_filter(counting: Counting, *, legacy: bool) -> tuple[str, ...]:
 
     Args:
         counting: What is asked.
-        legacy: Whether it is a version of 2019, whose -k is an expression without `regex:` before it.
+        legacy: Whether it is a version of 2019 or 2020, whose -k is an expression without `regex:` before it.
     """
     pattern = name_pattern(counting.names, counting.regex, counting.exclude)
     if counting.warmup:

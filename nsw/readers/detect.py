@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CERTAIN = 100
 HOLDS_NOTHING = "holds nothing of"  # begins what is said of a report without the tables that were asked for
+_OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})
+_NO_ITERATIONS = "no iterations were found; of a timeline `--table phases` says why"
 UNKNOWN = "no known report format"
 _NO_THREAD = "can't start new thread"  # for its stack there is no memory
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
@@ -47,7 +49,11 @@ def read(path: Path, options: Options | None = None) -> Report:
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None
-        report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}" if asked else "the file contains no results")
+        if not asked:
+            report.error("the file contains no results")
+        else:
+            why = _NO_ITERATIONS if asked <= _OF_ITERATIONS else None
+            report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}", fix=why)
     return report
 
 

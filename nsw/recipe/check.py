@@ -5,6 +5,7 @@ These checks read the plain data of the document, so that they also run where th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import islice
 from keyword import iskeyword
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault, plain, shown
 from nsw.recipe.matrix import MatrixFault, expansion
 from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.shipped_files import source
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 CONTEXT = frozenset({"case", "run", "site", "nsw", "repeat", "pass"})  # what nsw itself gives to expressions
 MATRIX_WORDS = frozenset({"exclude", "include", "zip"})
+_SPACED = re.compile(r"[\d.]+( +[\d.]+)+")  # 64 128
+_FROM_TO = re.compile(r"(\d+) ?[-:] ?(\d+)")
+_DOLLAR = re.compile(r"\$(\{\{(?!\{|\s*['\"]).*?\}\})", re.DOTALL)  # {{ '{{' }} is how Jinja writes a brace
 _JINJA_WORDS = frozenset(
     {"range", "true", "false", "none", "loop", "if", "else", "for", "in", "is", "and", "or", "not", "set"}
 )
@@ -92,6 +96,7 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
     ]
     warnings += _lists_in_quotes(document)
     warnings += _python_words(document)
+    warnings += _dollars(document)
     warnings += repeated(document, recipe.matrix)
     warnings += unused(document, found.cases, _names_in_texts(document))
     faults = (
@@ -126,6 +131,8 @@ def _parameter_names(document: Document) -> Iterator[Diagnostic]:
         if name in CONTEXT or name in _JINJA_WORDS:
             message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
             yield document.diagnostic(path, message, hint=f"such as {name}_", key=True)
+        elif name.endswith(")") and "(" not in name:
+            pass  # the rest of `{n: range(1, 4)}`, which is reported where it begins
         elif not name.isidentifier() or not name.isascii() or iskeyword(name):
             message = f"{shown(name)} cannot name a parameter"
             yield document.diagnostic(
@@ -192,7 +199,8 @@ def _metrics(document: Document) -> Iterator[Diagnostic]:
         if not isinstance(metrics, list) or not all(isinstance(name, str) for name in metrics):
             continue  # reported where the value's type was checked
         tool = options.get("tool")
-        for fault in metric_faults(metrics, None, tool if tool in {"ncu", "nvprof"} else None):
+        replay = str(options.get("replay"))
+        for fault in metric_faults(metrics, None, tool if tool in {"ncu", "nvprof"} else None, replay=replay):
             yield document.diagnostic((*path, "metrics", fault.index), fault.message, hint=fault.hint)
 
 
@@ -257,12 +265,20 @@ def _beside(folder: FilePath, name: str) -> list[str]:
 
 
 def _lists_in_quotes(document: Document) -> Iterator[Diagnostic]:
-    """`gpus: 1,2,4` is one text to YAML."""
+    """`gpus: 1,2,4`, `gpus: 1 2 4` and `gpus: 1-4` are one text to YAML."""
     for name in parameters(document):
         value = document.get(("matrix", name))
-        if isinstance(value, str) and "," in value and not is_template(value):
-            message = f"this is one value, {shown(value)}"
-            yield document.diagnostic(("matrix", name), message, hint=f"for several write [{value}]")
+        if not isinstance(value, str) or is_template(value):
+            continue
+        hint = None
+        if "," in value:
+            hint = f"for several write [{value}]"
+        elif _SPACED.fullmatch(value):
+            hint = f"for several write [{', '.join(value.split())}]"
+        elif ends := _FROM_TO.fullmatch(value):
+            hint = f"for several write {{range: [{ends[1]}, {ends[2]}]}}"
+        if hint is not None:
+            yield document.diagnostic(("matrix", name), f"this is one value, {shown(value)}", hint=hint)
 
 
 def _python_words(document: Document) -> Iterator[Diagnostic]:
@@ -273,3 +289,15 @@ def _python_words(document: Document) -> Iterator[Diagnostic]:
             if node is not None and isinstance(node.value, bool) and node.text != as_text(node.value):
                 hint = f"quote it, '{node.text}', if the program needs it so"
                 yield document.diagnostic(path, f"{node.text} reaches the program as {as_text(node.value)}", hint=hint)
+
+
+def _dollars(document: Document) -> Iterator[Diagnostic]:
+    """`${{ x }}` is what other tools write; here the `$` stays, as a character or as the shell's."""
+    for pattern in _TEMPLATES:
+        for path, text in document.find(*pattern):
+            for found in _DOLLAR.finditer(text) if isinstance(text, str) else ():
+                mark = document.mark_in_value(path, found.start(), len(found[0]))
+                hint = f"write {plain(found[1])}; for a $ before a value {{{{ '$' }}}}{plain(found[1])}"
+                yield document.at(
+                    mark, "the $ before this expression is no part of it: it stays in the text", hint=hint
+                )

@@ -16,13 +16,11 @@ import yaml
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
 from nsw.recipe.numbers_as_written import written
-from nsw.recipe.syntax import DASHED
+from nsw.recipe.syntax import DASHED, LOADER, MISSING_SPACE, with_space
 from nsw.recipe.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 DEEPEST = 50  # levels of nesting
 MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
@@ -51,7 +49,7 @@ def compose(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
         yaml.YAMLError: The text is not YAML.
         Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
     """
-    return _Composer(yaml.parse(text, Loader=_Loader), file).document()
+    return _Composer(yaml.parse(text, Loader=LOADER), file).document()
 
 
 class _Composer:
@@ -156,17 +154,15 @@ class _Composer:
         """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
         if not child.style and child.span.line > key.line and DASHED.match(child.text):
             line, column = child.span.line, child.span.column
-            first = child.text.split()[0][1:]
-            self._fault(
-                Mark(self._file, line, column, line, column + 1),
-                "a space is missing after this dash",
-                f"write '- {first}' for an item of a list",
-            )
+            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
 
     def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
         if isinstance(event, yaml.ScalarEvent):
-            return event.value, self._mark(event)
+            mark = self._mark(event)
+            if not event.style and DASHED.match(event.value):
+                raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
+            return event.value, mark
         node = self._node(event, depth + 1)
         mark = self._mark(event)
         if not isinstance(node.value, dict | list):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from nsw.recipe.faults import Fault
-from nsw.recipe.fields import Count, Filled, KernelRegex, Name, Number, Percent, Ranks
+from nsw.recipe.fields import Count, Filled, KernelName, KernelRegex, Name, Number, Percent, Ranks
 from nsw.recipe.pass_base import RANKS, Kind, Model, ProfiledPass
 
 Replay: TypeAlias = Literal["kernel", "application", "range", "app-range"]
@@ -24,7 +24,7 @@ class Kernels(Model):
     )
     top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
     at_most: Count | None = Field(default=None, description="No more kernels than this, whatever share they cover.")
-    names: list[Filled] | None = Field(default=None, min_length=1, description="These kernels, by function name.")
+    names: list[KernelName] | None = Field(default=None, min_length=1, description="These kernels, by function name.")
     regex: KernelRegex | None = Field(
         default=None,
         description="Kernels in whose function name this regular expression is found; single quotes keep its"

@@ -209,7 +209,9 @@ def _refuse_statements(tree: nodes.Template) -> None:
 
 _ONE_BRACE = re.compile(r"\{\{([^{}]*)\}(?!\})")
 
-_NEVER_CLOSED = re.compile(r"\{\{\s*(\w+)(?:(?!\}\}).)*$", re.DOTALL)
+_NEVER_CLOSED = re.compile(r"\{\{\s*(\w+)(?:(?!\}\}|\{\{).)*(?:$|\{\{)", re.DOTALL)
+_UNCLOSED = ("end of template", "got '{'")
+_TOKENS = (("'end of print statement'", "'}}'"), ("'end of statement block'", "'%}'"))  # Jinja's names of what is typed
 
 
 def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
@@ -220,7 +222,7 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
             hint=f"write {{{{ {single[1].strip()} }}}}",
             offset=single.start(),
         )
-    if "end of template" in str(fault.message) and (left := _NEVER_CLOSED.search(source)) is not None:
+    if any(w in str(fault.message) for w in _UNCLOSED) and (left := _NEVER_CLOSED.search(source)) is not None:
         return Fault(
             "this expression is never closed by '}}'",
             hint=f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}",
@@ -229,11 +231,15 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
     message = message if offset is not None else str(fault.message)
+    for token, typed in _TOKENS:
+        message = message.replace(token, typed)
     return Fault(f"this expression is not valid: {plain(message).rstrip('.')}", hint=_syntax_hint(fault), offset=offset)
 
 
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
     message = str(fault.message)
+    if "unknown tag" in message and (word := message.split("'")[1]).isidentifier():
+        return f"write {{{{ {word} }}}} for its value, or a literal '{{%' as {{{{ '{{%' }}}}"
     if "end of template" in message or "unknown tag" in message:
         return "write a literal '{{' as {{ '{{' }}, and a literal '{%' as {{ '{%' }}"
     if message.startswith("No filter named"):

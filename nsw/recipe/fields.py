@@ -11,17 +11,17 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
-
 from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, each, shown
+from nsw.recipe.parsed import Parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}")
+_SIGNS = frozenset("()[]{}*+?|")  # of regular expressions, which a backslash makes plain
 _TEMPLATE_PATTERN = r"\{[{%]"
 
 
@@ -178,7 +178,11 @@ def expression(value: object) -> str:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as fault:
         position = getattr(fault, "pos", None)
-        raise Fault(f"this regular expression is not valid: {getattr(fault, 'msg', fault)}", offset=position) from None
+        sign = "" if position is None else pattern[position : position + 1]
+        end = {"(": "close it with ), or ", "[": "close it with ], or "}.get(sign, "")
+        hint = f"{end}write '\\{sign}' for the character {sign} itself" if sign in _SIGNS else None
+        message = f"this regular expression is not valid: {getattr(fault, 'msg', fault)}"
+        raise Fault(message, hint=hint, offset=position) from None
     return pattern
 
 
@@ -191,6 +195,7 @@ def kernel_regex(value: object) -> str:
     pattern = filled(expression(value))
     for found, hint in (
         (re.search(r"\(\?P[<=>]", pattern), "write ( ) for a group"),
+        (re.search(r"(?<!\\)(?:\\\\)*(\\[1-9])", pattern), "write out what repeats: nsw adds groups before yours"),
         (re.search(r":", pattern.replace("(?:", "(__")), "function names hold no ':': namespaces are left out of them"),
     ):
         if found:
@@ -198,6 +203,21 @@ def kernel_regex(value: object) -> str:
                 f"'{found[0]}' is not allowed in a profiler's filter: {shown(pattern)}", hint=hint, offset=found.start()
             )
     return pattern
+
+
+def kernel_name(value: object) -> str:
+    """The name of a kernel's function, without the namespaces and arguments that a demangled name has around it.
+
+    Raises:
+        Fault: It is a demangled name: ncu's filter is split at colons, and function names end before the arguments.
+    """
+    name = filled(value)
+    found = re.search(r"::|[:<(]", name)
+    if found is None:
+        return name
+    head = re.split(r"[<(]", name)[0].split("::")[-1].split(":")[-1].strip()
+    hint = f"write {head.split()[-1]}" if head else "write the function's name alone"
+    raise Fault(f"'{found[0]}' is in no function's name: {shown(name)}", hint=hint, offset=found.start())
 
 
 def ranks(value: object) -> str | list[int]:
@@ -214,105 +234,89 @@ def or_template(parse: Callable[[object], Any], value: object) -> Any:
     return template(value) if is_template(value) else parse(value)
 
 
-def _schema(**schema: Any) -> WithJsonSchema:
-    return WithJsonSchema(schema)
+def _templated(**schema: Any) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]}
 
 
-def _templated(**schema: Any) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]})
-
-
-def _back(write: Callable[[Any], str]) -> PlainSerializer:
+def _back(write: Callable[[Any], str]) -> Callable[[Any], Any]:
     """Written to JSON in the form that is read; what is text already (an expression) stays."""
-    return PlainSerializer(lambda v: v if v is None or isinstance(v, str) else write(v), when_used="json")
+    return lambda value: value if value is None or isinstance(value, str) else write(value)
 
 
 _TEXT = {"type": ["string", "number"]}
 _DURATION = {"type": "string", "examples": ["10m", "1h30m", "90s", "01:30:00"]}
 _SIZE = {"type": "string", "examples": ["32G", "512M"]}
 _PERCENT = {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["90%"]}
+_REGEX = {"type": "string", "format": "regex"}
 
-Text = Annotated[str, PlainValidator(text), _schema(**_TEXT)]
-Filled = Annotated[str, PlainValidator(filled), _schema(**_TEXT, minLength=1)]
-Template = Annotated[str, PlainValidator(template), _schema(**_TEXT)]
-Line = Annotated[str, PlainValidator(one_line), _schema(**_TEXT)]
-Variable = Annotated[str, PlainValidator(variable), _schema(type="string", pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+Text = Annotated[str, Parsed(text, _TEXT)]
+Filled = Annotated[str, Parsed(filled, _TEXT | {"minLength": 1})]
+Template = Annotated[str, Parsed(template, _TEXT)]
+Line = Annotated[str, Parsed(one_line, _TEXT)]
+Variable = Annotated[str, Parsed(variable, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
 Command = Annotated[
     str | list[str],
-    PlainValidator(command),
-    _schema(anyOf=[{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]),
+    Parsed(command, {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}),
 ]
-Name = Annotated[str, PlainValidator(name), _schema(**_TEXT, pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$")]
-Regex = Annotated[str, PlainValidator(regex), _schema(type="string", format="regex")]
-KernelRegex = Annotated[str, PlainValidator(kernel_regex), _schema(type="string", format="regex", minLength=1)]
-Flag = Annotated[
-    bool,
-    PlainValidator(flag),
-    _schema(type=["boolean", "string"], enum=[True, False, "on", "off", "yes", "no"]),
-]
-FlagOrTemplate = Annotated[bool | str, PlainValidator(partial(or_template, flag)), _templated(type="boolean")]
-Count = Annotated[int, PlainValidator(partial(whole, least=1)), _schema(type="integer", minimum=1)]
-Number = Annotated[int, PlainValidator(partial(whole, least=0)), _schema(type="integer", minimum=0)]
+Name = Annotated[str, Parsed(name, _TEXT | {"pattern": r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"})]
+Regex = Annotated[str, Parsed(regex, _REGEX)]
+KernelName = Annotated[str, Parsed(kernel_name, _TEXT | {"minLength": 1})]
+KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
+Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
+FlagOrTemplate = Annotated[bool | str, Parsed(partial(or_template, flag), _templated(type="boolean"))]
+Count = Annotated[int, Parsed(partial(whole, least=1), {"type": "integer", "minimum": 1})]
+Number = Annotated[int, Parsed(partial(whole, least=0), {"type": "integer", "minimum": 0})]
 CountOrTemplate = Annotated[
-    int | str,
-    PlainValidator(partial(or_template, partial(whole, least=1))),
-    _templated(type="integer", minimum=1),
+    int | str, Parsed(partial(or_template, partial(whole, least=1)), _templated(type="integer", minimum=1))
 ]
 NumberOrTemplate = Annotated[
-    int | str,
-    PlainValidator(partial(or_template, partial(whole, least=0))),
-    _templated(type="integer", minimum=0),
+    int | str, Parsed(partial(or_template, partial(whole, least=0)), _templated(type="integer", minimum=0))
 ]
 AmountOrTemplate = Annotated[
-    float | str, PlainValidator(partial(or_template, amount)), _templated(type="number", exclusiveMinimum=0)
+    float | str, Parsed(partial(or_template, amount), _templated(type="number", exclusiveMinimum=0))
 ]
 Ranks = Annotated[
     str | list[int],
-    PlainValidator(ranks),
-    _schema(
-        anyOf=[
-            {"enum": ["all", "first"]},
-            {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
-        ]
+    Parsed(
+        ranks,
+        {
+            "anyOf": [
+                {"enum": ["all", "first"]},
+                {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+            ]
+        },
     ),
 ]
-Duration = Annotated[int, PlainValidator(units.parse_duration), _back(units.format_duration), _schema(**_DURATION)]
+Duration = Annotated[int, Parsed(units.parse_duration, _DURATION, _back(units.format_duration))]
 DurationOrTemplate = Annotated[
-    int | str,
-    PlainValidator(partial(or_template, units.parse_duration)),
-    _back(units.format_duration),
-    _schema(**_DURATION),
+    int | str, Parsed(partial(or_template, units.parse_duration), _DURATION, _back(units.format_duration))
 ]
-Size = Annotated[int, PlainValidator(units.parse_size), _back(units.format_size), _schema(**_SIZE)]
-SizeOrTemplate = Annotated[
-    int | str,
-    PlainValidator(partial(or_template, units.parse_size)),
-    _back(units.format_size),
-    _schema(**_SIZE),
-]
-Percent = Annotated[float, PlainValidator(units.parse_percent), _back(units.format_percent), _schema(**_PERCENT)]
+Size = Annotated[int, Parsed(units.parse_size, _SIZE, _back(units.format_size))]
+SizeOrTemplate = Annotated[int | str, Parsed(partial(or_template, units.parse_size), _SIZE, _back(units.format_size))]
+Percent = Annotated[float, Parsed(units.parse_percent, _PERCENT, _back(units.format_percent))]
 AmountOf = Annotated[
     units.Amount,
-    PlainValidator(units.parse_amount),
-    _back(str),
-    _schema(type="string", examples=["1 node-hour", "4 gpu-hours"]),
+    Parsed(units.parse_amount, {"type": "string", "examples": ["1 node-hour", "4 gpu-hours"]}, _back(str)),
 ]
 CanaryRule = Annotated[
     units.Canary,
-    PlainValidator(units.parse_canary),
-    _back(str),
-    _schema(anyOf=[{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]),
+    Parsed(
+        units.parse_canary,
+        {"anyOf": [{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]},
+        _back(str),
+    ),
 ]
 
 
-def one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
-    """A parser of a name that a registry holds."""
+def one_of(names: Callable[[], tuple[str, ...]], later: Collection[str] = ()) -> Callable[[object], str]:
+    """A parser of a name that a registry holds; an error offers none of `later`, which are refused elsewhere."""
 
     def parse(value: object) -> str:
         known = names()
         if value in known:
             return str(value)
-        hint = did_you_mean(value, known) if isinstance(value, str) else None
-        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
+        offered = [name for name in known if name not in later]
+        hint = did_you_mean(value, offered) if isinstance(value, str) else None
+        raise Fault(f"expected one of {', '.join(offered)}; found {shown(value)}", hint=hint)
 
     return parse

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.numbers_as_written import plain
-from nsw.recipe.parameters import Matrix, Range, Scalar
+from nsw.recipe.parameters import Matrix, Range, Scalar, refuse_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -187,8 +187,18 @@ def _computed(name: str, text: str, params: Params) -> Scalar:
         given = ", ".join(f"{k}={v}" for k, v in params.items() if not is_template(v))
         raise MatrixFault(("matrix", name), fault.message, hint=f"with {given}" if given else fault.hint) from None
     if not isinstance(value, str | int | float | bool):
-        raise MatrixFault(("matrix", name), f"{shown(text)} gives {shown(value)}, which a case cannot have as a value")
+        message = f"{shown(text)} gives {shown(value)}, which a case cannot have as a value"
+        raise MatrixFault(("matrix", name), message, hint=_as_range(value))
     return value
+
+
+def _as_range(value: object) -> str | None:
+    """How a recipe writes the values of Python's `range`."""
+    try:
+        refuse_ranges(str(value))
+    except Fault as fault:
+        return fault.hint
+    return None
 
 
 def _same(one: object, other: object) -> bool:

@@ -33,6 +33,7 @@ from nsw.recipe.fields import (
 )
 from nsw.recipe.lock import Lock
 from nsw.recipe.parameters import Matrix, Range, Scalar
+from nsw.recipe.pass_base import FREE
 from nsw.recipe.passes import (
     BaselinePass,
     CountersPass,
@@ -157,7 +158,7 @@ class App(Model):
         description="What is run: one line of shell, or a list of arguments. Jinja: {{ parameter }}. A line with a pipe"
         " fails when any of its parts does (bash with pipefail)."
     )
-    files: list[Filled] = Field(default=[], description="Files sent along, relative to the recipe.")
+    files: Annotated[list[Filled], FREE] = Field(default=[], description="Files sent along, relative to the recipe.")
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
     env: EnvironmentTemplates = Field(
         default={},
@@ -167,7 +168,9 @@ class App(Model):
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")
     build: Build | None = Field(default=None, description="How it is built.")
     container: Container | None = Field(default=None, description="The container it runs in.")
-    figures: dict[Name, Figure] = Field(default={}, description="Numbers that it prints of itself, by name.")
+    figures: Annotated[dict[Name, Figure], FREE] = Field(
+        default={}, description="Numbers that it prints of itself, by name."
+    )
 
 
 class Resources(Model):
@@ -178,7 +181,7 @@ class Resources(Model):
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
     tasks_per_node: CountOrTemplate | None = Field(default=None, description="Processes a node.")
     memory: SizeOrTemplate | None = Field(default=None, description="Memory a node, such as 32G.")
-    time: DurationOrTemplate = Field(
+    time: Annotated[DurationOrTemplate, FREE] = Field(
         default=600,
         description="Walltime of one run, such as 10m, 1h30m or 01:30:00.",
         json_schema_extra={"default": "10m"},
@@ -255,10 +258,10 @@ class Recipe(Model):
     """What to run, over which parameters, observed how, on what, and what to report."""
 
     nsw: Annotated[Literal[1], WithJsonSchema({"const": 1})] = Field(description="Version of the recipe's format: 1.")
-    name: Name = Field(description="Name of the recipe; campaigns are named after it.")
-    description: Text = Field(default="", description="One line for people.")
+    name: Annotated[Name, FREE] = Field(description="Name of the recipe; campaigns are named after it.")
+    description: Annotated[Text, FREE] = Field(default="", description="One line for people.")
     app: App = Field(description="The application.")
-    matrix: Annotated[Matrix, BeforeValidator(empty_as_map)] = Field(
+    matrix: Annotated[Matrix, BeforeValidator(empty_as_map), FREE] = Field(
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(default=1, description="How often each case is run in each pass.")
@@ -267,34 +270,36 @@ class Recipe(Model):
         description="Runs of each case before its repeats, in each pass but counters. They are kept, but nothing of"
         " them is in tables and statistics.",
     )
-    entries: list[PassEntry] = Field(
+    entries: Annotated[list[PassEntry], FREE] = Field(
         default=[PassEntry(baseline={})],  # type: ignore[arg-type]  # parsed
         alias="passes",
         min_length=1,
         description="The ways to observe each case, in order; the program alone (baseline) if left out.",
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
-    collect: Literal["tables", "reports", "everything"] = Field(
+    collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
         default="reports",
         description="What is downloaded; tables: what the site reduced.",
     )
-    report: Report = Field(default=Report(), description="What to report.")
-    canary: CanaryRule | None = Field(
+    report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
+    canary: Annotated[CanaryRule | None, FREE] = Field(
         default=None,
         description="Whether the first run goes ahead alone: on, off, runs above N; by default the site's value.",
     )
-    stop_after_failures: Count | None = Field(
+    stop_after_failures: Annotated[Count | None, FREE] = Field(
         default=None,
         description="After this many failed runs nothing new is submitted, and waiting runs are withdrawn until"
         " `nsw resume`; by default the site's value.",
     )
-    notify: Command | None = Field(
+    notify: Annotated[Command | None, FREE] = Field(
         default=None,
         description="A command that is run where nsw runs, once the campaign is over: words, or a line of shell. It"
         " learns of the end by NSW_VERDICT (good, bad), NSW_CAMPAIGN, NSW_MESSAGE, NSW_DONE, NSW_FAILED; that of the"
         " site where there is none.",
     )
-    lock: Lock | None = Field(default=None, description="Of a recipe that a campaign left: with what it was done.")
+    lock: Annotated[Lock | None, FREE] = Field(
+        default=None, description="Of a recipe that a campaign left: with what it was done."
+    )
     sites: dict[Name, dict[str, Any] | None] = Field(
         default={}, description="What only one site needs, by site: laid over the rest of the recipe."
     )

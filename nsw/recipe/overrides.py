@@ -6,11 +6,10 @@ Values are laid over the document before it is validated, so that a fault points
 from __future__ import annotations
 
 import fnmatch
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import UsageError, did_you_mean
+from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.document import parse
 from nsw.recipe.model import Recipe
 from nsw.recipe.yaml_nodes import Node, merged
@@ -64,21 +63,38 @@ def _with(document: Document, text: str) -> Document:
     keys = {field.alias or key for key, field in Recipe.model_fields.items()}
     if name in parameters and name in keys:
         raise UsageError(
-            f"--set {text}: {name} is a parameter and a key: write matrix.{name} or, for the key, its path"
+            f"--set {text}: {name} is a parameter and a key",
+            hint=f"write matrix.{name} for the parameter, .{name} for the key",
         )
-    path = ["matrix", name] if name in parameters else name.split(".")
+    path = ["matrix", name] if name in parameters else name.removeprefix(".").split(".")
     if path[0] not in keys:
         known = [*sorted(parameters), *sorted(keys)]
-        raise UsageError(f"--set {text}: the recipe has no {name}", hint=did_you_mean(name, known))
+        there = f"its parameters: {', '.join(sorted(parameters))}" if parameters else "it has no parameters"
+        hint = did_you_mean(name, known) or f"{there}; a key is written by its path, such as resources.time"
+        raise UsageError(f"--set {text}: the recipe has no {name}", hint=hint)
+    file, pad = f"--set {name}", len(name) + 1
     if path[0] == "matrix" and len(path) == 2 and not value.lstrip().startswith(("[", "{")):
-        value = f"[{value}]"
-    file = f"--set {text}"
-    own = parse(f"{json.dumps(name)}: {value}", file)
-    node = own.root.child(name)
-    assert node is not None
+        value, pad = f"[{value}]", pad - 1
+    lines = text.split("\n")
+    node = _parsed(value, pad, file, lines)
     if path[0] == "passes":
         document, path = _of_pass(document, path, file)
-    return replace(document, root=_laid(document.root, path, node), lines_of={**document.lines_of, file: own.lines})
+    return replace(document, root=_laid(document.root, path, node), lines_of={**document.lines_of, file: lines})
+
+
+def _parsed(value: str, pad: int, file: str, lines: Sequence[str]) -> Node:
+    """A value as YAML; the columns of its faults are those of the option as it was typed, `pad` before the value."""
+    try:
+        node = parse(" " * pad + (value if value.strip() else "null"), file).root
+    except InputError as fault:
+        raise InputError(
+            [replace(one, source_line=lines[one.mark.line - 1] if one.mark else None) for one in fault.diagnostics]
+        ) from None
+    if isinstance(node.value, dict | list) and not value.lstrip().startswith(("[", "{")):
+        kind = "map" if isinstance(node.value, dict) else "list"
+        hint = "quote a value that holds ': ' or begins with '- '; write a map as {x: y} and a list as [x, y]"
+        raise InputError([Diagnostic(f"this value is a {kind} to YAML", node.span, lines[0], hint)])
+    return node
 
 
 def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
@@ -182,7 +198,7 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
 
 
 def fits(case: Case, text: str) -> bool:
-    """Whether a case has these parameters (`gpus=2,batch=1*`), or a name of this pattern."""
+    """Whether a case has these parameters (`gpus=1,2,batch=1*`: one of these values), or a name of this pattern."""
     return fits_parameters(case.id, case.params, text)
 
 
@@ -190,8 +206,16 @@ def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
     """As `fits`, for a case's name and parameters."""
     if "=" not in text:
         return fnmatch.fnmatchcase(id_, text)
-    pairs = [part.partition("=") for part in text.split(",")]
-    return all(name in params and fnmatch.fnmatchcase(str(params[name]), value) for name, _, value in pairs)
+    wanted: dict[str, list[str]] = {}
+    name = ""
+    for part in text.split(","):
+        before, equals, after = part.partition("=")
+        name = before if equals else name  # n=1,2: one of two values
+        wanted.setdefault(name, []).append(after if equals else part)
+    return all(
+        name in params and any(fnmatch.fnmatchcase(str(params[name]), value) for value in values)
+        for name, values in wanted.items()
+    )
 
 
 def _example(cases: Sequence[Case]) -> str:

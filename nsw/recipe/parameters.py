@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import ConfigDict, Field
 
 from nsw.recipe.faults import Fault, each, shown, within
 from nsw.recipe.fields import template
 from nsw.recipe.numbers_as_written import plain
+from nsw.recipe.parsed import Parsed
 from nsw.recipe.passes import Model
 
 Scalar: TypeAlias = str | int | float | bool
@@ -38,10 +39,15 @@ _RANGES = (
     re.compile(r"x?range\( ?([-+]?\d+) ?, ?([-+]?\d+) ?(?:, ?([-+]?\d+) ?)?\)"),
     re.compile(r"x?range\( ?()([-+]?\d+)() ?\)"),
 )
+_HALF_A_RANGE = re.compile(r"x?range\([^()]*")  # of [range(1, 4)] the first item, of {n: range(1, 4)} the value
 
 
-def _refuse_ranges(text: str) -> None:
-    """Refuse a text that was meant to be several values, and would silently be one."""
+def refuse_ranges(text: str) -> None:
+    """Refuse a text that was meant to be several values, and would silently be one.
+
+    Raises:
+        Fault: It is a range of another notation; the hint has the recipe's.
+    """
     for at, pattern in enumerate(_RANGES):
         found = pattern.fullmatch(text.strip())
         if found is None:
@@ -49,8 +55,8 @@ def _refuse_ranges(text: str) -> None:
         start, stop, step = int(found[1] or 0), int(found[2]), int(found[3] or 1)
         last = stop if at == 0 else stop - (1 if step > 0 else -1)  # Python's range ends before its stop
         steps = f", {step}" if step != 1 else ""
-        values = list(range(start, last + (1 if step > 0 else -1), step or 1))
-        as_list = f" or {values}" if 0 < len(values) <= _LISTED else ""
+        values = range(start, last + (1 if step > 0 else -1), step or 1)
+        as_list = f" or {list(values)}" if 0 < len(values[: _LISTED + 1]) <= _LISTED else ""
         raise Fault(
             f"{shown(text)} is text here, not a range",
             hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}",
@@ -60,7 +66,8 @@ def _refuse_ranges(text: str) -> None:
 def _values(value: object) -> list[Scalar] | Range:
     """A parameter's values: a list, one value, an expression, or {range: [start, stop, step]}."""
     if isinstance(value, str):
-        _refuse_ranges(value)
+        refuse_ranges(value)
+        _refuse_half_a_range(value, "map", "write {range: [FIRST, LAST]} as its value")
     if isinstance(value, dict):
         return _range(value)
     if isinstance(value, list):
@@ -76,8 +83,14 @@ def _values(value: object) -> list[Scalar] | Range:
 def _listed(value: object) -> Scalar:
     """One value of a list, which may be any text but a range: `[1..9]` is meant to be nine."""
     if isinstance(value, str):
-        _refuse_ranges(value)
+        refuse_ranges(value)
+        _refuse_half_a_range(value, "list", "write {range: [FIRST, LAST]} in the place of the list")
     return _scalar(value)
+
+
+def _refuse_half_a_range(text: str, of: str, hint: str) -> None:
+    if _HALF_A_RANGE.fullmatch(text):
+        raise Fault(f"{shown(text)} is text here: YAML divides a {of} at each comma, also inside ( )", hint=hint)
 
 
 def _scalar(value: object) -> Scalar:
@@ -92,6 +105,8 @@ def _scalar(value: object) -> Scalar:
 
 def _range(value: dict[str, Any]) -> Range:
     bounds = value.get("range")
+    if isinstance(bounds, str):
+        refuse_ranges(bounds)
     numbers = (
         [b for b in bounds if isinstance(b, int | float) and not isinstance(b, bool)]
         if isinstance(bounds, list)
@@ -100,7 +115,7 @@ def _range(value: dict[str, Any]) -> Range:
     if len(value) != 1 or not isinstance(bounds, list) or len(numbers) != len(bounds) or len(numbers) not in {2, 3}:
         raise Fault(
             "expected a list of values or {range: [start, stop, step]}",
-            hint='quote an expression: "{{ ... }}"',
+            hint="such as {range: [1, 9]}" if "range" in value else 'quote an expression: "{{ ... }}"',
         )
     start, stop, step = (plain(number) for number in (*numbers, 1)[:3])
     if step == 0 or (stop - start) / step < 0:
@@ -111,28 +126,26 @@ def _range(value: dict[str, Any]) -> Range:
 
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
-Values = Annotated[
-    list[Scalar] | Range,
-    PlainValidator(_values),
-    PlainSerializer(lambda v: {"range": [v.start, v.stop, v.step]} if isinstance(v, Range) else v),
-    WithJsonSchema(
+_VALUES = {
+    "description": "A list, {range: [start, stop, step]} (stop included), or an expression.",
+    "anyOf": [
+        {"type": "array", "items": _SCALAR, "minItems": 1},
         {
-            "description": "A list, {range: [start, stop, step]} (stop included), or an expression.",
-            "anyOf": [
-                {"type": "array", "items": _SCALAR, "minItems": 1},
-                {
-                    "type": "object",
-                    "properties": {
-                        "range": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3}
-                    },
-                    "required": ["range"],
-                    "additionalProperties": False,
-                },
-                _SCALAR,
-            ],
-        }
-    ),
-]
+            "type": "object",
+            "properties": {"range": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3}},
+            "required": ["range"],
+            "additionalProperties": False,
+        },
+        _SCALAR,
+    ],
+}
+
+
+def _as_data(values: list[Scalar] | Range) -> Any:
+    return {"range": [values.start, values.stop, values.step]} if isinstance(values, Range) else values
+
+
+Values = Annotated[list[Scalar] | Range, Parsed(_values, _VALUES, _as_data, when="always")]
 
 
 def _match(value: object) -> dict[str, list[Scalar]] | str:
@@ -165,9 +178,19 @@ def _groups(value: object) -> list[list[str]]:
     return [[str(word) for word in group] for group in groups]
 
 
-# a number that remembers its text is no plain number to pydantic's own serializers
-_AS_IT_IS = PlainSerializer(lambda value: value)
+def _as_it_is(value: object) -> Any:
+    """A number that remembers its text is no plain number to pydantic's own serializers."""
+    return value
+
+
 _POINT = {"type": "object", "minProperties": 1}
+_MATCH = {
+    "anyOf": [
+        _POINT | {"additionalProperties": {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}},
+        {"type": "string"},
+    ]
+}
+_GROUPS = {"type": "array", "items": {"type": ["array", "string"], "items": {"type": "string"}}}
 
 
 class Matrix(Model):
@@ -176,40 +199,16 @@ class Matrix(Model):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Values] = Field(init=False)
 
-    exclude: list[
-        Annotated[
-            dict[str, list[Scalar]] | str,
-            PlainValidator(_match),
-            _AS_IT_IS,
-            WithJsonSchema(
-                {
-                    "anyOf": [
-                        {
-                            **_POINT,
-                            "additionalProperties": {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]},
-                        },
-                        {"type": "string"},
-                    ]
-                }
-            ),
-        ]
-    ] = Field(
+    exclude: list[Annotated[dict[str, list[Scalar]] | str, Parsed(_match, _MATCH, _as_it_is, when="always")]] = Field(
         default=[],
         description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
     )
     include: list[
         Annotated[
-            dict[str, Scalar],
-            PlainValidator(_point),
-            _AS_IT_IS,
-            WithJsonSchema({**_POINT, "additionalProperties": _SCALAR}),
+            dict[str, Scalar], Parsed(_point, _POINT | {"additionalProperties": _SCALAR}, _as_it_is, when="always")
         ]
     ] = Field(default=[], description="Cases added, each with a value for every parameter.")
-    zip: Annotated[
-        list[list[str]],
-        PlainValidator(_groups),
-        WithJsonSchema({"type": "array", "items": {"type": ["array", "string"], "items": {"type": "string"}}}),
-    ] = Field(
+    zip: Annotated[list[list[str]], Parsed(_groups, _GROUPS)] = Field(
         default=[],
         description="Parameters that vary together instead of in all combinations: [[gpus, nodes]].",
     )

@@ -1,12 +1,24 @@
 """What all passes of a recipe have in common."""
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from nsw.recipe.fields import Count, DurationOrTemplate, Name, Number, Ranks, Template
 
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
+
+
+class _Free:
+    """Marks a key that does not decide how a run is done, only which runs there are, how long, or what is made of them.
+
+    A recipe that adds to a campaign may have other values there (nsw/recipe/joined_recipes.py).
+    """
+
+    __slots__ = ()
+
+
+FREE: Final = _Free()
 
 
 def empty_as_map(value: Any) -> Any:
@@ -30,7 +42,7 @@ class PassBase(Model):
     warmup: Number | None = Field(
         default=None, description="Warm-up runs of this pass; by default the recipe's, and none for counters."
     )
-    time: DurationOrTemplate | None = Field(
+    time: Annotated[DurationOrTemplate | None, FREE] = Field(
         default=None, description="Walltime of a run of this pass, instead of resources.time."
     )
 

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from nsw.recipe.counters import CountersPass, Kernels, Launches, Within
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.fields import Count, Number, one_of
+from nsw.recipe.parsed import Parsed
 from nsw.recipe.pass_base import Model, PassBase, ProfiledPass, empty_as_map
-from nsw.recipe.profiler_names import AUTO, LATER, PROFILERS, nameable
+from nsw.recipe.profiler_names import AUTO, LATER, NOT_YET, PROFILERS, nameable
 
 __all__ = ["BaselinePass", "CountersPass", "HostPass", "Kernels", "Launches", "Model", "Pass", "PassEntry",
            "TimelinePass", "Within", "empty_as_map"]  # fmt: skip
@@ -42,8 +43,9 @@ class TimelinePass(ProfiledPass):
 
     tool: Annotated[
         str,
-        PlainValidator(one_of(lambda: (AUTO, *nameable("timeline")))),
-        WithJsonSchema({"type": "string", "enum": [AUTO, *PROFILERS["timeline"]]}),
+        Parsed(
+            one_of(lambda: (AUTO, *nameable("timeline"))), {"type": "string", "enum": [AUTO, *PROFILERS["timeline"]]}
+        ),
     ] = Field(default=AUTO, description="Profiler; auto selects what the site has.")
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
     report: Literal["summary", "trace", "file"] = Field(
@@ -67,8 +69,9 @@ class HostPass(ProfiledPass):
 
     tool: Annotated[
         str,
-        PlainValidator(one_of(lambda: nameable("host"))),
-        WithJsonSchema({"type": "string", "enum": [*PROFILERS["host"], *LATER["host"]]}),
+        Parsed(
+            one_of(lambda: nameable("host"), NOT_YET), {"type": "string", "enum": [*PROFILERS["host"], *LATER["host"]]}
+        ),
     ] = Field(description="Profiler of the host's side.")
     record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
         default=["shapes", "flops"],

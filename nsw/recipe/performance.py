@@ -3,9 +3,10 @@
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field
 
 from nsw.recipe.fields import AmountOrTemplate, Filled, Name, amount, or_template
+from nsw.recipe.parsed import Parsed
 from nsw.recipe.pass_base import Model
 
 MEASURED = ("copies", "collectives")
@@ -17,9 +18,8 @@ def _bytes(value: object) -> Any:
 
 Bytes = Annotated[
     float | str,
-    PlainValidator(_bytes),
-    WithJsonSchema(
-        {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
+    Parsed(
+        _bytes, {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
     ),
 ]
 

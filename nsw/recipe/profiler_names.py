@@ -22,6 +22,7 @@ PROFILERS: Final = {
     "host": {"cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch"},
 }
 LATER: Final = {"host": ("perf", "vtune", "aps")}  # a recipe may name them, and no file is here yet
+NOT_YET: Final = frozenset(tool for tools in LATER.values() for tool in tools)
 PROGRAMS: Final = ("nsys", "ncu", "nvprof")  # those of nsw's own that a site must have
 _OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in each tool's own metric names
 
@@ -61,4 +62,4 @@ def on_a_site() -> tuple[str, ...]:
 
 def versioned() -> tuple[str, ...]:
     """The programs whose versions jobs write down."""
-    return tuple(tool for tool in on_a_site() if tool not in {t for tools in LATER.values() for t in tools})
+    return tuple(tool for tool in on_a_site() if tool not in NOT_YET)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, PlainSerializer
 
 from nsw.recipe.faults import Fault, within
 from nsw.recipe.fields import Variable, template, text, variable
+from nsw.recipe.parsed import Parsed
 from nsw.recipe.secret_names import looks_secret
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ _MAP = {
     "maxProperties": 1,
     "additionalProperties": False,
 }
-_SCHEMA = WithJsonSchema({"anyOf": [_TEXT, _MAP]})
+_SCHEMA = {"anyOf": [_TEXT, _MAP]}
 _BY_NAME, _AS_DATA = AfterValidator(_by_name), PlainSerializer(_written)
 
 Environment = Annotated[
-    dict[Variable, Annotated[str | Secret, PlainValidator(partial(_value, text)), _SCHEMA]], _BY_NAME, _AS_DATA
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, text), _SCHEMA)]], _BY_NAME, _AS_DATA
 ]
 EnvironmentTemplates = Annotated[
-    dict[Variable, Annotated[str | Secret, PlainValidator(partial(_value, template)), _SCHEMA]], _BY_NAME, _AS_DATA
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, template), _SCHEMA)]], _BY_NAME, _AS_DATA
 ]

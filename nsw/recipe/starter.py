@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from nsw.recipe.launched_command import launched
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nsw.recipe.launched_command import Launched
 
 _HEAD: Final = """\
 # What to run, over which parameters, under which profilers. `nsw schema recipe` has every key.
@@ -21,17 +25,18 @@ _HEAD: Final = """\
 #
 # Lines that begin with "#-" are keys to use: take the "#-" away.
 """
-_LAUNCHERS: Final = {
-    "torchrun": "torchrun", "srun": "srun", "mpirun": "mpirun", "mpiexec": "mpiexec", "aprun": "aprun",
-    "jsrun": "jsrun",
-}  # fmt: skip
+_NODES: Final = re.compile(r"(?:^| )(?:-N ?|--nodes[ =])([1-9]\d*)(?= |$)")  # of srun, which needs a job with them
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _OPTION: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.+))?")
 _JINJA: Final = re.compile(r"\{[{%#]|[#%}]\}")
 _NO_NAMES: Final = frozenset({  # words that mean something else in a matrix or an expression
     "case", "site", "include", "exclude", "zip", "and", "or", "not", "in", "is", "if", "else", "true", "false", "none",
 })  # fmt: skip
-_INTERPRETERS: Final = re.compile(r"(?:python|bash|sh|perl|julia|Rscript|ruby)[\d.]*")
+_NOT_THE_PROGRAM: Final = re.compile(  # what starts one
+    r"(?:python|bash|sh|perl|julia|Rscript|ruby)[\d.]*|env|time|nice|numactl|mpirun|mpiexec|srun|aprun|jsrun|torchrun"
+)
+_SCRIPTS: Final = frozenset({".py", ".sh", ".jl", ".pl", ".R", ".rb"})
+_PLAIN: Final = re.compile(r"[\w\s./=,:+@%-]*")  # words that a shell would only split
 
 
 def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: str = "recipe.yaml") -> str:
@@ -43,24 +48,29 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
         gpus: Whether the machine that it is for has GPUs.
         file: The name that the recipe will have.
     """
-    words = [_beside(word, files) for word in words]
-    option, value = _parameter(words)
+    words = [_beside(word, files) for word in words_of(words)]
+    start = launched(words)
+    counted = start is not None and start.processes is not None
+    program = start.program if start else words
+    words = program if counted else words
+    option, value = _parameter(program)
     passes = _passes(gpus=gpus, python=_is_python(words))
-    launcher = _LAUNCHERS.get(PurePosixPath(words[0]).name) if len(words) > 1 else None
-    command = _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", words[0] if len(words) == 1 else shlex.join(words))
+    command = _as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
-    start = f"  #- launcher: {{ kind: {launcher}, processes: 2 }} # instead of {launcher} in the command\n"
+    asked = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
+    nodes = _NODES.search(" ".join(start.options)) if start and start.kind == "srun" else None
+    resources = f"nodes: {nodes[1]}, gpus: {int(nodes[1]) * int(gpus)}" if nodes else f"gpus: {asked}"
     return (
         _HEAD.format(file=file)
         + f"""nsw: 1
-name: {_scalar(_name(words))}
+name: {_scalar(_name(program))}
 
 app:
   # Parameters of the matrix are written {{{{ {option} }}}}; nsw quotes their values.
   command: {_scalar(command)}
 """
         + (f"  files: {listed} # travel with the job and are put beside the program\n" if listed else "")
-        + (start if launcher else "")
+        + (_launcher(start) if start else "")
         + f"""\
   #- figures: # numbers that the program prints, found by a regular expression
   #-   speed: {{ regex: 'speed=([\\d.]+)', unit: items/s }}
@@ -75,8 +85,8 @@ app:
 # Each pass does all cases again, observed in one way.
 passes:
 {passes}
-# The time is the limit of one run.
-resources: {{ gpus: {int(gpus)}, time: 10m }}
+# GPUs are those of all processes of a run together; the time is the limit of one run.
+resources: {{ {resources}, time: 10m }}
 
 # What the answer compares: here the figure against the first value of {option}.
 #- report:
@@ -85,9 +95,30 @@ resources: {{ gpus: {int(gpus)}, time: 10m }}
     )
 
 
+def words_of(words: Sequence[str]) -> Sequence[str]:
+    """A command line's words, also of a line that needs no shell to split it."""
+    return words[0].split() if len(words) == 1 and _PLAIN.fullmatch(words[0]) else words
+
+
 def with_all_keys(text: str) -> str:
     """The recipe with every proposed key in use."""
     return re.sub(r"^( *)#- ", r"\1", text, flags=re.MULTILINE)
+
+
+def _launcher(start: Launched) -> str:
+    """The launcher as a key, or as a comment where the command line does not say how many processes there are."""
+    options = ", ".join(_flow(_as_text(word)) for word in start.options)
+    given = f"kind: {start.kind}, processes: {start.processes or 2}" + (f", options: [{options}]" if options else "")
+    if start.processes is None:
+        return (
+            f"  # {start.kind} starts as many processes as it thinks right. With their number here, and without"
+            f" {start.kind} in the command,\n  # the job asks for them, and a profiler watches each.\n"
+            f"  #- launcher: {{ {given} }}\n"
+        )
+    return (
+        f"  # nsw puts {start.kind} before the command: the job asks for that many processes, and a profiler watches"
+        f" each.\n  launcher: {{ {given} }}\n"
+    )
 
 
 def _passes(*, gpus: bool, python: bool) -> str:
@@ -109,6 +140,11 @@ def _beside(word: str, files: Sequence[str]) -> str:
     if name not in files:
         return word
     return f"./{PurePosixPath(name).name}" if word.startswith("./") else PurePosixPath(name).name
+
+
+def _as_text(words: str) -> str:
+    """Text in which Jinja finds nothing of its own."""
+    return _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", words)
 
 
 def _parameter(words: Sequence[str]) -> tuple[str, str]:
@@ -136,10 +172,16 @@ def _name(words: Sequence[str]) -> str:
     """A name for campaigns: the program's."""
     parts = words[0].split() if len(words) == 1 else list(words)
     own = [part for part in parts if not part.startswith("-") and "=" not in part]
-    scripts = [part for part in own if PurePosixPath(part).suffix in {".py", ".sh", ".jl"}]
-    rest = [part for part in own if not _INTERPRETERS.fullmatch(PurePosixPath(part).name) and part not in _LAUNCHERS]
-    stem = PurePosixPath(next(iter([*scripts, *rest, *own]), "")).stem
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:60] or "program"
+    scripts = [part for part in own if PurePosixPath(part).suffix in _SCRIPTS]
+    rest = [one for one in own if not _NOT_THE_PROGRAM.fullmatch(PurePosixPath(one).name) and not one.isdecimal()]
+    program = PurePosixPath(next(iter([*scripts, *rest, *own]), ""))
+    name = program.stem if program.suffix in _SCRIPTS else program.name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:60] or "program"
+
+
+def _flow(text: str) -> str:
+    """A text as an item of a list in brackets."""
+    return text if re.fullmatch(r"[A-Za-z-][\w./=-]*", text) and text != "-" else json.dumps(text)
 
 
 def _scalar(text: str) -> str:

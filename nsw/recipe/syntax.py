@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -17,6 +17,14 @@ DASHED = re.compile(r"-[^\s-]")
 _GLUED = re.compile(r"^(\s*(?:- )?[A-Za-z_][\w.-]*):(?![\s/])\S")
 _TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 _RESERVED = "@`%|>"
+MISSING_SPACE = "a space is missing after this dash"
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def with_space(item: str) -> str:
+    """What to write instead of an item whose dash has no space after it."""
+    word = plain(item.split(maxsplit=1)[0][1:])
+    return f"write '- {word}{' ...' if word.endswith(':') else ''}' for an item of a list"
 
 
 def explain(fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str) -> Diagnostic:
@@ -33,7 +41,7 @@ def explain(fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str) -
     mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
     if mark is None:
         return Diagnostic(f"this is not YAML: {plain(str(fault))}", Mark(file, 1, 1, 1, 2))
-    return _Place(fault, lines, file, mark.line, mark.column).diagnostic()
+    return _Place(fault, text, lines, file, mark.line, mark.column).diagnostic()
 
 
 def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
@@ -52,7 +60,10 @@ def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diag
 class _Place:
     """A syntax fault with the lines around it."""
 
-    def __init__(self, fault: yaml.YAMLError, lines: Sequence[str], file: str, line: int, column: int) -> None:
+    def __init__(
+        self, fault: yaml.YAMLError, whole: str, lines: Sequence[str], file: str, line: int, column: int
+    ) -> None:
+        self.whole = whole
         self.problem = str(getattr(fault, "problem", "") or "")
         self.context = str(getattr(fault, "context", "") or "")
         self.context_mark = getattr(fault, "context_mark", None)
@@ -75,10 +86,13 @@ class _Place:
             self._tab()
             or self._escape()
             or self._open_quote()
+            or self._late_quote()
             or self._glued_key()
+            or self._glued_dash()
             or self._template()
             or self._reserved()
             or self._flow()
+            or self._open_bracket()
             or self._structure()
             or self._at(f"this is not YAML: {plain(self.problem or self.context)}")
         )
@@ -96,6 +110,14 @@ class _Place:
         column = self.text.rfind("\\", 0, self.column + 1)
         column = column if column >= 0 else self.column
         word = plain(self.text[column : column + 2])
+        opened = self.context_mark
+        if opened and opened.line < self.row:
+            return self._at(
+                f"this quote is not closed on its line, and '{word}' on line {self.row + 1} is not an escape in it",
+                "close it on its line; in single quotes a backslash is only a backslash",
+                row=opened.line,
+                column=opened.column,
+            )
         return self._at(
             f"'{word}' is not an escape in double quotes",
             "put the text in single quotes: there a backslash is only a backslash",
@@ -111,6 +133,38 @@ class _Place:
             row=self.context_mark.line,
             column=self.context_mark.column,
         )
+
+    def _late_quote(self) -> Diagnostic | None:
+        """A quote that the next one closes, lines below, where YAML then finds no key."""
+        try:
+            for token in yaml.scan(self.whole, Loader=LOADER):
+                start, end = token.start_mark, token.end_mark
+                if (
+                    start.line < end.line == self.row
+                    and isinstance(token, yaml.ScalarToken)
+                    and token.style in {"'", '"'}
+                ):
+                    return self._at(
+                        f"this quote is closed only on line {end.line + 1}, by {token.style} in column {end.column}",
+                        "close it on its own line, or remove it",
+                        row=start.line,
+                        column=start.column,
+                    )
+                if start.line > self.row:
+                    return None
+        except yaml.YAMLError:
+            return None
+        return None
+
+    def _glued_dash(self) -> Diagnostic | None:
+        """`-baseline: {}` is a key to YAML; the fault shows there, or at a later item."""
+        rows = [(self.row, self.column)]
+        if self.context_mark:
+            rows.insert(0, (self.context_mark.line, self.context_mark.column))
+        for row, column in rows if "flow" not in self.context else ():
+            if DASHED.match(word := self.lines[row][column:].strip()):
+                return self._at(MISSING_SPACE, with_space(word), row=row, column=column)
+        return None
 
     def _glued_key(self) -> Diagnostic | None:
         """`name:foo` is one word to YAML; the fault shows on that line or the next."""
@@ -131,14 +185,19 @@ class _Place:
         return None
 
     def _template(self) -> Diagnostic | None:
-        match = _TEMPLATE.search(self.text[: self.column + 1])
-        if not match:
-            return None
-        return self._at(
-            "an expression must be quoted, and what follows it too",
-            'such as "{{ batch }}m"',
-            column=match.end() - 2,
-        )
+        places = [(self.row, self.column + 1)]
+        if "flow mapping" in self.context and self.context_mark:  # a brace of it is missing: the next line is the fault
+            row = self.context_mark.line
+            places += [(row, len(self.lines[row]))]
+        for row, end in places:
+            if match := _TEMPLATE.search(self.lines[row][:end]):
+                return self._at(
+                    "an expression must be quoted, and what follows it too",
+                    'such as "{{ batch }}m"',
+                    row=row,
+                    column=match.end() - 2,
+                )
+        return None
 
     def _reserved(self) -> Diagnostic | None:
         if "cannot start any token" not in self.problem:
@@ -153,12 +212,34 @@ class _Place:
                 row, column = self.context_mark.line, self.context_mark.column
                 return self._at(
                     f"this bracket is not closed by '{close}', or a comma is missing after it",
+                    "close it, or put a value that has a bracket or a comma in single quotes",
                     row=row,
                     column=column,
                 )
         if self.text[self.column : self.column + 1] in {"]", "}"}:
             return self._at("this bracket closes nothing", "remove it, or quote the value")
         return None
+
+    def _open_bracket(self) -> Diagnostic | None:
+        """A bracket after which the text ends, before an item."""
+        if "expected node content" not in self.problem or "flow" not in self.context:
+            return None
+        opened = []
+        for token in yaml.scan(self.whole, Loader=LOADER):
+            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                opened.append(token)
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
+                opened.pop()
+        if not opened:
+            return None
+        close = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}"
+        mark = opened[-1].start_mark
+        return self._at(
+            f"this bracket is not closed by '{close}'",
+            "close it, or quote the value",
+            row=mark.line,
+            column=mark.column,
+        )
 
     def _structure(self) -> Diagnostic | None:
         if "mapping values are not allowed" in self.problem:
@@ -178,13 +259,5 @@ class _Place:
         if "could not find expected ':'" in self.problem:
             row = self.context_mark.line if self.context_mark else self.row
             column = self.context_mark.column if self.context_mark else self.column
-            word = self.lines[row][column:].strip() if 0 <= row < len(self.lines) else ""
-            if DASHED.match(word):
-                return self._at(
-                    "a space is missing after this dash",
-                    f"write '- {word[1:]}' for an item of a list",
-                    row=row,
-                    column=column,
-                )
             return self._at("this line has no ':' after its key", "write 'key: value'", row=row, column=column)
         return None

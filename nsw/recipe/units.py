@@ -70,7 +70,7 @@ def parse_duration(value: object) -> int:
     Raises:
         Fault: It is none of these.
     """
-    text = _with_unit(value, "duration", "10m", "write {0}m for minutes or {0}s for seconds")
+    text = _with_unit(value, "duration", "10m", "write {0}h for hours, {0}m for minutes or {0}s for seconds")
     seconds = _clock(text) if ":" in text else _time_parts(text)
     if seconds.denominator != 1:
         raise Fault(f"the duration {shown(text)} is not a whole number of seconds")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.errors import did_you_mean
+from nsw.recipe.command_words import FILLED, SHELL, filled, first_program, split
+from nsw.recipe.launched_command import launched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,15 +19,16 @@ if TYPE_CHECKING:
     from nsw.recipe.model import App
     from nsw.recipe.yaml_nodes import Path
 
-_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_FILLED: Final = "\0"  # stands where a template did
-_SHELL: Final = "();<>|&"
 _MAY_BRING: Final = re.compile(r"\b(?:cd|pushd|cp|ln|mv|rsync|git|tar|unzip|curl|wget|make)\b")
 # a set-up of other words may bring files or go elsewhere
 _BRINGS_NOTHING: Final = re.compile(
     r"\s*(?:module|ml|source|\.|export|conda|mamba|micromamba|spack|set|ulimit|#)(?:\s|$)"
 )
 _WRITES: Final = re.compile(r">|--?(?:o|out|log|save)")  # the word behind it is what the program writes
+_INTERPRETER: Final = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
+_OPTIONS: Final = re.compile(r"-[uOBEsSIvqibxel]+")  # of an interpreter, and none that takes a word
+_SCRIPT: Final = re.compile(r"[\w./+-]+\.(?:py|sh)")
+_PROGRAM: Final = re.compile(r"[\w.+-]+/[\w./+-]+")  # a path; a bare word is looked for on PATH
 
 
 class _Word(NamedTuple):
@@ -57,6 +61,26 @@ def unshipped(document: Document, app: App, folder: FilePath) -> Iterator[Diagno
         mark = document.mark(word.path) if word.is_written_whole else _mark(document, word)
         message = f"{name} is beside the recipe but not in app.files: the runs will not find it"
         yield document.at(mark, message, hint=hint)
+    yield from _missing_script(document, sent, folder)
+
+
+def _missing_script(document: Document, sent: set[str], folder: FilePath) -> Iterator[Diagnostic]:
+    """Warns of a script that python or a shell is to run, or of a program named by its path, that is nowhere."""
+    words = first_program(document)
+    start = launched(words)
+    words = list(start.program) if start else words
+    if not words:
+        return
+    is_script = _INTERPRETER.fullmatch(words[0]) is not None
+    text = next((word for word in words[1:] if not _OPTIONS.fullmatch(word)), "") if is_script else words[0]
+    name = PurePosixPath(text)
+    if not (_SCRIPT if is_script else _PROGRAM).fullmatch(text) or name.is_absolute() or ".." in name.parts:
+        return
+    if name.parts[0] in sent or _is_file(folder / name):
+        return
+    hint = did_you_mean(str(name), sorted(sent)) or "add it to app.files, or write its absolute path"
+    message = f"{name} is not in app.files: the runs will not find it"
+    yield document.at(document.mark(("app", "command")), message, hint=hint)
 
 
 def _may_bring(setup: str) -> bool:
@@ -67,26 +91,17 @@ def _words(document: Document) -> Iterator[_Word]:
     """The words of the command that may be files which it needs."""
     command = document.get(("app", "command"))
     if isinstance(command, str):
-        words = [] if _MAY_BRING.search(command) else _split(command)
+        words = [] if _MAY_BRING.search(command) else split(command)
         paths: list[Path] = [("app", "command")] * len(words)
     else:
-        words = [_TEMPLATE.sub(_FILLED, str(word)) for word in command]
+        words = [filled(str(word)) for word in command]
         paths = [("app", "command", n) for n in range(len(words))]
     before = "&"
     for path, word in zip(paths, words, strict=True):
-        starts, before_it, before = not before.strip(_SHELL), before, word
+        starts, before_it, before = not before.strip(SHELL), before, word
         is_on_path = starts and "/" not in word
-        if word and _FILLED not in word and not is_on_path and not _WRITES.match(before_it):
+        if word and FILLED not in word and not is_on_path and not _WRITES.match(before_it):
             yield _Word(path, word, len(path) > len(("app", "command")))
-
-
-def _split(command: str) -> list[str]:
-    lexer = shlex.shlex(_TEMPLATE.sub(_FILLED, command), posix=True, punctuation_chars=_SHELL)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        return list(lexer)
-    except ValueError:  # a quote that does not end: the shell will say so
-        return []
 
 
 def _mark(document: Document, word: _Word) -> Mark | None:

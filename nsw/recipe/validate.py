@@ -151,6 +151,8 @@ def _unknown_word(path: Path, model: type[BaseModel], document: Document, below:
 def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnostic:
     where = _where(parent)
     hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
+    if key == "unit":
+        hint = "such as unit: images/s; a number without one has unit: ''"
     return document.diagnostic(parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True)
 
 

@@ -20,8 +20,7 @@ _HOW: Final = {
     "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
 }
 _OWN: Final = re.compile(r"^nsw:", re.MULTILINE)
-_JOB_LINE: Final = re.compile(r"^#(SBATCH|PBS|BSUB|COBALT|\$)\s", re.MULTILINE)
-_SCHEDULER: Final = {"SBATCH": "Slurm", "PBS": "PBS", "BSUB": "LSF", "COBALT": "Cobalt", "$": "Grid Engine"}
+_JOB_LINE: Final = re.compile(r"^#(?:\$|[A-Z]{3,}) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
 _TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
 _HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
@@ -52,7 +51,7 @@ def by_text(text: str, name: str) -> Other | None:
     job = _JOB_LINE.search(text)
     if job:
         return Other(
-            f"a job script of {_SCHEDULER[job[1]]}",
+            f"a job script, with lines of {job[0].split()[0]}",
             "nsw writes such scripts: say in a recipe what to run (app: command) and what it needs (resources)",
         )
     if text.startswith("#!") or name.endswith(".sh"):

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.registered import LOCAL, adapter_path, schedulers
+from nsw.site.registered import LOCAL, SUBMITS, adapter_path, schedulers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,8 +39,16 @@ def batch_commands_here() -> list[str]:
     """The commands of batch systems that this machine has, such as sbatch."""
     import shutil
 
-    found = [adapter_of(name) for name in schedulers()]
-    return list(dict.fromkeys(one.submit for one in found if one is not None and shutil.which(one.submit)))
+    commands = dict.fromkeys(map(_submits, schedulers()))
+    return [command for command in commands if command is not None and shutil.which(command)]
+
+
+def _submits(scheduler: str) -> str | None:
+    """The command that submits to a batch system; None for this machine, which has none."""
+    if scheduler in SUBMITS:
+        return SUBMITS[scheduler]
+    adapter = adapter_of(scheduler)
+    return adapter.submit if adapter is not None else None
 
 
 def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Scheduler:

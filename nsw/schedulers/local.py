@@ -101,7 +101,8 @@ class LocalScheduler:
         """Let go of children: those about to end are waited for a moment, the others live on by design."""
         deadline = time.monotonic() + _FAREWELL_S
         for child in self._children.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            # a second Ctrl-C arrives here: what a destructor raises is printed with its traceback
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
                 child.wait(max(0.0, deadline - time.monotonic()))
             if child.returncode is None:
                 child.returncode = 0  # not ended, but not ours any more: Popen would warn of it

@@ -8,7 +8,8 @@ from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.meta import NOTE, SITE
 from nsw.service.program_versions import program_versions, remedy
 from nsw.service.read_collected import recipe_of
-from nsw.wording import plural
+from nsw.service.runs_by_name import as_option
+from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         runs,
         tables,
         _asked(folder, {run.case_id: run.params for run in runs}),
-        _missing(ledger, runs),
+        _missing(folder, ledger, runs),
         counters,
         program_versions(ledger),
         remedy(folder),
@@ -95,8 +96,9 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
     return found
 
 
-def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
-    lines = [f"not here: {what}: {reason} ({plural(count, 'run')})" for what, reason, count in ledger.absent()]
+def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:
+    which = as_option(folder)
+    lines = absent_lines(ledger.absent())
     for state in State:
         if state is State.DONE:
             continue
@@ -109,14 +111,16 @@ def _missing(ledger: Ledger, runs: list[Any]) -> list[str]:
         they = "it" if len(lacking) == 1 else "them"
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" `nsw logs {lacking[0].id}` prints its output, and `nsw retry` runs {they} again"
+            f" `nsw logs {lacking[0].id}{which}` prints its output, and `nsw retry{which}` runs {they} again"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:
         lines.append(
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
-            " `nsw resume` reads the reports that are here, and continues"
+            f" `nsw resume{which}` reads the reports that are here, and continues"
         )
+    if not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
+        lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
     return [*lines, *_not_as_asked(ledger, runs)]
 
 

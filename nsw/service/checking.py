@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsw.service.events import Message
+from nsw.service.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -27,7 +27,8 @@ def late_check(one: CountersPass, tool: Literal["ncu", "nvprof"], met: Basis) ->
         return LateCheck()
     if why := unsupported(tool, chip, met.tools.get(tool)):
         return LateCheck(f"{why} (the jobs ran on {met.chip})")
-    faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in check(one.metrics, chip, tool)]
+    found = check(one.metrics, chip, tool, replay=one.replay)
+    faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in found]
     if len(faults) == len(one.metrics):
         return LateCheck(f"{'; '.join(faults)} (the jobs ran on {met.chip})")
     return LateCheck(None, tuple(faults))

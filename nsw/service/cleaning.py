@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsw.campaign.scratch_space import Space
+    from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 
 _ALL: Final = Selection()
+_LOOK: Final = ("true",)
+_LOOK_S: Final = 60.0  # for the site to say who owns a campaign
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,7 @@ class Leftovers:
             CommandError: Something could not be removed.
             UnreachableError: The site gave no answer; doing it again removes the rest.
         """
-        from nsw.transport.fence import Fence
-
-        scratch = self._ledger.meta(SCRATCH)
-        token = self._ledger.meta(OWNED_BY) if self._transport.remote else None
-        there = self.space.owned  # an earlier clean may have taken the file
-        fence = Fence(scratch, token, self._folder.id) if token and there else None
+        fence = _fence(self._folder, self._ledger, self._transport, self.space)
         if self.space.whole:
             self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
         remove(self._transport, self.space, everything=everything, fence=fence)
@@ -79,27 +77,43 @@ def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iter
         UsageError: No run is meant.
         CampaignError: The campaign is not over, or its reports are not read yet.
         CampaignLockedError: Another process drives it.
+        FencedError: It is not over, and an nsw elsewhere owns it.
         UnreachableError: The site cannot be reached.
     """
     from nsw.transport.create import connect
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
-        _require_over(folder, ledger)
         scratch = ledger.meta(SCRATCH)
+        fault = _not_over(folder, ledger)
         with closing(connect(ledger.site())) as transport:
             made = [(build.id, build.app) for build in ledger.builds()]
             made += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
             space = space_of(folder, transport, scratch, made)
+            fence = _fence(folder, ledger, transport, space)
+            if fault is not None:
+                if fence is not None:  # of another nsw's campaign all that the hint advises would be refused
+                    fence.passed(_LOOK, transport.run(fence.around(_LOOK), timeout=_LOOK_S))
+                raise fault
             if selection:
                 space = space.of_runs({run.id for run in selected(ledger, ledger.runs(), selection)})
             yield Leftovers(space, f"{ledger.meta(SITE)}:{scratch}", folder, ledger, transport)
 
 
-def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
+def _fence(folder: folders.CampaignFolder, ledger: Ledger, transport: Transport, space: Space) -> Fence | None:
+    """The right to change the folder, where an nsw elsewhere may own the campaign."""
+    from nsw.transport.fence import Fence
+
+    token = ledger.meta(OWNED_BY) if transport.remote else None
+    # an earlier clean may have taken the file
+    return Fence(space.folder, token, folder.id) if token and space.owned else None
+
+
+def _not_over(folder: folders.CampaignFolder, ledger: Ledger) -> CampaignError | None:
+    """Why nothing may be removed yet; None where the campaign is over and read."""
     counts = ledger.counts()
     left = sum(n for state, n in counts.items() if state not in ENDED)
     if left:
-        raise CampaignError(
+        return CampaignError(
             f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
             hint=f"`nsw resume {as_named(folder)}` finishes it, `nsw cancel {as_named(folder)}` abandons it",
         )
@@ -107,7 +121,8 @@ def _require_over(folder: folders.CampaignFolder, ledger: Ledger) -> None:
     missing = list(ledger.runs(states=[State.DONE], reading=Reading.NONE))
     if unread or missing:
         some = [*unread, *missing]
-        raise CampaignError(
+        return CampaignError(
             f"{folder.id}: {plural(len(some), 'run')} not read yet, such as {some[0].id}",
             hint=f"`nsw resume {as_named(folder)}` reads the reports that are here",
         )
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from nsw.campaign.meta import SITE_DATA
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import UsageError
 from nsw.service.done_runs import forget_done
-from nsw.service.events import Message
+from nsw.service.message import Message
 from nsw.service.retrying import AGAIN, choose
 from nsw.service.running import Running
+from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,15 +127,8 @@ def retry(
             return None
         again = [run for run in chosen.runs if run not in unreduced]
         only_reduced = [run for run in chosen.runs if run in unreduced]
-        if again and (change is None or not change.update_app):
-            _warn_of_changes(ledger, notify)
-        if again and change is not None:
-            from nsw.service.extending import replan
-
-            replan(
-                folder, ledger, again, notify,
-                time_s=change.time_s, update_app=change.update_app, sites=change.sites,
-            )  # fmt: skip
+        if again:
+            _prepare(folder, ledger, [run for run in every if run.id in again], change, notify)
         forget_done(folder, ledger, again)
         with ledger.transaction():
             ledger.release(again)
@@ -143,6 +138,25 @@ def retry(
             canary.tried_again(again, named=bool(some))
             failure_limit.go_on(ledger)
     return Running(folder, only=todo if some else None)
+
+
+def _prepare(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    again: Sequence[RunRow],
+    change: Change | None,
+    notify: Callable[[Message], object],
+) -> None:
+    """Say which runs are done again, and plan them anew where something is other."""
+    lacking = sum(run.reading is Reading.INCOMPLETE for run in again)
+    notify(Message(f"again: {headline(Counter(run.state for run in again), lacking)}"))
+    if change is None or not change.update_app:
+        _warn_of_changes(ledger, notify)
+    if change is not None:
+        from nsw.service.extending import replan
+
+        ids = [run.id for run in again]
+        replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
 
 
 def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:

@@ -13,7 +13,8 @@ from nsw.campaign.ledger_rows import ENDED, State
 from nsw.campaign.log import Log
 from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import SKIPPED
-from nsw.service.events import BuildChanged, Message, ReportsRead, RunChanged
+from nsw.service.events import BuildChanged, ReportsRead, RunChanged
+from nsw.service.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -16,8 +16,9 @@ from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
 from nsw.service.done_runs import forget_done
-from nsw.service.events import Message
+from nsw.service.message import Message
 from nsw.service.running import Running
+from nsw.service.runs_by_name import as_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,7 +73,7 @@ def extension(
         if going := [run.id for run in rows if run.id in found.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be run again ({found.again[going[0]]}), and is not over",
-                hint="`nsw resume` waits for it, `nsw cancel` ends it",
+                hint=f"`nsw resume{as_option(folder)}` waits for it, `nsw cancel{as_option(folder)}` ends it",
             )
         if not found.runs:
             return Extension(folder, found, None, None)
@@ -88,7 +89,8 @@ def extend(it: Extension) -> Running:
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign.origins import origins
-    from nsw.campaign.recipe_lock import write_locked
+    from nsw.campaign.recipe_lock import read_locked, write_locked
+    from nsw.recipe.joined_recipes import joined
     from nsw.service.starting import check, lock_of, resolved
 
     assert it.planned is not None
@@ -101,11 +103,15 @@ def extend(it: Extension) -> Running:
         there = {run.case_id for run in ledger.runs()}
         kept = [case.params for case in planned.recipe.left_out if case.id in there]
         data["matrix"]["exclude"] = [one for one in data["matrix"]["exclude"] if one not in kept]
+        if it.changes.absent:
+            added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in there}
+            data = joined(read_locked(folder)[1], data, added.values()) or data
         _add(folder, ledger, planned, it.part, ready.render, planned.plan.files if it.changes.program else None)
         with ledger.transaction():
             _again(folder, ledger, list(it.changes.again))
             if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
                 ledger.set_meta(meta.RECIPE, str(planned.recipe.path.absolute()))
+                ledger.set_meta(meta.FIGURES_FROM, None)
                 ledger.set_meta(meta.ORIGINS, origins(planned.plan.files, planned.recipe.path))
             failure_limit.go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {it.part.number}.\n", data)
@@ -187,7 +193,7 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
         elif folder.secrets.read_text(encoding="utf-8") != text:
             raise UsageError(
                 "the secrets differ from those that runs of this campaign still need",
-                hint="finish the campaign first (`nsw resume`), or run the recipe as a new campaign",
+                hint=f"finish the campaign first (`nsw resume{as_option(folder)}`), or run the recipe as a new one",
             )
     scratch = ledger.meta(meta.SCRATCH)
     with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:

@@ -10,6 +10,7 @@ from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.meta import SCRATCH
+from nsw.campaign.ownership import require_own
 from nsw.campaign.select_runs import needed, selected
 from nsw.errors import UsageError
 from nsw.service.downloading import watch_downloads
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
-GUI_FILES = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nvvp")
+GUI_FILES = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nsight-cuprof-report", "*.nvvp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,13 @@ def on_site(
         selection: Only of these runs.
 
     Raises:
+        CampaignError: The campaign is another user's, and so is the way to the site that it names.
         UsageError: No run has such a name, or none of them has begun.
         UnreachableError: The site cannot be reached.
     """
     from nsw.transport.create import connect
 
+    require_own(folder.path)
     with Ledger(folder.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         rows = selected(ledger, ledger.runs(), selection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.meta import RECORDED
@@ -63,7 +63,7 @@ def chooser(
             say(f"chosen    {run.id} as the lockfile records it: {before.note}")
             if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
                 choosing.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
-            return before
+            return _within_plan(folder, run, before)
         return choose_now(run, sources)
 
     def choose_now(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
@@ -103,6 +103,15 @@ def chooser(
         return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
 
     return choose
+
+
+def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
+    """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
+    from nsw.plan.counters_limit import planned_s
+
+    planned = planned_s(recipe_of(folder), _pass_of(folder, run), run.case_id, run.params)
+    within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
+    return choice if within else replace(choice, limit_s=None)
 
 
 def _put_locked(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import InputError, UsageError, did_you_mean
-from nsw.service.events import Message
+from nsw.service.message import Message
 from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def make_plan(
     from nsw.recipe.load import load_recipe
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
+    from nsw.service.missing_program import missing_programs
     from nsw.service.site_facts import facts
     from nsw.site.load import load_site
 
@@ -137,19 +138,20 @@ def make_plan(
         if refused := refused_keys(adapter, loaded, place):
             raise InputError(refused)
         loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
-    if (unread := _unreadable_here(made, loaded, place)) is not None:
-        loaded = replace(loaded, warnings=[*loaded.warnings, unread])
+    found = (_unreadable_here(made, loaded, place), *missing_programs(loaded, place.site))
+    loaded = replace(loaded, warnings=[*loaded.warnings, *filter(None, found)])
     return Planned(made, loaded, place, known)
 
 
 def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Diagnostic | None:
     """A warning of reports that are brought to a machine that cannot read them: it would come when all is over."""
-    from nsw.readers.nsys.export.binary import has_nsys
-
-    named = {str(tool): path for tool, path in place.site.profilers.items()}.get("nsys")
     passes = dict.fromkeys(run.pass_name for run in plan.runs if run.tool == "nsys")
     brought = loaded.recipe.collect != "tables" and place.site.transport.kind != LOCAL
-    if not passes or not brought or plan.replay or has_nsys(named):
+    if not passes or not brought or plan.replay:
+        return None
+    from nsw.readers.nsys.export.binary import has_nsys  # with the readers, whose loading takes a tenth of a plan
+
+    if has_nsys({str(tool): path for tool, path in place.site.profilers.items()}.get("nsys")):
         return None
     return loaded.document.diagnostic(
         ("collect",),

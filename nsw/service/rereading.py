@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign import rereading
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import RECIPE, SITE
+from nsw.campaign.meta import FIGURES_FROM, RECIPE, SITE
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import CampaignError
-from nsw.service.events import Message
+from nsw.service.message import Message
 from nsw.service.read_collected import read_reports, recipe_of
+from nsw.service.runs_by_name import as_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ def reread(
 
     Args:
         folder: The campaign.
-        recipe: The recipe to take figures and the report section from; None: the campaign's, where it came from.
+        recipe: The recipe to take figures and the report section from; None: that of the last time, else the run's.
         notify: Called with what a person should know.
         progress: Called with how many runs are read, of how many.
         selection: The runs; nothing: all. The others keep what was read of them, also the figures of before.
@@ -66,14 +67,18 @@ def reread(
         locked = recipe_of(folder)
         before = rereading.state_of(folder, ledger)
         taken = _take_over(folder, source, locked, now, notify) if now is not None else []
+        if recipe is not None:
+            ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
         runs, gone = rereading.release(folder, ledger, chosen)
         if gone:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             notify(Message(f"not read again: {gone[0]}{more}: nothing is left in {folder.reports / gone[0]}"))
         if not runs:
+            which = as_option(folder)
             raise CampaignError(
                 f"campaign {folder.id} has no report to read",
-                hint="`nsw fetch` downloads reports that are still on the site; `nsw resume` continues with the rest",
+                hint=f"`nsw fetch{which}` downloads reports that are still on the site; `nsw resume{which}` continues"
+                " with the rest",
             )
         read_reports(folder, ledger, progress)
         return Reread(source, taken, rereading.changes(before, rereading.state_of(folder, ledger)))
@@ -83,9 +88,10 @@ def _recipe(ledger: Ledger, named: Path | None, notify: Callable[[Message], obje
     """The recipe to take figures from, and its file; no recipe where none is named and the file is gone."""
     from nsw.recipe.load import load_recipe
 
-    path = named or Path(ledger.meta(RECIPE) or "")
+    latest = ledger.meta(FIGURES_FROM) or ledger.meta(RECIPE)
+    path = named or Path(latest or "")
     if named is None and not path.is_file():
-        if ledger.meta(RECIPE):
+        if latest:
             notify(Message(f"{path} is gone: the figures are those of the campaign (`--recipe FILE` names others)"))
         return path, None
     return path, load_recipe(path, ledger.meta(SITE), with_files=False).recipe

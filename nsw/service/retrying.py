@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import IN_FLIGHT, Reading, State
+from nsw.campaign.ledger import IN_FLIGHT, State
+from nsw.campaign.ledger_rows import lacks_figure
 from nsw.campaign.select_runs import named as runs_named
 from nsw.errors import UsageError
 from nsw.service.runs_by_name import one_of
@@ -51,7 +52,7 @@ def choose(
     Raises:
         UsageError: One that is named is not there, did not fail, or cannot be done yet.
     """
-    may = [r.id for r in runs if r.state in states or _lacks_figure(r) or r.id in first]
+    may = [r.id for r in runs if r.state in states or lacks_figure(r) or r.id in first]
     if meant is not None:
         may = [id_ for id_ in may if id_ in meant]
     again = {id_ for word in named for id_ in _named(word, runs, may, jobs)} if named else set(may)
@@ -74,10 +75,6 @@ def choose(
     return Chosen([r.id for r in runs if r.id in again], told)
 
 
-def _lacks_figure(run: RunRow) -> bool:
-    return run.state is State.DONE and run.reading is Reading.INCOMPLETE
-
-
 def _is_beside(run: RunRow) -> bool:
     return run.state in {State.PLANNED, *AGAIN}
 
@@ -91,16 +88,23 @@ def _named(word: str, known: Sequence[RunRow], again: Collection[str], jobs: Map
     """Of what a word names the runs to do again; of a part of an id the only run that has it."""
     several = runs_named(word, known, jobs)
     if several and several[0].id != word:
-        if found := [r.id for r in several if r.id in again]:
-            return found
+        if ids := [r.id for r in several if r.id in again]:
+            return ids
         if len(several) > 1:
-            ids = _some([r.id for r in several])
-            raise UsageError(f"{word}: none of these runs failed, so none is run again: {ids}")
+            names = _some([r.id for r in several])
+            raise UsageError(
+                f"{word}: none of these runs failed, so none is run again: {names}",
+                hint="`nsw run RECIPE --into CAMPAIGN` does those again whose program or parameters changed",
+            )
         word = several[0].id
     some = [r for r in known if r.id in again and word in r.id]
     if several or not some:
         some = list(known)
-    found_one = one_of(some, word).id
-    if found_one not in again:
-        raise UsageError(f"run {found_one} did not fail, and is not run again")
-    return [found_one]
+    found = one_of(some, word)
+    if found.id not in again:
+        more = f"`nsw run RECIPE --into CAMPAIGN --case {found.case_id} --set repeats=N`"
+        hint = (
+            f"{more}, with more repeats than it has, adds a run of the same case" if found.state is State.DONE else None
+        )
+        raise UsageError(f"run {found.id} did not fail, and is not run again", hint=hint)
+    return [found.id]

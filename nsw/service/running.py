@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from nsw.errors import NswError, resumable
 from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
-from nsw.service.events import Downloading, Finished, Message, ReportsRead, RunsEnded, Started
+from nsw.service.events import Downloading, Finished, ReportsRead, RunsEnded, Started
+from nsw.service.message import Message
 from nsw.site.registered import LOCAL
 from nsw.wording import headline, plural
 
@@ -173,6 +174,8 @@ class Running:
 
     def _wait_for_turn(self, it: Held) -> Generator[None]:
         """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""
+        from nsw.service.runs_by_name import as_option
+
         site = it.ledger.site()
         here = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL
         if self.now or not here or site.get("replay") or is_inside_a_run():
@@ -185,7 +188,8 @@ class Running:
         said = None
         while it.ledger.has_planned() and (why := self._turn.take()) is not None:
             if why != said:
-                hint = "Ctrl-C ends the wait (`nsw resume` continues), `nsw resume --now` starts without waiting"
+                again = f"nsw resume{as_option(it.folder)}"
+                hint = f"Ctrl-C ends the wait (`{again}` continues), `{again} --now` starts without waiting"
                 self.emit(Message(f"waits for its turn: {why}; {hint}"))
                 it.log.say(f"waits for its turn: {why}")
                 said = why

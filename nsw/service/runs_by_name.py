@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -102,6 +103,9 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
         runs = ledger.runs()
         if named(word, runs, job_ids(ledger, runs)):
             return folder, replace(selection, only=(*selection.only, word))
+    if option is None:
+        message = f"{none}, and no run, case, pattern or job of the newest one there, {folder.id}"
+        raise UsageError(message, hint=none.hint) from None
     raise none
 
 
@@ -110,6 +114,7 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
 
     Raises:
         CampaignError: There is no such campaign.
+        UsageError: A word names neither a run of it nor a campaign.
     """
     from nsw.campaign import folder as folders
     from nsw.campaign.job_ids import job_ids
@@ -119,16 +124,43 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
 
     parent = folders.root(root)
     folder = folders.find(parent, option)
-    if option is not None or not words:
-        return folder, list(words)
+    if not words:
+        return folder, []
     with Ledger(folder.ledger, read_only=True) as ledger:
         known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
-        if any(words[0] in row.id for row in known) or named(words[0], known, job_ids(ledger, known)):
-            return folder, list(words)
-    try:
-        return folders.find(parent, words[0]), list(words[1:])
-    except CampaignError:
+        jobs = job_ids(ledger, known)
+        known += ledger.reductions()
+    strange = [word for word in words if not (any(word in row.id for row in known) or named(word, known, jobs))]
+    if not strange:
         return folder, list(words)
+    if option is None and strange[0] == words[0]:
+        try:
+            return folders.find(parent, words[0]), list(words[1:])
+        except CampaignError:
+            pass
+    near = did_you_mean(strange[0], [row.id for row in known])
+    raise UsageError(
+        f"there is no run {strange[0]} in {folder.id}" + (", the newest campaign" if option is None else ""),
+        hint=_run_of_path(strange[0], parent)
+        or near
+        or f"`nsw status --runs -c {as_named(folder)}` lists them; `-c` names another campaign",
+    )
+
+
+def _run_of_path(word: str, parent: Path) -> str | None:
+    """What to write instead of a path inside a campaign; None where it is none."""
+    from nsw.campaign import folder as folders
+
+    for folder in folders.existing(parent):
+        try:
+            inside = Path(word).resolve().relative_to(folder.path.resolve()).parts
+        except (OSError, ValueError):
+            continue
+        run = next((name for where, name in pairwise(inside) if where in {"reports", "runs"}), None)
+        name = as_named(folder)
+        lists = f"`nsw status --runs -c {name}` lists those of that campaign"
+        return f"a run is named by its id, not by a path: {f'{run} -c {name}' if run else lists}"
+    return None
 
 
 def as_named(folder: CampaignFolder) -> str:
@@ -142,3 +174,15 @@ def as_named(folder: CampaignFolder) -> str:
     path = folder.path
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path))
+
+
+def as_option(folder: CampaignFolder) -> str:
+    """What a command in a hint needs to find a campaign: nothing for the one that is meant where none is named."""
+    from nsw.campaign import folder as folders
+    from nsw.errors import CampaignError
+
+    try:
+        meant = folders.find(folders.root(None), None).path.resolve()
+    except CampaignError:
+        meant = None
+    return "" if meant == folder.path.resolve() else f" -c {as_named(folder)}"

@@ -25,12 +25,16 @@ class FirstRecipe:
         brings: The files beside it that it brings along.
         site: The site that it was made for.
         has_gpus: Whether that site has GPUs, so that the recipe asks for one.
+        launcher: The launcher that nsw starts the program under; None where the command line has none.
+        warnings: What its runs would not find, a line each.
     """
 
     path: Path
     brings: Sequence[str]
     site: str
     has_gpus: bool
+    launcher: str | None
+    warnings: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +86,24 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
         UsageError: The file is there already.
     """
     from nsw.recipe.imported_files import files_of
-    from nsw.recipe.load import load_recipe_text
-    from nsw.recipe.starter import recipe_for
+    from nsw.recipe.load import load_recipe, load_recipe_text
+    from nsw.recipe.starter import recipe_for, words_of
+    from nsw.service.missing_program import missing_programs
     from nsw.service.site_facts import facts
     from nsw.site.load import load_site
 
     _require_free(path, force=force)
     place = load_site(os.environ.get("NSW_SITE") or None)
     gpus = facts(place).gpus_per_node != 0  # None: a site that does not say how many it has
-    files = files_of(words[0].split() if len(words) == 1 else words, path.parent)
+    files = files_of(words_of(words), path.parent)
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return FirstRecipe(path, files, place.site.name, gpus)
+    loaded = load_recipe(path, place.site.name)
+    kind = loaded.recipe.app.launcher.kind
+    missing = [one.message for one in (*loaded.warnings, *missing_programs(loaded, place.site))]
+    return FirstRecipe(path, files, place.site.name, gpus, None if kind == "none" else kind, missing)
 
 
 def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:

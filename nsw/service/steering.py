@@ -94,6 +94,15 @@ def cancel(
         deadline = time.monotonic() + _PATIENCE_S
         while (folder.path / "cancel").exists() and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
+    if is_over(folder):
+        _hold_no_more(folder)
+
+
+def _hold_no_more(folder: CampaignFolder) -> None:
+    """Forget `nsw throttle 0`: what it held is cancelled, and a retry would wait for ever."""
+    with Ledger(folder.ledger, beside=True) as ledger:
+        if ledger.meta(AT_A_TIME) == 0:
+            ledger.set_meta(AT_A_TIME, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from nsw.recipe.faults import Fault
 from nsw.recipe.fields import (
@@ -21,8 +21,9 @@ from nsw.recipe.fields import (
     one_of,
     whole,
 )
+from nsw.recipe.parsed import Parsed
 from nsw.recipe.passes import Model
-from nsw.recipe.profiler_names import LATER, PROGRAMS, on_a_site
+from nsw.recipe.profiler_names import LATER, NOT_YET, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
@@ -34,18 +35,18 @@ from nsw.site.registered import (
 
 SchedulerName: TypeAlias = Annotated[
     str,
-    PlainValidator(one_of(schedulers)),
-    WithJsonSchema({"type": "string", "enum": ["local", *ADAPTERS]}),
+    Parsed(one_of(schedulers), {"type": "string", "enum": ["local", *ADAPTERS]}),
 ]
 TransportName: TypeAlias = Annotated[
     str,
-    PlainValidator(one_of(transports)),
-    WithJsonSchema({"type": "string", "enum": [*TRANSPORTS]}),
+    Parsed(one_of(transports), {"type": "string", "enum": [*TRANSPORTS]}),
 ]
 ProfilerName: TypeAlias = Annotated[
     str,
-    PlainValidator(one_of(on_a_site)),
-    WithJsonSchema({"type": "string", "enum": [*PROGRAMS, *(tool for tools in LATER.values() for tool in tools)]}),
+    Parsed(
+        one_of(on_a_site, NOT_YET),
+        {"type": "string", "enum": [*PROGRAMS, *(tool for tools in LATER.values() for tool in tools)]},
+    ),
 ]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
@@ -63,7 +64,8 @@ class Transport(Model):
     identity: Filled | None = Field(default=None, description="File of the private key; the agent's keys by default.")
     config: Filled | None = Field(default=None, description="Another ssh_config than ~/.ssh/config.")
     login_shell: Flag = Field(
-        default=False, description="Whether commands run in a login shell there, where sbatch is on PATH only then."
+        default=False,
+        description="Whether commands run in a login shell there, where the batch system is on PATH only then.",
     )
 
     @model_validator(mode="before")
@@ -90,8 +92,7 @@ def _number_or_auto(value: object) -> int | str:
 
 NumberOrAuto = Annotated[
     int | str,
-    PlainValidator(_number_or_auto),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "auto"}]}),
+    Parsed(_number_or_auto, {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "auto"}]}),
 ]
 
 
@@ -104,8 +105,7 @@ def _count_or_fill(value: object) -> int | str:
 
 CountOrFill = Annotated[
     int | str,
-    PlainValidator(_count_or_fill),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": FILL}]}),
+    Parsed(_count_or_fill, {"anyOf": [{"type": "integer", "minimum": 1}, {"const": FILL}]}),
 ]
 
 

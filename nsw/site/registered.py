@@ -20,6 +20,9 @@ ADAPTERS: Final = {
     "sge": "nsw.schedulers.sge:Sge",
 }
 
+# batch system -> its adapter's `submit`, which is looked for on PATH without loading an adapter; one may be left out
+SUBMITS: Final = {"slurm": "sbatch", "pbs": "qsub", "cobalt": "qsub", "lsf": "bsub", "sge": "qsub"}
+
 # kind of transport -> the function that gives a nsw.transport.model.Transport
 TRANSPORTS: Final = {
     "local": "nsw.transport.local:connect",

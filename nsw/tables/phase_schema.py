@@ -61,6 +61,11 @@ PHASE_TABLES = (
             _f("med_gpu_ops", None, "median number of GPU operations in an iteration"),
             _f("med_gpu_ns", "ns", "median of the sum of their durations"),
             _f("med_memory_pct", "%", "median share of copies and sets in that sum"),
+            _f(
+                "med_memory_alone_pct",
+                "%",
+                "median share of GPU busy time with copies and sets only, and no kernel",
+            ),
             _f("med_communication_pct", "%", "median share of NCCL kernels in that sum"),
         ),
     ),

@@ -299,7 +299,7 @@ _ALL = (
             _i("primitive_calls", None, "calls that were not recursive"),
             _f("self_s", "s", "time less that of its callees"),
             _f("import_s", "s", "of self_s, the part within imports of modules, by the callers; null: not known"),
-            _f("cpu_time_s", "s", "the profiler's headline time: cProfile cumulative, VTune CPU time"),
+            _f("cpu_time_s", "s", "time with its callees', where the profile tells them; cProfile's is wall time"),
         ),
     ),
     Table(

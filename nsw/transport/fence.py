@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FENCED: Final = 96
 _BUSY: Final = 97
 _NO_FLOCK: Final = 98
+_NOT_OWN: Final = 95
 _MARK: Final = "nsw-owner"
 _PATIENCE_S: Final = 160  # a submission may take two minutes
 _RUN: Final = r"""
@@ -30,16 +31,23 @@ if command -v flock >/dev/null && exec 7<"$folder/owner.lock"; then flock -s 7; 
 [ "$own" = "$token" ] || { echo nsw-owner; cat "$folder/owner"; exit 96; } >&2
 exec "$@"
 """
-# TOKEN OLD ABOUT: become the owner. OLD is the token that must be there, or none; `*` takes it from anybody
+# FOLDER TOKEN OLD ABOUT SECONDS: become the owner. OLD is the token that must be there, or none; `*` takes it from
+# anybody. In a folder of another user the files may be links, FIFOs and arithmetic that runs commands: none is opened.
 _TAKE: Final = r"""
 umask 077
-if command -v flock >/dev/null; then exec 7<>"$1/owner.lock" || exit; flock -w "$5" 7 || exit 97
+cd -P -- "$1" || exit
+[ -O . ] || exit 95
+if command -v flock >/dev/null; then exec 7<>owner.lock || exit; flock -w "$5" 7 || exit 97
 elif [ "$3" = '*' ]; then exit 98; fi
-{ read -r own; } <"$1/owner" 2>/dev/null || own=
-if [ -n "$own" ] && [ "$3" != '*' ] && [ "$own" != "$3" ]; then { echo nsw-owner; cat "$1/owner"; } >&2; exit 96; fi
+{ read -r own; } <owner 2>/dev/null || own=
+if [ -n "$own" ] && [ "$3" != '*' ] && [ "$own" != "$3" ]; then { echo nsw-owner; cat owner; } >&2; exit 96; fi
 token=$2
-if [ "$3" = '*' ]; then epoch=${own%% *}; token="$((${epoch:-0} + 1)) ${2#* }"; fi
-printf '%s\n%s\n' "$token" "$4" >"$1/owner.new" && mv -f "$1/owner.new" "$1/owner" && echo "$token"
+if [ "$3" = '*' ]; then
+  epoch=${own%% *}
+  case $epoch in '' | *[!0-9]*) epoch=0 ;; esac
+  token="$((epoch + 1)) ${2#* }"
+fi
+printf '%s\n%s\n' "$token" "$4" >owner.new && mv -f owner.new owner && echo "$token"
 """
 _TAKE_S: Final = 180.0
 
@@ -91,7 +99,8 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
 
     Raises:
         FencedError: Another nsw owns it.
-        CampaignError: The present owner is in the middle of a submission, or the site has no flock.
+        CampaignError: The present owner is in the middle of a submission, the site has no flock, or the folder is
+            another user's.
         UnreachableError: The site gave no answer.
     """
     line = " ".join(about.split())
@@ -100,6 +109,10 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
         raise UnreachableError(f"cannot determine who owns {scratch}: {done.stderr.strip()}")
     if done.returncode == _FENCED and done.stderr.startswith(_MARK):
         raise fenced(campaign, done.stderr)
+    if done.returncode == _NOT_OWN:
+        raise CampaignError(
+            f"the campaign's folder {scratch} belongs to another user: nsw drives only campaigns of your own"
+        )
     if done.returncode == _BUSY:
         raise CampaignError(
             f"the owner of {campaign} has been submitting for {_PATIENCE_S} s", hint="try again when that has ended"

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError
+from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, NswError, UnreachableError
 from nsw.safe_files import open_plain
 from nsw.transport.incoming import Incoming, TooLongError
 from nsw.transport.pipe import ConnectionLostError
@@ -109,53 +109,82 @@ def receive(
     except ConnectionLostError as fault:
         raise CutError(f"files cannot be downloaded: {fault}", 0) from None
     starts = "".join(f"{one.have}\0" for one in wanted if one.have)
-    came = 0
+    course = _Course(progress)
     try:
         pipe.send((starts + "".join(f"{one.there}\0" for one in wanted)).encode())
         pipe.end_input()
-        incoming = Incoming(pipe)
-        sizes = _sizes(incoming, wanted, most)
-        make = _hash(incoming)
-        here_already = [min(one.have, size) for one, size in zip(wanted, sizes, strict=True)]
-        total, done = sum(sizes), sum(here_already)
-        with _Writer() as writer:
-            for one, size, have in zip(wanted, sizes, here_already, strict=True):
-                writer.begin(one.here, make(), have)
-                left = size - have
-                while left:
-                    data = incoming.take(left, total - done - came)
-                    writer.put(data)
-                    left -= len(data)
-                    came += len(data)
-                    progress(done + came, total)
-            digests = writer.finish()
+        digests = _written(Incoming(pipe), wanted, most, course)
         code, said = pipe.finish(_END_S)
-    except DownloadLimitError:
+    except (DownloadLimitError, _UnaskedError, _DiskError) as fault:
         pipe.kill()
-        raise
-    except _UnaskedError as fault:
-        pipe.kill()
-        raise UnreachableError(f"the transfer was ended: {fault}") from None
-    except _DiskError as fault:
-        pipe.kill()
-        # no fault of the site, which would be tried again for ever: this machine's disk needs a person
-        raise CampaignError(
-            f"{fault.file} cannot be written here: {fault.why}",
-            hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
-        ) from None
+        raise _ended(fault) from None
     except (ConnectionLostError, EOFError) as fault:
         with contextlib.suppress(ConnectionLostError):
             _, said = pipe.finish(2)
-            raise _failed(said, fault, came) from None
+            raise _failed(said, fault, course.came) from None
         pipe.kill()
-        raise CutError(f"the connection was lost during a download: {fault}", came) from None
+        raise CutError(f"the connection was lost during a download: {fault}", course.came) from None
     _, _, hashes = said.decode(errors="replace").rpartition("\nnsw-hashes\n")
     if code != 0 or len(hashes.split()) != len(wanted):
-        raise _failed(said, None, came)
+        raise _failed(said, None, course.came)
     _compare(wanted, digests, hashes.split())
     for _, here in files:
         _part(here).replace(here)
-    return came
+    return course.came
+
+
+class _Course:
+    """How far a transfer is: bytes that were here, that came, and in all."""
+
+    def __init__(self, progress: Callable[[int, int], object]) -> None:
+        self._progress = progress
+        self._had = self._total = 0
+        self.came = 0
+
+    def begin(self, had: int, total: int) -> None:
+        """The sizes are known."""
+        self._had, self._total = had, total
+
+    @property
+    def left(self) -> int:
+        """The bytes that are still to come."""
+        return self._total - self._had - self.came
+
+    def more(self, size: int) -> None:
+        """So many bytes came."""
+        self.came += size
+        self._progress(self._had + self.came, self._total)
+
+
+def _written(incoming: Incoming, wanted: Sequence[_Wanted], most: int | None, course: _Course) -> list[str]:
+    """The hash of each file, all of which are written beside their places."""
+    sizes = _sizes(incoming, wanted, most)
+    make = _hash(incoming)
+    here_already = [min(one.have, size) for one, size in zip(wanted, sizes, strict=True)]
+    course.begin(sum(here_already), sum(sizes))
+    with _Writer() as writer:
+        for one, size, have in zip(wanted, sizes, here_already, strict=True):
+            writer.begin(one.here, make(), have)
+            left = size - have
+            while left:
+                data = incoming.take(left, course.left)
+                writer.put(data)
+                left -= len(data)
+                course.more(len(data))
+        return writer.finish()
+
+
+def _ended(fault: DownloadLimitError | _UnaskedError | _DiskError) -> NswError:
+    """Why nsw itself ended a transfer."""
+    if isinstance(fault, _UnaskedError):
+        return UnreachableError(f"the transfer was ended: {fault}")
+    if isinstance(fault, DownloadLimitError):
+        return fault
+    # no fault of the site, which would be tried again for ever: this machine's disk needs a person
+    return CampaignError(
+        f"{fault.file} cannot be written here: {fault.why}",
+        hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
+    )
 
 
 @cache

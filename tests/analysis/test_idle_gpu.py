@@ -125,8 +125,11 @@ def test_without_work_on_a_gpu_or_with_too_few_iterations_nothing_is_said(row):
     assert said(row) == []
 
 
-def ranks(first, second, devices=(0, 1), nccl=40.0):
-    rows = [idle(busy, pid=pid, nccl=nccl) for pid, busy in ((1, first), (2, second))]
+def ranks(first, second, devices=(0, 1), nccl=40.0, hosts=(None, None)):
+    rows = [
+        idle(busy, pid=pid, nccl=nccl) | {"host": host}
+        for pid, busy, host in zip((1, 2), (first, second), hosts, strict=True)
+    ]
     parts = [part("steady", "k", 18 * MS, pid=pid, device=device) for pid, device in zip((1, 2), devices, strict=True)]
     return said(*rows, parts=parts)
 
@@ -145,8 +148,19 @@ def test_processes_without_nccl_may_wait_for_each_other():
 
 @pytest.mark.parametrize("devices", [(0, 0), (None, None)])
 def test_a_gpu_that_another_process_uses_is_not_called_idle(devices):
-    assert ranks(48.0, 45.0, devices) == []
-    assert len(ranks(20.0, 15.0, devices)) == 1  # both together do not fill it
+    assert ranks(48.0, 45.0, devices, nccl=0.0) == []
+    assert len(ranks(20.0, 15.0, devices, nccl=0.0)) == 1  # both together do not fill it
+
+
+def test_ranks_that_each_see_one_gpu_as_number_0_do_not_share_it():
+    """CUDA_VISIBLE_DEVICES of each rank names another one; NCCL takes no two ranks on one GPU."""
+    (text,) = ranks(48.0, 95.0, (0, 0))
+    assert "In c the GPU of process 1 is idle 52 %" in text
+
+
+def test_gpus_of_two_nodes_are_not_one():
+    assert len(ranks(48.0, 45.0, (0, 0), nccl=0.0, hosts=("n1", "n2"))) == 1
+    assert ranks(48.0, 45.0, (0, 0), nccl=0.0, hosts=("n1", "n1")) == []
 
 
 def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
@@ -156,6 +170,15 @@ def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
     _, (text,) = told(parts, rows, runs=runs)
     assert text.startswith("In two the GPU is idle 70 %")
     assert text.endswith("Likewise in one (50 %).")
+
+
+def test_of_another_case_with_several_processes_it_is_said_whose_gpu_it_is():
+    runs = [timeline("a", "one"), timeline("b", "two")]
+    rows = [idle(30.0, run="a"), *(idle(busy, run="b", pid=pid) for pid, busy in ((1, 95.0), (2, 45.0)))]
+    parts = [part("steady", "k", 18 * MS, run="a")]
+    parts += [part("steady", "k", 18 * MS, run="b", pid=pid, device=pid) for pid in (1, 2)]
+    _, (text,) = told(parts, rows, runs=runs)
+    assert text.endswith("Likewise in two (55 %, the process on GPU 2).")
 
 
 def test_of_many_cases_a_few_are_named():

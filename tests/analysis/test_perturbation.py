@@ -1,6 +1,7 @@
 """What timeline and host passes change of the program, against its baseline."""
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 from rich.console import Console
@@ -53,9 +54,29 @@ def shown(of):
     return out.getvalue()
 
 
-def test_of_many_changes_the_largest_are_told_and_how_many_more(monkeypatch):
-    monkeypatch.setattr(perturbation, "_WARNED", 0)
-    assert "(and 1 more by more than 10 %)" in shown(perturbed(FIGURES, RUNS))
+def test_cases_in_which_a_pass_changed_the_same_are_one_warning_that_names_them(monkeypatch):
+    def changed(speed):
+        figures = (figure("baseline", False, 100), figure("timeline", True, speed))
+        return replace(perturbed(figures, [run("timeline", "timeline", 1.0)]), id=f"n-{speed}")
+
+    cases = [changed(speed) for speed in (150, 1500, 20, 130, 101)]
+
+    def warning():
+        (note,) = (block for block in perturbation.of_cases(cases) if block.kind == "note")
+        return note.text
+
+    assert warning() == (
+        "warning: pass timeline changed speed of 4 cases by more than 10 %: take shares from it, and times from the"
+        " baseline; one run of either, so it may be scatter (n-1500 x 15, n-20 -80 %, n-150 +50 %, n-130 +30 %)"
+    )
+    monkeypatch.setattr(perturbation, "_NAMED", 2)
+    assert warning().endswith("(n-1500 x 15, n-20 -80 %, and 2 more)")
+
+
+def test_ten_times_and_more_is_a_factor_in_the_table_too():
+    found = perturbed((), times([0.014], [2.936]))
+    assert "x 210" in shown(found)
+    assert "20,8" not in shown(found)
 
 
 def test_a_change_above_the_share_is_a_warning_that_says_what_to_do():
@@ -81,7 +102,15 @@ def test_the_run_time_of_a_short_program_tells_nothing_of_its_steady_state():
         assert findings([found], None) == []
         text = shown(found)
         assert "warning" not in text
-        assert "may be the profiler's start" in text
+        assert "profiler's start?" in text
+
+
+def test_a_run_time_that_the_programs_own_slowness_explains_is_not_called_a_start():
+    """cProfile slows Python itself: 3.8 times by the program's figure, and the run takes 3.9 times as long."""
+    slow = (figure("baseline", False, 100), figure("timeline", True, 26))
+    assert "profiler's start" not in shown(perturbed(slow, times([0.967], [3.83])))
+    little = (figure("baseline", False, 100), figure("timeline", True, 85))
+    assert "profiler's start" in shown(perturbed(little, times([0.6], [2.9])))
 
 
 def test_a_longer_run_time_is_a_warning_where_repeats_show_it_with_what_it_does_not_tell():

@@ -1,7 +1,10 @@
 """The steady state of made campaigns, each of a kind that misleads a naive reading."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from nsw.analysis.answer import hotspots
 from nsw.analysis.answer.cases import of_case
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.findings import findings
@@ -99,6 +102,17 @@ def test_without_iterations_the_same_copies_are_told_with_what_is_in_them():
     assert found.text == "Copies and sets take 56.5 % of all GPU time, set-up included, in c."
 
 
+def test_shares_of_a_timeline_without_iterations_say_so_with_the_reason_and_what_to_do():
+    row = {"run": "r", "report": "a", "pid": 1, "phase": "all", "found_by": "none", "reason": "nothing repeats"}
+    tables = {"gpu_summary": [gpu_row("gemm", 20 * MS)], "phases": [row]}
+    (case,) = summarize_cases([timeline()], tables, 0.9)
+    (note,) = (b for b in of_case(case, 0.9) if b.name == "phases")
+    assert note.text.startswith("no iterations were found (nothing repeats): what follows is of the whole run, set-up")
+    assert "`report: {steps: {nvtx: RANGE}}`" in note.text
+    summary = SimpleNamespace(cases=[case], cover=0.9)
+    assert hotspots.blocks(summary)[0].title == "most GPU time, set-up included (no iterations were found)"
+
+
 def test_copies_in_every_iteration_are_told():
     _, found = told(UPLOAD, [iterations_row(memory=41.0)])
     assert found == [
@@ -109,6 +123,15 @@ def test_copies_in_every_iteration_are_told():
     ]
     within = [part("steady", "[CUDA memcpy Device-to-Device]", 9 * MS, kind="memcpy")]
     assert told(within, [iterations_row(memory=41.0)])[1][0].endswith("in c.")
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"), [(3.0, None), (30.0, "an iteration (30.0 % without a kernel"), (41.0, "on in c")]
+)
+def test_copies_that_kernels_hide_cost_nothing_and_are_not_told(alone, said):
+    """Batches that are copied ahead on a stream of their own: much of the GPU's time, and none of the program's."""
+    _, found = told(UPLOAD, [iterations_row(memory=41.0) | {"med_memory_alone_pct": alone}])
+    assert [said in text for text in found] == [True] if said else found == []
 
 
 def test_copies_of_a_single_iteration_are_not_those_of_all():

@@ -9,6 +9,7 @@ import pytest
 from nsw.analysis.matched_launches import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.locked_choices import Basis, recorded
 from nsw.campaign.meta import RECORDED, SITE_DATA
 from nsw.campaign.reading import load_rows
@@ -95,6 +96,17 @@ def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_ha
         assert chooser(folder, ledger, choosing)(run, [source]) == choice
         assert load_rows(folder, TABLE) == []
         assert warned == [f"what {COUNT} measures is not compared with {LOOK}: {LOOK} holds none of these launches"]
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(3600, 3600), (7200, None), (9000, None)])
+def test_a_limit_of_the_lockfile_is_never_above_that_of_this_plan(folder, limit, kept):
+    basis, told = Basis("NVIDIA H100"), []
+    with Ledger(folder.ledger) as ledger:
+        run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
+        locked = recorded({COUNT: Choice(("--kernel-id", "x"), limit, LOOK, "note")}, basis).model_dump(mode="json")
+        ledger.set_meta(RECORDED, locked)
+        choice = chooser(folder, ledger, Choosing(lambda: basis, told.append, told.append))(run, [source])
+        assert choice == Choice(("--kernel-id", "x"), kept, LOOK, "note")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_guard import GuardedConnection, explained
-from nsw.campaign.meta import SITE_DATA
+from nsw.campaign.meta import HELD as HELD_JOBS
+from nsw.campaign.meta import ORIGINS, PLACES, SITE_DATA, VERSIONS
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
@@ -91,6 +92,13 @@ HELD = {
     ),
     "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
     "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
+    "held jobs that are not texts": ("INSERT INTO meta VALUES ('held', '[[1]]')", "held has another type"),
+    "origins that are not pairs": ("INSERT INTO meta VALUES ('origins', '[[\"a\"]]')", "origins has another type"),
+    "a place that is no text": ("INSERT INTO meta VALUES ('places', '{\"time\": 1}')", "places has another type"),
+    "a version without its jobs": (
+        "INSERT INTO meta VALUES ('versions', '[[{}, 0, 1.5]]')",
+        "versions has another type",
+    ),
     "a beginning that is not a time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is not a time"),
     "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is not a time"),
     "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs has another type"),
@@ -101,6 +109,8 @@ HELD = {
 def look_at_all(ledger):
     for look in (ledger.runs, ledger.counts, ledger.site, ledger.calls, ledger.created, ledger.absent, ledger.problems):
         look()
+    for key in (HELD_JOBS, ORIGINS, PLACES, VERSIONS):
+        ledger.meta(key)
 
 
 @pytest.mark.parametrize("what", HELD)

@@ -11,6 +11,7 @@ from nsw.campaign.meta import RECORDED
 from nsw.campaign.recipe_lock import basis_of, finish
 from nsw.errors import CommandResult
 from nsw.recipe.lock import Lock
+from nsw.service import kernel_choice
 from nsw.service.kernel_choice import Choosing, chooser
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
@@ -35,7 +36,8 @@ class Folder:
 
 
 @pytest.fixture
-def ledger(tmp_path):
+def ledger(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_choice, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.set_meta(RECORDED, recorded({Run.id: THEN}, BASIS).model_dump(mode="json"))
         yield made

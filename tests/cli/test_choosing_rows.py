@@ -42,8 +42,8 @@ def test_a_launch_and_the_first_rows(nsw):
 
 
 def test_no_row_is_said_and_no_empty_frame_is_drawn(nsw, timeline):
-    said = nsw("read", timeline, "--where", "name=nothing")
-    assert "no row matches --where and --launch" in said.out
+    said = nsw("read", timeline, "--where", "name=no thing", "--where", "calls=1")
+    assert "no row matches --where 'name=no thing' --where calls=1\n" in said.out
     assert "───" not in said.out
 
 

@@ -142,6 +142,14 @@ def test_what_never_answers_is_not_waited_for(bash, home):
     assert bash("nsw plan m") == []
 
 
+def test_a_recipe_that_stands_for_more_than_its_size_is_not_unfolded(bash, home):
+    lines = "\n".join(f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}]" for n in range(1, 40))
+    (home / "p.yaml").write_text(f"nsw: 1\nx0: &x0 [1, 1]\n{lines}\npasses: [{{timeline: {{name: *x39}}}}]\n")
+    (home / "q.yaml").write_text("nsw: 1\npasses: " + "[" * 100_000)
+    for name in ("p.yaml", "q.yaml"):
+        assert bash(f"nsw plan {name} --pass ") == []
+
+
 def ask(home, shell: str, line: str, **more: str) -> subprocess.CompletedProcess[str]:
     asked = {"_NSW_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line, **more}
     return subprocess.run([sys.executable, "-m", "nsw"], capture_output=True, text=True, cwd=home, check=False,

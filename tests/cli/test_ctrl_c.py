@@ -24,7 +24,7 @@ def read_until(terminal, is_there):
     return shown
 
 
-def test_no_key_is_echoed_into_the_live_view_and_the_terminal_is_as_it_was(recipe, home):
+def test_no_key_is_echoed_and_status_knows_of_the_run_that_goes_on_alone(recipe, home, nsw):
     recipe(f"{{command: 'until [ -e {home}/go ]; do sleep 0.05; done'}}", "matrix: {n: [1, 2]}\n")
     process, terminal = pty.fork()
     if process == 0:
@@ -38,3 +38,12 @@ def test_no_key_is_echoed_into_the_live_view_and_the_terminal_is_as_it_was(recip
     assert termios.tcgetattr(terminal)[3] == before[3]
     (home / "go").touch()
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130
+    status = ("status", "--runs")
+    deadline = time.monotonic() + DEADLINE_S
+    while len(list(home.glob("campaigns/*/scratch/runs/*/attempt-1/status"))) < 2:
+        assert time.monotonic() < deadline, nsw(*status).out
+        time.sleep(0.05)
+    said = nsw(*status).out
+    assert "2 runs: 2 done\n" in said
+    assert "goes on" in said  # which reads their reports
+    assert "2 runs: 2 done\n" in nsw("watch", "--once").out

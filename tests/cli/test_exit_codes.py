@@ -76,6 +76,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan"], ["Missing argument", "nsw plan --help"]),
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
+        (["compare"], ["there is no command 'compare'", "report: {compare:", "nsw summarize"]),
         (["status", "--jsn"], ["No such option: --jsn", "--json"]),
         (["status", "--format", "xml"], ["'xml'"]),
         (["logs", "r", "-n", "many"], ["--lines"]),
@@ -108,7 +109,11 @@ def test_what_concerns_one_run_or_case_names_the_nearest(nsw, good):
     refused(nsw("logs", "baseline"), "matches 2 runs", "case.baseline.r2  done")
     refused(nsw("summarize", "--case", "cas"), "did you mean 'case'?")
     refused(nsw("summarize", "--table", "figure"), "did you mean 'figures'?")
-    refused(nsw("retry", "nothing"), "there is no run nothing")
+    refused(nsw("retry", "nothing"), f"there is no run nothing in {good.name}, the newest campaign", "-c")
+    refused(nsw("retry", "nothing", "-c", good.name), f"there is no run nothing in {good.name}\n")
+    path = f"{good}/reports/case.baseline.r2/stdout"
+    refused(nsw("logs", path), f"not by a path: case.baseline.r2 -c {good.name}")
+    refused(nsw("logs", f"{good}/reports"), f"`nsw status --runs -c {good.name}` lists")
 
 
 def test_a_campaign_may_be_named_by_folder_id_or_its_beginning(nsw, good):

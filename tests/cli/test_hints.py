@@ -1,5 +1,6 @@
 """What remains on the screen: the verdict last, warnings short, and commands that work as they are printed."""
 
+import io
 import re
 import shlex
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.cli.notices import tell
 from nsw.present import program_name as typed
 from nsw.present.problems import shortened
 
@@ -73,3 +75,23 @@ def test_a_long_warning_ends_with_a_word():
 def test_problems_of_a_campaign_without_any(nsw, good):
     assert nsw("problems").out == f"{good.name}: no problem\n"
     assert '"problems": []' in nsw("problems", "--json").out
+
+
+def test_sentences_on_stderr_break_between_words_and_commands_stay_whole(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setenv("COLUMNS", "40")
+    tell("28 files would be removed, which frees 448 bytes; `nsw fetch --file '*'` downloads files of runs")
+    lines = shown.getvalue().splitlines()
+    assert max(map(len, lines)) <= 40
+    assert any("fetch --file '*'`" in line for line in lines)
+    assert (
+        shown.getvalue().split()
+        == (
+            f"28 files would be removed, which frees 448 bytes; {typed.as_typed('`nsw fetch')} --file '*'` downloads files of runs"
+        ).split()
+    )

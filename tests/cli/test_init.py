@@ -72,6 +72,22 @@ def test_a_recipe_for_a_command_line_is_planned_and_run(nsw, home):
     assert "prog.py" not in (home / "recipe.yaml").read_text()
 
 
+def test_a_program_and_a_launcher_that_are_not_there_are_warned_of(nsw, home, machine):
+    machine()
+    said = nsw("init", "--", "mpirun", "-np", "4", "./a.out")
+    assert said.code == 0, said.err
+    assert "launcher: mpirun, which nsw starts" in said.out
+    assert "warning: a.out is not in app.files: the runs will not find it" in said.err
+    assert "warning: mpirun is not on PATH here: the runs will not find it" in said.err
+    machine(mpirun="")
+    (home / "a.out").write_text("")
+    said = nsw("init", "--force", "--", "mpirun", "-np", "4", "./a.out")
+    assert "brings a.out" in said.out
+    assert "warning" not in said.err
+    said = nsw("init", "--force", "--", "no-such-program-here")
+    assert "warning: no-such-program-here is not on PATH here" in said.err
+
+
 @pytest.mark.parametrize("path", sorted(recipes_folder().glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_shipped_recipe_is_copied_with_its_files(nsw, home, path):
     assert nsw("init", "--from", path.stem, "-o", "new/mine.yaml").code == 0

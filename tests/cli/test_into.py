@@ -148,3 +148,32 @@ def test_a_campaign_that_was_cleaned_is_retried_with_another_program(nsw, begun,
     said = nsw("retry", "--update-app", "--time", "2m")
     assert said.code == 0, said.err + said.out
     assert figures(nsw) == {"n-1": 1, "n-2": 12}
+
+
+def test_a_recipe_with_other_cases_only_keeps_those_of_the_campaign(nsw, begun, write, home):
+    """The lock has both, so that a later recipe leaves them all as they are, in the order in which they came."""
+    assert nsw("run", "r.yaml", "--set", "n=4", "--into", begun.name, "--pass", "baseline").code == 0
+    locked = load_recipe(begun / "recipe.lock.yaml")
+    assert [case.id for case in locked.cases] == ["n-1", "n-2", "n-4"]
+    for recipe_of in ("r.yaml", begun / "recipe.lock.yaml"):
+        said = nsw("run", recipe_of, "--into", begun.name, "--pass", "baseline")
+        assert (said.code, "nothing to do" in said.err) == (0, True), said.err
+    assert ran(home) == [1, 2, 4]
+
+
+def test_the_newest_program_is_brought_to_the_cases_that_a_part_did_not_have(nsw, begun, write, home):
+    write([4], begin="1")
+    assert nsw("run", "r.yaml", "--into", begun.name).code == 0
+    assert figures(nsw) == {"n-1": 1, "n-2": 2, "n-4": 14}
+    said = nsw("run", begun / "recipe.lock.yaml", "--into", begun.name)
+    assert "does 2 runs again, since go.sh changed" in said.err
+    assert figures(nsw) == {"n-1": 11, "n-2": 12, "n-4": 14}
+
+
+def test_where_a_run_would_be_another_one_the_campaigns_cases_are_not_claimed(nsw, begun, recipe, home):
+    recipe(APP.replace("{{ n }}'", "{{ n }} more'"), "matrix: {n: [4]}\n")
+    assert nsw("run", "r.yaml", "--into", begun.name).code == 0
+    assert [case.id for case in load_recipe(begun / "recipe.lock.yaml").cases] == ["n-4"]
+    recipe(APP, "matrix: {n: [1, 2]}\n")
+    said = nsw("plan", "r.yaml", "--into", begun.name)
+    assert "does 2 runs again, since the campaign's recipe no longer has it, so what it was is not known" in said.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ name: small
 app: {command: "true"}
 resources: {gpus: 0, time: 1m}
 """
-HEAVY = ("jinja2", "yaml", "pandas", "numpy", "pyarrow", "paramiko", "nsw.recipe.model", "nsw.plan.build")
+HEAVY = ("jinja2", "yaml", "pydantic", "pandas", "numpy", "pyarrow", "paramiko", "nsw.recipe.model", "nsw.plan.build")
 # of nsw itself: what decides, drives and analyses; `nsw logs` may have to ask a scheduler for its log
 DRIVES = ("nsw.plan.model", "nsw.schedulers.model", "nsw.recipe.units", "nsw.analysis.blocks")
 LOOK = f"""
@@ -39,10 +40,53 @@ def root(tmp_path_factory):
 
 @pytest.mark.parametrize("command", ["status", "ls", "logs", "problems"])
 def test_looking_loads_nothing_that_reads_recipes_and_reports(root, command):
-    words = [sys.executable, "-P", "-c", LOOK, command, "--root", str(root)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    words = [sys.executable, "-P", "-c", LOOK, command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "NSW_ROOT": str(root)})
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("loaded: []\n"), done.stdout
+
+
+PLANS = """
+import sys
+from nsw.cli.main import run
+assert run(sys.argv[1:]) == 0
+print("loaded:", [name for name in sys.modules if name.startswith("nsw.readers")])
+"""
+
+
+def test_planning_on_this_machine_loads_no_reader(root):
+    words = [sys.executable, "-P", "-c", PLANS, "plan", str(root.parent / "recipe.yaml"), "--site", "local"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("loaded: []\n"), done.stdout + done.stderr
+
+
+HELPS = """
+from nsw.cli.main import run
+import inspect
+asked = []
+signature, inspect.signature = inspect.signature, lambda of, *more, **named: asked.append(of) or signature(of, *more, **named)
+assert run(["--help"]) == 0
+print("asked:", [of.__name__ for of in asked if of.__module__.startswith("nsw.cli.commands")])
+"""
+
+
+def test_the_help_of_nsw_itself_builds_no_command_s_options():
+    done = subprocess.run([sys.executable, "-P", "-c", HELPS], capture_output=True, text=True, check=False)
+    assert done.stdout.endswith("asked: []\n"), done.stdout + done.stderr
+
+
+ENDS = """
+import atexit, gc, sys
+from nsw.cli.main import main
+atexit.register(lambda: print("left to look through:", len(gc.get_objects())))
+sys.argv[1:] = ["--version"]
+main()
+"""
+
+
+def test_a_command_ends_without_a_search_through_what_it_loaded():
+    done = subprocess.run([sys.executable, "-P", "-c", ENDS], capture_output=True, text=True, check=False)
+    assert int(done.stdout.rpartition(":")[2]) < 1000, done.stdout + done.stderr
 
 
 PANDAS = """

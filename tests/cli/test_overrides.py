@@ -54,6 +54,9 @@ def test_cases_are_chosen_by_parameters_and_by_patterns(plan):
     assert runs(plan("--case", "gpus-[12]_*", "--exclude", "batch=16", "--pass", "baseline")) == [
         "gpus-1_batch-8.baseline.r1", "gpus-2_batch-8.baseline.r1",
     ]  # fmt: skip
+    assert runs(plan("--case", "gpus=1,2,batch=8", "--pass", "baseline")) == [
+        "gpus-1_batch-8.baseline.r1", "gpus-2_batch-8.baseline.r1",
+    ]  # fmt: skip
 
 
 def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_without(plan):
@@ -62,6 +65,13 @@ def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_withou
     assert "4 GPUs asked, but site two has 2" in refused.stderr
     assert "--fit" in refused.stderr
     assert len(runs(plan("--fit", "--pass", "baseline"))) == 4
+
+
+def test_the_plan_counts_the_cases_that_are_left_and_names_the_others_in_a_line(plan):
+    done = plan("--fit", "--set", "repeats=3", command="plan")
+    assert "\n4 of 6 cases, 24 runs, " in done.stdout
+    why = "4 GPUs asked, but site two has 2 on a node (gpus.per_node: 2) (12 runs)\n"
+    assert f"\nnot here: cases gpus-4_batch-8, gpus-4_batch-16: {why}" in done.stdout
 
 
 @pytest.mark.parametrize("path", ["passes.1.timeline.time", "passes.look.time", "passes.1.timeline={time: 7m}"])
@@ -85,18 +95,25 @@ def test_a_key_of_a_pass_in_its_short_form_is_set(plan, tmp_path, passes):
     [
         (("--set", "passes.1.timeline.tmie=7m"), "did you mean 'time'?"),
         (("--set", "passes.look.tmie=7m"), "did you mean 'time'?"),
-        (("--set", "passes.1.timeline.time=soon"), "--set passes.1.timeline.time=soon:1:"),
+        (("--set", "passes.1.timeline.time=soon"), "--set passes.1.timeline.time:1:24: "),
         (("--set", "passes.2.timeline.time=7m"), "there is no pass 2; the recipe has 0 baseline, 1 look"),
         (("--set", "passes.1.baseline.time=7m"), "pass 1 is a timeline, no baseline"),
         (("--set", "passes.lok.time=7m"), "did you mean 'look'?"),
         (("--set", "gpsu=1"), "the recipe has no gpsu"),
         (("--set", "gpsu=1"), "did you mean 'gpus'?"),
+        (("--set", "zzz=1"), "its parameters: batch, gpus; a key is written by its path, such as resources.time"),
         (("--set", "gpus"), "expected NAME=VALUE"),
-        (("--set", "resources.time=soon"), "--set resources.time=soon:1:"),
+        (("--set", "resources.time=soon"), "--set resources.time:1:16: "),
         (("--set", "resources.tiem=1h"), "did you mean 'time'?"),
         (("--case", "gpus=3"), "--case gpus=3: no case matches"),
         (("--pass", "loook"), "did you mean 'look'?"),
-        (("--set", "gpus=[1"), "--set gpus=[1"),
+        (("--set", "gpus=[1"), "--set gpus:1:6: this bracket is not closed by ']'"),
+        (("--set", "gpus=[1"), "\n  1 | gpus=[1\n    |      ^\n"),
+        (("--set", "gpus="), "\n  1 | gpus=\n"),
+        (("--set", "resources.gpus=["), "--set resources.gpus:1:16: this bracket is not closed by ']'"),
+        (("--set", "batch='8"), "--set batch:1:7: this quote is never closed"),
+        (("--set", "app.command=x: y"), "--set app.command:1:13: this value is a map to YAML"),
+        (("--set", "app.command=- x"), "--set app.command:1:13: this value is a list to YAML"),
     ],
 )
 def test_what_is_wrong_is_told_where_it_was_written(plan, words, told):
@@ -109,7 +126,9 @@ def test_what_is_wrong_is_told_where_it_was_written(plan, words, told):
 def test_a_name_that_is_a_parameter_and_a_key_must_be_a_path(plan, tmp_path):
     (tmp_path / "r.yaml").write_text(RECIPE.replace("batch: [8, 16]", "repeats: [8, 16]").replace("batch", "repeats"))
     assert "write matrix.repeats" in plan("--set", "repeats=2").stderr
+    assert ".repeats for the key" in plan("--set", "repeats=2").stderr
     assert len(runs(plan("--set", "matrix.repeats=2", "--set", "gpus=1", "--pass", "baseline"))) == 1
+    assert len(runs(plan("--set", ".repeats=2", "--set", "gpus=1", "--pass", "baseline"))) == 2 * 2
 
 
 def test_the_lockfile_repeats_what_was_chosen(tmp_path):

@@ -1,8 +1,11 @@
 """A run without a required figure is a run to look at: exit 1, in status, summary and problems, and retry takes it."""
 
 import json
+from pathlib import Path
 
 import pytest
+
+from nsw.campaign.ledger import Ledger
 
 # prints its figure only where n is 1, or once `cure` is there
 APP = "{{command: 'echo g=1; if [ {{{{ n }}}} = 1 ] || [ -e {home}/cure ]; then echo f={value}; fi', figures: {{{f}}}}}"
@@ -34,6 +37,13 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert what in status.out
     assert "2 runs: 2 done (1 without a required figure)" in nsw("ls").out
     assert "`nsw retry -c" in status.out
+    (row,) = [line for line in status.out.splitlines() if line.lstrip().startswith("n-2.baseline.r1")]
+    assert row.split()[1] == "done"
+    assert row.rstrip().endswith("without a required figure")
+    assert "n-1.baseline.r1" not in status.out
+    head = nsw("logs", "n-2.baseline.r1").out.splitlines()[0]
+    assert head.startswith("n-2.baseline.r1: done, without a required figure (`nsw problems")
+    assert nsw("logs", "n-1.baseline.r1").out.splitlines()[0] == "n-1.baseline.r1: done"
     data = json.loads(nsw("status", "--json").out)
     assert data["incomplete"] == 1
     assert {r["id"]: (r["state"], r["reading"]) for r in data["runs"]} == {
@@ -45,6 +55,15 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert "`required: false`" in problem["fix"]
     rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
     assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
+
+
+def test_status_lists_a_run_that_is_done_and_that_something_is_to_be_said_of(nsw, carried_out):
+    carried_out()
+    with Ledger(next(Path("campaigns").iterdir()) / "campaign.db") as ledger:
+        ledger.update_tasks(["n-1.baseline.r1", "n-2.baseline.r1"], reason="job 7 started it a second time")
+    rows = {line.split()[0]: line.rstrip() for line in nsw("status").out.splitlines() if line.startswith(" n-")}
+    assert rows["n-1.baseline.r1"].endswith("  job 7 started it a second time")
+    assert rows["n-2.baseline.r1"].endswith("  without a required figure; job 7 started it a second time")
 
 
 def test_a_retry_does_it_again_and_nothing_else(nsw, carried_out, home):
@@ -75,6 +94,13 @@ def test_a_figure_that_is_no_number_counts_as_absent(carried_out):
     said = carried_out(value="nan")
     assert said.code == 1
     assert "n-1.baseline.r1/stdout: required figure f is not a number: nan or inf" in said.out
+
+
+def test_a_text_that_matched_and_is_no_number_is_named(carried_out):
+    said = carried_out(value="5ms")
+    assert said.code == 1
+    assert "n-1.baseline.r1/stdout: required figure f is not a number: its regex matched '5ms'" in said.out
+    assert "n-2.baseline.r1/stdout: required figure f was not found" in said.out
 
 
 def test_a_figure_that_is_not_required_and_no_number_is_warned_about(carried_out):

@@ -1,7 +1,9 @@
 """`nsw reread`: deleted or damaged tables come back, a corrected regex and a new figure count, and the change is named."""
 
 import json
+import re
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -78,6 +80,15 @@ def test_a_damaged_table_is_put_aside(nsw, good):
     assert (good / "tables" / "figures.parquet.damaged").read_bytes() == b"PAR1 no table"
 
 
+def test_a_removed_folder_of_tables_is_named_and_made_again(nsw, good):
+    rmtree(good / "tables")
+    assert re.search(r"tables is gone: `nsw reread.*` reads the reports again", nsw("summarize").out)
+    said = nsw("reread")
+    assert said.code == 0, said.err
+    assert figures(nsw) == {"f": (2, 2)}
+    assert "is gone" not in nsw("summarize").out
+
+
 def test_rows_stay_of_runs_whose_reports_are_gone(nsw, good):
     for path in (good / "reports" / "case.baseline.r1").iterdir():
         path.unlink()
@@ -103,3 +114,24 @@ def test_figures_of_the_named_runs_alone_are_read_again(nsw, carried_out):
     said = nsw("reread", "--case", "case.baseline.r2")
     assert "figure loss: 1 value changed, such as case.baseline.r2: none -> 4" in said.out
     assert figures(nsw) == {"loss": (4, 1)}
+
+
+def test_figures_of_another_recipe_stay_when_it_is_read_again_without_naming_it(nsw, carried_out, home):
+    _, write = carried_out
+    old = (home / "r.yaml").read_text()
+    write(LOSS)
+    (home / "r.yaml").rename(home / "other.yaml")
+    (home / "r.yaml").write_text(old)
+    assert nsw("reread", "--recipe", "other.yaml").code == 0
+    assert "nothing changed" in nsw("reread").out
+    assert figures(nsw) == {"loss": (4, 2)}
+
+
+def test_passes_that_were_left_out_are_no_difference(nsw, recipe, home):
+    name = recipe(APP % (home, LOSS))
+    text = (home / name).read_text().replace("passes: [baseline]", "passes: [baseline, {host: {tool: cprofile}}]")
+    (home / name).write_text(text)
+    assert nsw("run", name, "-s", "here", "--pass", "baseline").code == 0
+    assert "differs in" not in nsw("reread").err
+    (home / name).write_text(text.replace("[baseline,", "[{baseline: {time: 2m}},"))
+    assert "differs in passes too" in nsw("reread").err

@@ -148,3 +148,16 @@ def test_one_case_of_two_versions_is_named_and_a_version_that_comes_back_is_the_
     (home / "go.sh").write_text("sleep 0; exit 0\n")
     assert nsw("retry", "--update-app").code == 0
     assert "versions of the program" not in nsw("summarize").out
+
+
+def test_after_a_time_limit_a_retry_with_a_longer_one_is_offered(nsw, recipe):
+    """The program ends of itself where its limit allows it."""
+    name = recipe("{command: 'sleep 2'}")
+    said = nsw("run", name, "-s", "here", "--set", "resources.time=1s")
+    assert said.code == 1
+    for text in (said.err, nsw("status").out):
+        (offered,) = re.findall(
+            r"`nsw (retry.* --time 1m)` repeats what did not succeed, with a longer time limit", text
+        )
+        assert "logs" not in offered
+    assert nsw(*offered.split()).code == 0

@@ -1,6 +1,7 @@
 """Runs as a person names them, the same in every command that takes them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ def test_status_and_summarize_show_what_is_named(nsw, four, words, cases):
     assert [case["id"] for case in json.loads(nsw("summarize", "--json", *words).out)["cases"]] == cases
 
 
+def test_a_pass_names_its_runs_of_all_cases(nsw, recipe, home):
+    name = recipe("{command: 'echo {{ a }}'}", "matrix: {a: [1, 2]}\n")
+    two = "passes: [{baseline: {name: free}}, {baseline: {name: again}}]"
+    (home / name).write_text(re.sub("passes:.*", two, (home / name).read_text()))
+    assert nsw("run", name, "-s", "here").code == 0
+    for words, found in (
+        (("again",), ["a-1.again.r1", "a-2.again.r1"]),
+        (("--case", "a=2", "--exclude", "free"), ["a-2.again.r1"]),
+    ):
+        assert [run["id"] for run in json.loads(nsw("status", "--json", *words).out)["runs"]] == found
+
+
 def test_status_counts_and_shows_the_named_runs_alone(nsw, four):
     said = nsw("status", "a=1")
     assert "2 runs: 1 done, 1 failed" in said.out
@@ -67,6 +80,7 @@ def test_retry_takes_the_same_names_and_does_what_failed_of_them(nsw, four):
     assert nsw("retry", "*b-2*", "--exclude", "a=1").code == 1
     assert attempts() == [1, 2, 1, 3]
     refused(nsw("retry", "b=1"), "b=1: none of these runs failed")
+    refused(nsw("retry", "b=1"), "hint: `nsw run RECIPE --into CAMPAIGN` does those again")
     assert attempts() == [1, 2, 1, 3]
 
 
@@ -80,7 +94,7 @@ def test_problems_are_those_of_the_named_runs(nsw, home, recipe):
 
 
 def test_a_word_that_names_neither_campaign_nor_run_is_refused(nsw, four):
-    refused(nsw("status", "nothing"), "no campaign 'nothing'")
+    refused(nsw("status", "nothing"), "no campaign 'nothing'", f"job of the newest one there, {four.name}")
     refused(
         nsw("status", "nothing", "-c", four.name),
         "two campaigns are named",

@@ -61,7 +61,9 @@ def test_the_second_waits_names_the_first_and_goes_on_by_itself(start, home):
     (campaign,) = Path("a").iterdir()
     text = " ".join(said(home, "b").split())
     assert f"another campaign runs on this machine: {campaign.name} ({campaign.absolute()})" in text
+    (waiting,) = Path("b").iterdir()
     assert "Ctrl-C ends the wait" in text
+    assert text.count(f"resume -c b/{waiting.name}") == 2
     assert ran(home) == ["a"]
     end(home, first, "a")
     wait_until(lambda: ran(home) == ["a", "b"])

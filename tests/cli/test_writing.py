@@ -99,11 +99,22 @@ def test_an_ending_that_is_no_format_is_refused_with_those_there_are(nsw, good, 
     assert nsw("summarize", "-o", "out.txt").code == 0
 
 
+def test_a_command_that_writes_no_markdown_refuses_its_ending(nsw, good, home):
+    said = nsw("status", "-o", "out.md")
+    assert said.code == 2
+    assert "--output out.md: there is no format .md" in said.err
+    assert not (home / "out.md").exists()
+    assert nsw("summarize", "-o", "out.md").code == 0
+
+
 def test_a_slash_at_the_end_makes_a_folder(nsw, good, home):
-    assert nsw("summarize", "--format", "csv", "-o", "new.d/").code == 0
-    assert (home / "new.d").is_dir()
+    assert nsw("summarize", "-o", "new.d/").code == 0
+    assert (home / "new.d/figures.csv").is_file()
+    assert nsw("summarize", "--format", "parquet", "-o", "new.d").code == 0
+    assert (home / "new.d/figures.parquet").is_file()
+    refused(nsw("summarize", "--json", "-o", "new.d/"), "is a folder, but what is to be written is one file")
     said = nsw("status", "-o", "other.d/")
-    assert (said.code, "is a folder, but table is one file" in said.err) == (2, True)
+    assert (said.code, "is a folder, but what is to be written is one file" in said.err) == (2, True)
     assert not (home / "other.d").exists()
 
 

@@ -37,7 +37,7 @@ passes: [baseline: {}]
 resources: {gpus: 0, time: 4mEXTRA}
 """
 RUN = ("run", "recipe.yaml", "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-PATIENCE_S = 60
+PATIENCE_S = 300  # on a busy machine an nsw alone takes a minute to start
 ACCOUNTS = ("pbs", "cobalt", "lsf")  # systems whose fakes know an account
 
 
@@ -89,10 +89,12 @@ def runs(place: Place) -> list[tuple[str, str]]:
         return [(str(run.state), run.reason or "") for run in ledger.runs()]
 
 
-def wait_until(is_true: Callable[[], bool]) -> None:
+def wait_until(is_true: Callable[[], bool], nsw: subprocess.Popen[bytes] | None = None) -> None:
+    """Return when it is true; fail after PATIENCE_S, or when the nsw that should make it true has ended before."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_true():
-        assert time.monotonic() < deadline
+        assert nsw is None or nsw.poll() is None or is_true(), f"nsw ended with {nsw.returncode}"
+        assert time.monotonic() < deadline, f"it is not true after {PATIENCE_S} s"
         time.sleep(0.02)
 
 

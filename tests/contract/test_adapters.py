@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 import pytest
 
 from nsw.errors import CommandResult
+from nsw.recipe.wrong_document import by_text
 from nsw.resources import templates_folder
 from nsw.schedulers import recognizing
 from nsw.schedulers.adapter import Adapter, Request, Watched
@@ -16,7 +17,7 @@ from nsw.schedulers.host import Host
 from nsw.schedulers.model import Submission
 from nsw.schedulers.native import Native
 from nsw.schedulers.recognizing import Owner
-from nsw.site.registered import ADAPTERS
+from nsw.site.registered import ADAPTERS, SUBMITS
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,11 +97,19 @@ def test_an_adapter_must_fill_in_twelve_members_at_most():
     assert all(getattr(Adapter, name).__doc__ for name in methods)
 
 
-def test_the_words_of_an_adapter_are_set(adapter):
+def test_the_words_of_an_adapter_are_set(name, adapter):
     for word in ("name", "marker", "submit", "queue"):
         assert getattr(adapter, word)
+    assert SUBMITS.get(name, adapter.submit) == adapter.submit  # a new adapter needs none
     assert bool(adapter.history) == (type(adapter).history_commands is not Adapter.history_commands)
     assert not adapter.capabilities.throttle or adapter.capabilities.arrays
+
+
+def test_a_job_script_of_the_system_is_known_for_one_in_the_place_of_a_recipe(adapter, name):
+    if name != "host":
+        other = by_text(f"#!/bin/bash\n{adapter.marker} -N x\n", "job")
+        assert other is not None
+        assert other.what == f"a job script, with lines of {adapter.marker.split()[0]}"
 
 
 def test_a_submission_holds_its_name_its_log_and_its_script_as_words_of_their_own(adapter):

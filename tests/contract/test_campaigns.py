@@ -49,7 +49,7 @@ def test_killed_amid_a_failing_run_and_a_cancelled_task_nothing_is_lost_and_noth
     body = f"{until_go(place, '1')}; [ {{{{ n }}}} != 2 ] || [ -e {place.work}/cure ] || exit 3"
     limits = "max_in_flight: 16" if hasattr(place, "state") else "max_in_flight: 1"
     process = start(place, *words(place, 4, body, limits))
-    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 4)
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 4, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = submitted(place).ids
@@ -79,10 +79,11 @@ def test_a_submission_whose_answer_was_lost_is_found_by_its_name(place):
 
 def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
     process = start(place, *words(place, 3, until_go(place, "1")))
-    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3)
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert place.nsw("cancel", "--root", "campaigns").returncode == 0
+    done = place.nsw("cancel", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
     assert {state for state, _ in runs(place)} <= {"cancelled", "failed"}
     wait_until(lambda: not in_queue(place))
     assert ran(place) == [1]
@@ -96,7 +97,7 @@ def test_a_throttle_of_0_holds_what_waits_and_another_number_releases_it_also_by
     place = any_place
     limits = "max_in_flight: 16" if hasattr(place, "state") else "max_in_flight: 1"
     process = start(place, *words(place, 3, until_go(place, "1"), limits))
-    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3)
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3, process)
     done = place.nsw("throttle", "0", "--root", "campaigns")
     assert "held; no new run starts until `nsw throttle N`; 3 runs not over" in done.stdout
     assert "cannot hold" not in done.stdout

@@ -86,3 +86,24 @@ def test_the_sites_own_list_of_names_decides_where_there_is_one():
 )  # fmt: skip
 def test_ncus_own_names_are_taken_as_ncu_takes_them(name):
     assert check([name], GH100) == []
+
+
+def test_of_a_range_metrics_of_instructions_are_left_out_of_groups_and_refused_alone():
+    asked = for_ncu(["roofline", "smsp__sass_inst_executed.sum"], GH100, "range")
+    assert not any(name.startswith("smsp__sass_") for name in asked.metrics)
+    why = "replay: range has no metrics of instructions"
+    assert asked.absent == dict.fromkeys(
+        ("flop_count_hp", "flop_count_sp", "flop_count_dp", "smsp__sass_inst_executed.sum"), why
+    )
+    found = check(["roofline", "flop", "ipc", "gld_efficiency", "smsp__sass_inst_executed.sum"], GH100, replay="range")
+    assert [(one.index, one.message) for one in found] == [
+        (1, f"nothing of the group flop is measured: {why}"),
+        (3, f"gld_efficiency is not measured: {why}"),
+        (4, f"smsp__sass_inst_executed.sum is not measured: {why}"),
+    ]
+    assert check(["flop", "gld_efficiency"], GH100, replay="application") == []
+
+
+def test_ncu_takes_one_set():
+    (fault,) = check(["set:full", "section:Occupancy", "set:full", "set:roofline"], None)
+    assert (fault.index, fault.message) == (3, "ncu takes one set, and set:full is named before")

@@ -205,3 +205,34 @@ def test_the_timeline_that_chooses_inside_a_range_must_trace_it(planner):
     (fault,) = planner.faults(f"{HEAD}app: {{command: ./p}}\npasses: {passes}\n")
     assert "timeline pass timeline does not trace NVTX ranges" in fault.message
     assert "trace: [cuda, nvtx]" in fault.hint
+
+
+OLD, NEW = "/opt/nvidia/nsight-compute/2021.2.0/ncu", "/opt/nvidia/nsight-compute/2025.4.0/ncu"
+
+
+@pytest.mark.parametrize(
+    ("chip", "path", "why"),
+    [
+        ("gv100", NEW, "ncu 2025.4 no longer measures gv100: ncu 2025.2 is the last that does"),
+        ("gh100", OLD, "ncu 2021.2 is older than gh100: ncu 2022.3 is the first that measures it"),
+    ],
+)
+def test_a_version_whose_folder_tells_that_it_does_not_measure_the_chip_is_not_run(planner, chip, path, why):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [baseline, counters: {{{NAMED}}}]\n"
+    plan = planner.plan(recipe, f"scheduler: slurm, gpus: {{chip: {chip}}}, profilers: {{ncu: {path}}}")
+    assert [run.tool for run in plan.runs] == [None]
+    assert [one.reason for one in plan.absent] == [why]
+
+
+def test_another_tool_that_is_there_measures_a_chip_that_the_first_dropped(planner):
+    both = f"profilers: {{ncu: {NEW}, nvprof: /opt/nvprof}}"
+    (run,) = runs(planner, site=f"scheduler: slurm, gpus: {{chip: gv100}}, {both}", tools=None)
+    assert run.tool == "nvprof"
+    (run,) = runs(planner, site="scheduler: local, gpus: {chip: gv100}", tools={**BOTH, "ncu": NEW})
+    assert run.tool == "nvprof"
+
+
+def test_a_range_is_not_asked_for_what_ncu_refuses_of_it(planner):
+    (run,) = runs(planner, "within: step, replay: range")
+    assert "smsp__sass_" not in " ".join(run.command)
+    assert "dram__bytes.sum" in " ".join(run.command)

@@ -62,6 +62,23 @@ def test_passes_that_were_not_measured_together_are_expected_with_a_bound(planne
 
 
 def test_metrics_that_the_chip_does_not_have_are_told_and_the_rest_is_measured(planner):
-    (note,) = told(planner, "tool: nvprof, kernels: {names: [k]}, launches: {count: 1}, metrics: [roofline]", "gp100")
+    _, note = told(planner, "tool: nvprof, kernels: {names: [k]}, launches: {count: 1}, metrics: [roofline]", "gp100")
     assert note.startswith("counters: left out (nvprof has no such metric): duration, l1_bytes, ")
     assert note.endswith(" more")
+
+
+def test_what_is_run_again_is_told_where_it_is_no_single_launch(planner):
+    (note,) = told(planner, "within: step, replay: range, metrics: ['set:full']")
+    assert note == "counters: the range is run some 38 times (as a launch on gh100: an estimate)"
+    note, *_ = told(planner, "within: step, replay: app-range, metrics: [compute, tensor]")
+    assert note == "counters: the whole program is run some 13 to 20 times (as a launch on gh100: an estimate)"
+
+
+def test_what_has_no_price_is_told(planner):
+    (note,) = told(planner, "kernels: {names: [k]}, launches: {count: 1}, metrics: [ipc]", "gp100")
+    assert note == "counters: how often nvprof runs a launch again was not measured: only the limit bounds it"
+
+
+def test_a_chip_that_nsw_does_not_know_is_told(planner):
+    _, note = told(planner, "kernels: {names: [k]}, launches: {count: 1}, metrics: [ipc]", "zz999")
+    assert note == "counters: nsw knows no chip zz999: metrics are not checked before a run has met the GPU"

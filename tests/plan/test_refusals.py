@@ -2,6 +2,12 @@
 
 import pytest
 
+from nsw.errors import InputError
+from nsw.plan.build import build_plan
+from nsw.plan.facts import SiteFacts
+from nsw.recipe.load import load_recipe_text
+from nsw.site.load import load_site
+
 HEAD = "nsw: 1\nname: t\napp: {command: ./prog}\n"
 
 
@@ -26,6 +32,24 @@ def test_gpus_of_several_nodes_are_those_of_all_of_them(planner):
     assert planner.plan(recipe, gpus_per_node=4).runs
     (fault,) = planner.faults(recipe, gpus_per_node=3)
     assert fault.message == "8 GPUs asked, but site here has 3 on each of the 2 nodes"
+
+
+def test_of_a_batch_system_the_key_is_named_and_how_many_nodes_would_do(planner):
+    recipe = HEAD + "passes: [baseline]\nresources: {gpus: 9}\n"
+    (fault,) = planner.faults(recipe, "scheduler: slurm, gpus: {per_node: 4}", gpus_per_node=4)
+    assert fault.message == "9 GPUs asked, but site here has 4 on a node (gpus.per_node: 4)"
+    assert fault.hint.startswith("`nodes: 3` in resources spreads them over nodes; `--fit`")
+
+
+@pytest.mark.parametrize("resources", ["resources: {gpus: 1}\n", ""])
+def test_the_demo_is_offered_with_the_recipe_that_it_replays(resources):
+    with pytest.raises(InputError) as caught:
+        build_plan(
+            load_recipe_text(HEAD + "passes: [baseline]\n" + resources), load_site("local"), SiteFacts(gpus_per_node=0)
+        )
+    (fault,) = caught.value.diagnostics
+    assert "`nsw run alexnet_scaling --site demo` shows recorded results" in fault.hint
+    assert "resources: {gpus: 0}" in fault.hint
 
 
 def test_a_site_without_a_gpu_has_none_and_one_whose_gpus_are_unknown_is_not_judged(planner):
@@ -98,3 +122,16 @@ def test_a_quote_that_is_never_closed_is_told_once_for_all_cases(planner):
     assert fault.message == "case n-1 and 2 more: the command opens a quote ' but never closes it"
     assert fault.mark.line == 4
     assert fault.hint == "close it, or write a literal one as \\'"
+
+
+@pytest.mark.parametrize(
+    ("rest", "line"),
+    [
+        ("passes: [baseline]\nrepeats: 100001\nmatrix: {n: [1, 2]}\n", 5),
+        ("passes: [{baseline: {warmup: 200000}}]\n", 4),
+    ],
+)
+def test_more_runs_than_anybody_wants_are_refused_before_any_is_made(planner, rest, line):
+    (fault,) = planner.faults(HEAD + rest + "resources: {gpus: 0}\n")
+    assert fault.message == "cases, passes and repeats make more than 200,000 runs"
+    assert fault.mark.line == line

@@ -6,6 +6,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from nsw.present import fitted_tables
 from nsw.present.rows_view import show_rows
 from nsw.present.status_view import RUN_COLUMNS
 from nsw.present.terminal import console
@@ -39,6 +40,7 @@ def printed(monkeypatch, table, rows, width):
     monkeypatch.delenv("COLUMNS", raising=False)
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(fitted_tables, "_NAMED", 1000)  # every hidden column, for `hidden` to read
     stream = Screen(terminal=width is not None)
     show_rows(console(stream), table.name, rows, table.names, of=table.name, keep=("run",))
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
@@ -93,6 +95,8 @@ def heading(column):
         return column.name.removesuffix("_bytes") + r" \([TGMK]?i?B\)"
     ends = {"%": ("_pct", r" \(%\)"), "s": ("_s", r" \(s\)"), "FLOP": ("", r" \(FLOP\)"), "byte/s": ("", r" \(\w+/s\)")}
     end, unit = ends.get(column.unit, ("", ""))
+    if column.name == "cpu_time_s":  # of cProfile wall time, with what a function calls
+        return r"cumulative \(s\)"
     return column.name.removesuffix(end) + unit
 
 
@@ -246,3 +250,26 @@ def test_advice_has_its_type_speed_up_and_whole_message(monkeypatch, width):
         assert f"launch {row['launch_id']}: " in joined
         assert all(str(row[c]) in text for c in ("type", "rule", "host", "pid"))
     assert width is None or all(cell_len(line) <= width for line in text.splitlines())
+
+
+def test_columns_that_are_compared_in_a_row_have_one_unit(monkeypatch):
+    rows = [
+        {"name": "a", "total_ns": 9e9, "avg_ns": 7e6, "med_ns": 6e6, "min_ns": 480.0, "max_ns": 18e6, "stddev_ns": 5e6},
+        {"name": "b", "total_ns": 8e9, "avg_ns": 900e3, "med_ns": 9e3, "min_ns": 9e3, "max_ns": 9e3, "stddev_ns": 1e3},
+    ]
+    columns = list(rows[0])
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out = Screen(terminal=False)
+    show_rows(console(out), "t", rows, columns, of="api_summary")
+    head = next(line for line in out.getvalue().splitlines() if "avg" in line)
+    assert re.findall(r"(\w+) \((\w+)\)", head) == [
+        ("total", "s"), ("avg", "us"), ("med", "us"), ("min", "us"), ("max", "us"), ("stddev", "us"),
+    ]  # fmt: skip
+
+
+def test_a_case_is_headed_alike_in_every_table(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for column in ("case", "case_id"):
+        out = Screen(terminal=False)
+        show_rows(console(out), "t", [{column: "n-1", "runs": 3}], [column, "runs"], of="compare", parameters=())
+        assert re.search(r"^ case +runs$", out.getvalue(), re.MULTILINE)

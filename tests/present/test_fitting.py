@@ -52,6 +52,20 @@ def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_tr
     assert all(cell in printed(need) for row in ROWS for cell in row)
 
 
+def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
+    columns = ["name", *(f"metric_{n}>" for n in range(40))]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 60
+    rows = [["a", *("12345678" for _ in range(40))]]
+    least = [head.removesuffix(">") for head in columns[1:]]
+    out.print(Fitted(None, columns, rows, wide="name", least=least, elsewhere="--format csv"))
+    note = stream.getvalue()[stream.getvalue().index("columns are hidden") :]
+    assert "shown with --format csv: metric_" in " ".join(note.split())
+    assert note.count("metric_") == 8
+    assert " more)" in note
+
+
 def test_headings_wrap_before_anything_is_lost():
     rows = [("a", "b", "1", "2", "3", "4")]
     text = printed(44, rows)
@@ -120,3 +134,13 @@ def test_a_parameter_called_like_a_column_that_may_go_stays():
     out.print(Fitted(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], least=("runs",)))
     assert stream.getvalue().split()[:2] == ["runs", "figure"]
     assert "7" in stream.getvalue()
+
+
+def test_the_wall_time_of_cprofile_has_no_heading_of_cpu_time():
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 100
+    row = {"name": "sleep", "self_s": 1.0, "cpu_time_s": 1.0}
+    show_rows(out, "functions", [row], row, of="functions", parameters=())
+    assert "cumulative (s)" in stream.getvalue()
+    assert "cpu_time" not in stream.getvalue()

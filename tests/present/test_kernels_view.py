@@ -66,3 +66,16 @@ def test_a_ceiling_that_is_not_the_data_sheets_is_said(monkeypatch):
              "device_name": "NVIDIA H200"} for n, v in {"duration": 1.0, "fp32_fma_peak": 8448.0}.items()]  # fmt: skip
     text = printed(kernel_table({"metrics": rows}), 200, monkeypatch)
     assert "warning: the report's FP32 ceiling is 16,896 FLOP a cycle, the data sheet of H200-SXM-141GB has" in text
+
+
+def test_names_that_look_alike_have_one_number_in_all_parts_of_a_table(monkeypatch):
+    middles = [f"{size}x{tile}" for size in ("first", "second") for tile in ("a", "b", "c")]
+    rows = [
+        {"launch_id": at, "kernel": f"sm90_xmma_gemm_f32_{middle}_warpgroup_execute_kernel_cublas", "metric": name,
+         "portable": name, "portable_value": value, "portable_unit": UNITS.get(name, "%")}
+        for at, middle in enumerate(middles) for name, value in (VALUES | {"registers_per_thread": 100.0 + at}).items()
+    ]  # fmt: skip
+    text = printed(kernel_table({"metrics": rows}), 100, monkeypatch)
+    names = [line.split("…")[0].split()[0] for line in text.splitlines() if "xmma" in line]
+    assert len(names) > 6
+    assert names == [f"[{1 + at % 6}]" for at in range(len(names))]

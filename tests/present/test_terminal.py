@@ -13,10 +13,11 @@ from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.elided_names import elided
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import console, duration, number, numbered, percent, plural, rate, seconds, size, table
+from nsw.present.terminal import console, duration, number, percent, plural, rate, seconds, size, table
 from nsw.present.text_of_others import clean
 from nsw.quantities import in_one_unit
 from nsw.readers.model import Report
+from nsw.tables.names import numbered
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
 STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -287,6 +288,24 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     assert "w0 and 899 more" in text
     assert "w1 " not in text
     assert "r19" in text
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_command_that_releases_a_job_is_not_advised_while_nsw_holds_the_campaign(out, held):
+    said = "held by the user: `scontrol release JOB` releases it (JobHeldUser)"
+    head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
+    run = run_row(id="r1", state=State.QUEUED, reason=said)
+    status_view.show_status(out[0], head | {"held": held}, {"queued": 1}, [run], [], everything=False)
+    assert ("scontrol" in out[1].getvalue()) is not held
+
+
+@pytest.mark.parametrize(
+    ("driven", "looks", "told"), [(False, "nsw watch c", True), (False, None, False), (True, "nsw watch c", False)]
+)
+def test_states_that_may_be_old_are_said_to_be_with_the_command_that_looks(out, driven, looks, told):
+    head = {"campaign": "c", "site": "s", "driven": driven, "note": None, "absent": [], "next": [], "builds": []}
+    status_view.show_status(out[0], head, {"queued": 9}, [], [], everything=False, looks=looks)
+    assert ("(as nsw last saw them: `nsw watch c` looks now)" in out[1].getvalue()) is told
 
 
 def test_a_name_without_room_gives_up_its_middle_and_a_sentence_wraps(monkeypatch):

@@ -48,3 +48,14 @@ def test_what_follows_a_break_stands_under_the_first_word_and_excerpts_stay(out)
 
 def test_a_pipe_gets_the_text_as_it_is(capsys):
     assert wrapped(console(), TEXT) == TEXT
+
+
+def test_kernel_names_longer_than_a_line_lose_their_middle_and_stay_distinguishable(out):
+    names = [f"sm80_xmma_fprop_{'f32' * 30}_{middle}_{'nchw' * 20}_kernel__5x_cudnn" for middle in ("a", "b")]
+    text = f"2 launches were not measured: {names[0]} (3), {names[1]}; see reports/{'x' * 90}.csv"
+    lines = wrapped(out(80), text).split("\n")
+    cut = [word for word in " ".join(lines).split() if "…" in word]
+    assert len(set(cut)) == 2
+    assert all(word.startswith("sm80_") and word.rstrip(";").endswith("cudnn") for word in cut)
+    assert [line for line in lines if len(line) > 80] == [f"reports/{'x' * 90}.csv"]  # which a person copies
+    assert wrapped(console(), text) == text

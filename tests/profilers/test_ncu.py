@@ -137,6 +137,7 @@ def test_the_path_of_an_installation_tells_its_version(path, version):
     [
         ("/x/2022.3.0/ncu", {"nvtx": "step", "instances": (5,)}, "within: instances needs ncu 2023.1"),
         ("/x/2022.3.0/ncu", {"nvtx": "step", "replay": "app-range"}, "replay: app-range needs ncu 2023.1"),
+        ("/x/2019.4.0/ncu", {"sets": ("full",)}, "set: needs ncu 2019.5"),
         ("/x/2020.1.0/ncu", {"replay": "application"}, "replay: application needs ncu 2020.3"),
         ("ncu", {"events": ("warps_launched",)}, "ncu has no events; nvprof measures them"),
     ],
@@ -155,23 +156,38 @@ def test_versions_of_2019_get_their_own_words(tmp_path):
     said = found.stdout.splitlines()
     assert said[said.index("--kernel-regex") + 1] == "gemm"
     assert said[said.index("--export") + 1 :] == ["counters.rank3", *PROGRAM]
-    assert done.after[0][-1] == "--units"
+    assert "counters*.nsight-cuprof-report" in done.reports
+
+
+@pytest.mark.parametrize(("folder", "word"), [("2020.3.1", "--kernel-regex-base"), ("2021.1.0", "--kernel-name-base")])
+def test_what_a_timeline_chose_is_said_in_the_words_of_the_version(tmp_path, folder, word):
+    fake = tmp_path / folder / "ncu"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\nfor w in "$@"; do echo "$w"; done\n')
+    fake.chmod(0o755)
+    command = profile(str(fake), counting=Counting(metrics=METRICS, chosen="CHOSEN")).command
+    chosen = ("--kernel-name-base", "mangled", "--kernel-id", "::regex:^(_Z1 1)$:^(1)$")
+    given = [part for one in command for part in (chosen if one == "CHOSEN" else (one,))]
+    said = subprocess.run(given, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[said.index("mangled") - 1] == word
+    assert said[-len(PROGRAM) :] == [*PROGRAM]
+    assert chosen[-1] in said
 
 
 FAKE = """#!/bin/bash
-# $2: the report, $4: the page; an old one knows no --rename-kernels
-[ "$NSW_OLD" = yes ] && case "$*" in *--rename-kernels*) echo "unrecognised option" >&2; exit 1;; esac
+# $2: the report, $4: the page; old ones know no --rename-kernels, the first ones no --print-units either
+case $NSW_OLD,"$*" in yes,*--rename-kernels*|first,*--print-units*) echo "unrecognised option" >&2; exit 1;; esac
 case $2 in *bad*) exit 3;; esac
 echo "$4 of $2"
 """
 
 
-@pytest.mark.parametrize("old", ["yes", "no"])
+@pytest.mark.parametrize("old", ["first", "yes", "no"])
 def test_every_report_is_printed_page_by_page_and_a_bad_one_leaves_no_half_page(tmp_path, old):
     fake = tmp_path / "my ncu"
     fake.write_text(FAKE)
     fake.chmod(0o755)
-    for name in ("counters.rank0.ncu-rep", "counters.rank1.ncu-rep", "other.ncu-rep"):
+    for name in ("counters.rank0.nsight-cuprof-report", "counters.rank1.ncu-rep", "other.ncu-rep"):
         (tmp_path / name).touch()
     (after,) = profile(str(fake)).after
     env = {**os.environ, "NSW_OLD": old}

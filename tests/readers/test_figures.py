@@ -33,3 +33,10 @@ def test_what_is_no_number_is_no_match():
     assert value("rate=n/a\nrate=3,14\n") == (None, 0)
     assert value("rate=1,234.5\n") == (1234.5, 1)
     assert not math.isnan(value("rate=7\nrate=oops\n")[0])
+
+
+def test_a_match_that_is_no_number_is_named():
+    wanted = {"rate": SimpleNamespace(regex=r"rate=(\S+)", pick="last", unit="1/s")}
+    assert [row.get("no_number") for row in figures("rate=abc\nrate=5ms\n", wanted)] == ["5ms"]
+    assert [row.get("no_number") for row in figures("rate=abc\nrate=5\n", wanted)] == [None]
+    assert [row.get("no_number") for row in figures("nothing\n", wanted)] == [None]

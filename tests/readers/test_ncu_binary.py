@@ -171,7 +171,7 @@ def test_every_page_of_a_real_report_tells_the_same(example, tmp_path, monkeypat
     assert facts["gpu_name"]["text"] == base_launch["device_name"]
 
     monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)
-    by_tool = ncu_binary.read(example, Options())
+    by_tool = read(example)
     assert _values(by_tool) == _values(base)
     assert by_tool.tool_version == session.tool_version
 

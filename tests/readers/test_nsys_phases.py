@@ -230,6 +230,22 @@ def test_an_upload_before_the_loop_is_set_up(nsys_database):
     assert not [r for r in tables["phases"] if r["phase"] == "warmup"]
 
 
+@pytest.mark.parametrize(("begins", "alone"), [(20, 0.0), (80, 40.0 / 140), (110, 60.0 / 160)])
+def test_copies_beside_a_kernel_are_told_apart_from_those_that_the_gpu_waits_for(nsys_database, begins, alone):
+    """Each step has a kernel of 100 us and a copy of 60 us that begins so many us later, on another stream."""
+    database = nsys_database()
+    for at in range(10):
+        start = at * MS
+        database.call(start, 5 * US, correlationId=2 * at)
+        database.kernel(start + 10 * US, 100 * US, correlationId=2 * at)
+        database.call(start + 6 * US, 2 * US, "cudaMemcpyAsync_v3020", correlationId=2 * at + 1)
+        database.copy(start + (10 + begins) * US, 60 * US, 1, 4096, streamId=8, correlationId=2 * at + 1)
+        database.range(start - 1 * US, start + 900 * US, "step")
+    (row,) = tables_of(database.done())["iterations"]
+    assert row["med_memory_pct"] == pytest.approx(100 * 60 / 160)
+    assert row["med_memory_alone_pct"] == pytest.approx(100 * alone)
+
+
 @pytest.mark.parametrize("ranges", ["step", "iteration {}", "Training step #{}", "ProfilerStep#{}"])
 def test_ranges_with_running_numbers_are_one(nsys_database, ranges):
     (row,) = tables_of(loop(nsys_database(), ranges=ranges).done())["iterations"]
@@ -257,6 +273,9 @@ def test_where_nothing_repeats_there_is_one_phase_and_it_says_so(nsys_database):
     assert row["gpu_ns"] == row["gpu_busy_ns"] == 12 * 100 * US
     assert "iterations" not in tables
     assert "phase_summary" not in tables
+    asked = read(database.path, Options(tables=frozenset({"iterations"})))
+    (problem,) = (p for p in asked.problems if p.message == "holds nothing of iterations")
+    assert "`--table phases` says why" in problem.fix
 
 
 def test_a_recipe_can_name_the_range(nsys_database):

@@ -54,6 +54,8 @@ def test_a_recipe_in_latin1_names_the_line(tmp_path):
         ("  exclude: [{gpus: 5}]\n", "this exclude matches no case"),
         ("  include: [{gpus: 2}]\n", "this case exists already"),
         ("  batch: 1,2\n", "this is one value, '1,2'"),
+        ("  batch: 16 32\n", "this is one value, '16 32'"),
+        ("  batch: 1-4\n", "this is one value, '1-4'"),
     ],
 )
 def test_what_is_probably_not_meant_is_a_warning(extra, warning):

@@ -9,6 +9,7 @@ import pytest
 
 from nsw.recipe import jsonschema as recipe_schemas
 from nsw.recipe.document import parse
+from nsw.recipe.profiler_names import AUTO, NOT_YET, PROFILERS
 from nsw.site import jsonschema as site_schemas
 
 FULL_RECIPE = Path(__file__).with_name("full.yaml").read_text()
@@ -84,3 +85,9 @@ def test_the_design_is_what_these_tests_take_for_it():
         pytest.skip("no design page beside the repository")
     blocks = re.findall(r"```yaml\n(.*?)```", design.read_text(), re.DOTALL)
     assert blocks[:2] == [FULL_RECIPE, FULL_SITES]
+
+
+@pytest.mark.parametrize("kind", PROFILERS)
+def test_the_profilers_that_a_pass_may_name_are_those_of_the_registry(kind):
+    named = set(RECIPE["$defs"][f"{kind.title()}Pass"]["properties"]["tool"]["enum"])
+    assert named - {AUTO, *NOT_YET} == set(PROFILERS[kind])

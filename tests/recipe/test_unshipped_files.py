@@ -56,3 +56,54 @@ def test_a_file_that_the_runs_will_not_find_is_told(tmp_path, app, name, at, hin
 )
 def test_what_the_runs_find_or_write_is_not_told(tmp_path, app):
     assert warned(tmp_path, app) == []
+
+
+@pytest.mark.parametrize(
+    ("app", "hint"),
+    [
+        ("{command: 'python3 porg.py {{ n }}', files: [prog.py]}", "did you mean 'prog.py'?"),
+        (
+            "{command: '/usr/bin/python3.11 -u porg.py {{ n }} | tee out.log', files: [prog.py]}",
+            "did you mean 'prog.py'?",
+        ),
+        ("{command: [python3, porg.py, '{{ n }}'], files: [prog.py]}", "did you mean 'prog.py'?"),
+        ("{command: 'python3 porg.py {{ n }}'}", "add it to app.files, or write its absolute path"),
+        ("{command: './porg.py {{ n }}', files: [prog.py]}", "did you mean 'prog.py'?"),
+        ("{command: 'mpirun -np 4 ./porg.py {{ n }}', files: [prog.py]}", "did you mean 'prog.py'?"),
+        (
+            "{command: ./porg.py, launcher: {kind: srun, processes: '{{ n }}'}}",
+            "add it to app.files, or write its absolute path",
+        ),
+    ],
+)
+def test_a_script_that_is_nowhere_is_warned_of(tmp_path, app, hint):
+    (warning,) = warned(tmp_path, app)
+    assert warning.message == "porg.py is not in app.files: the runs will not find it"
+    assert warning.hint == hint
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        "{command: 'python3 /opt/porg.py {{ n }}'}",
+        "{command: 'python3 ~/porg.py {{ n }}'}",
+        "{command: 'python3 $HOME/porg.py {{ n }}'}",
+        "{command: 'python3 ../porg.py {{ n }}'}",
+        "{command: 'python3 p{{ n }}.py'}",
+        "{command: 'python3 lib/made.py {{ n }}', files: [lib]}",
+        "{command: 'lib/made {{ n }}', files: [lib]}",
+        "{command: './porg-{{ n }}'}",
+        "{command: '$HOME/porg {{ n }}'}",
+        "{command: '~/porg {{ n }}'}",
+        "{command: './porg {{ n }} || true'}",
+        "{command: 'python3 -m mine porg.py {{ n }}'}",
+        "{command: 'python3 -c 1 porg.py {{ n }}'}",
+        "{command: 'echo {{ n }} > porg.py; python3 porg.py'}",
+        "{command: 'python3 porg.py {{ n }} || true'}",
+        "{command: 'python3 porg.py {{ n }}', build: {command: make}}",
+        "{command: 'python3 porg.py {{ n }}', setup: [./makes_it]}",
+        "{command: 'python3 porg.py {{ n }}', container: {runtime: apptainer, image: x.sif}}",
+    ],
+)
+def test_a_script_that_may_be_there_is_not_warned_of(tmp_path, app):
+    assert warned(tmp_path, app) == []

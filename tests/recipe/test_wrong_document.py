@@ -9,8 +9,10 @@ from nsw.site.load import read_sites
 RECIPE = "nsw: 1\nname: x\napp: {command: ./a}\n"
 SITES = "nsw: 1\nsites:\n  here: {scheduler: local}\n"
 OTHERS = {
-    "job.sh": ("#!/bin/bash\n#SBATCH --nodes=1\nsrun ./app: x\n", "a job script of Slurm"),
-    "job": ("#PBS -l nodes=1\n./app\n", "a job script of PBS"),
+    "job.sh": ("#!/bin/bash\n#SBATCH --nodes=1\nsrun ./app: x\n", "a job script, with lines of #SBATCH"),
+    "job": ("#PBS -l nodes=1\n./app\n", "a job script, with lines of #PBS"),
+    "tsp.sh": ("#!/bin/bash\n#TSP -G 1\n./app\n", "a job script, with lines of #TSP"),  # of another package
+    "note.sh": ("#!/bin/sh\n# TODO -x\n./app\n", "a program"),
     "run.sh": ("#!/bin/sh\n./app\n", "a program"),
     "train.py": ("import os\nx = {1: 2}\n", "a Python program"),
     "trace.json": ('{"traceEvents": []}', "a trace of a profiler"),

@@ -1,12 +1,13 @@
 """`nsw sites check NAME` over a real sshd."""
 
 import json
+import subprocess
 import time
 
 import pytest
 
 from nsw.campaign.check import Check, Verdict
-from nsw.campaign.node_probe import node_checks
+from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, quota_check
 from nsw.schedulers.slurm import Slurm
 from nsw.service import kept_checks
@@ -102,11 +103,23 @@ def test_a_compute_node_is_looked_at_with_one_short_job_of_which_nothing_stays(c
     assert not list(cluster.scratch.glob("*/*"))
 
 
+def test_a_profiler_of_another_package_is_looked_for_where_the_site_names_it(far, tmp_path):
+    tool = tmp_path / "my profiler"
+    tool.write_text("#!/bin/sh\nexit 1\n")  # it has no --version
+    tool.chmod(0o755)
+    site = {"profilers": {"mine": str(tool), "yours": "/no/yours"}}
+    checks = {one.what: one for one in check_site(site, far, None)}
+    assert (checks["mine"].verdict, checks["mine"].found) == (Verdict.GOOD, str(tool))
+    assert (checks["yours"].verdict, checks["yours"].found) == (Verdict.BAD, "/no/yours: not found")
+    said = subprocess.run(probe_words(site), capture_output=True, text=True, check=True).stdout
+    nodes = {one.what: one for one in node_checks(site, said, earliest=0, latest=time.time())}
+    assert nodes["mine (node)"].verdict is Verdict.GOOD
+    assert nodes["yours (node)"].verdict is Verdict.BAD
+
+
 def test_what_a_node_says_is_judged_and_names_the_way_out():
     site = {"profilers": {"nsys": "/opt/nsys"}, "gpus": {"per_node": 4}}
-    said = (
-        "nsw-time 1300.5\nnsw-host n1\nnsw-ncu Version 2025.3\nnsw-gpu GPU 0: NVIDIA H100 (UUID: GPU-1)\nnsw-admin 1\n"
-    )
+    said = "nsw-time 1300.5\nnsw-host n1\nnsw-tool ncu Version 2025.3\nnsw-gpu GPU 0: NVIDIA H100 (UUID: GPU-1)\nnsw-admin 1\n"
     checks = {one.what: one for one in node_checks(site, said, earliest=1000.0, latest=1100.0)}
     assert (checks["clock (node)"].verdict, checks["clock (node)"].found) == (
         Verdict.WARNING, "200 s ahead of the login node's",

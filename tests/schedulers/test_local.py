@@ -491,3 +491,20 @@ def test_a_job_starts_in_a_login_shell_where_the_site_says_so(local, work, monke
     handed(scheduler, one)
     assert told(one) == ("yes" if login else "no")
     wait_until(lambda: phase(scheduler, one) is Phase.GONE)
+
+
+def test_a_second_ctrl_c_prints_no_traceback_of_the_destructor(tmp_path, monkeypatch):
+    raised = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+
+    class Interrupted:
+        returncode = None
+
+        def wait(self, _timeout):
+            raise KeyboardInterrupt
+
+    scheduler = LocalScheduler(tmp_path)
+    child = scheduler._children["one"] = Interrupted()
+    del scheduler
+    assert raised == []
+    assert child.returncode == 0

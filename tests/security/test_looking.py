@@ -1,5 +1,6 @@
 """Looking changes nothing: status, ls, logs and summarize in folders that another user made; only an owner drives."""
 
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
 
-from .conftest import RECIPE, state
+from .conftest import RECIPE, SITES, state
 
 LOOKS = (
     ["status", "--runs"],
@@ -29,7 +30,7 @@ LOOKS = (
     ["summarize"],
     ["summarize", "--table", "figures"],
 )
-DRIVES = (["resume"], ["retry"], ["throttle", "2"])
+DRIVES = (["resume"], ["retry"], ["throttle", "2"], ["fetch", "--yes"])
 
 # one that is killed within a write: with a small cache SQLite has written some of it to the file already
 TORN = """
@@ -236,6 +237,32 @@ def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour
     }
 
 
+def test_no_command_connects_to_the_site_that_another_user_s_campaign_names(campaign_of, victim, neighbour):
+    """The campaign chooses the configuration of ssh, which names what is run to reach a host."""
+    folder = campaign_of(neighbour)
+    site = {"name": "here", "scheduler": "slurm", "scratch": "/tmp",
+            "transport": {"kind": "openssh", "host": "x", "config": "/evil"}}  # fmt: skip
+    with sqlite3.connect(folder / "campaign.db") as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'site_data'", (json.dumps(site),))
+        db.execute("UPDATE tasks SET state = 'running' WHERE state = 'failed'")
+    db.close()
+    for name, text in (
+        ("r.yaml", RECIPE.replace("[0, 3]", "[0, 4]")),
+        ("sites.yaml", SITES),
+        ("ssh", "#!/bin/sh\necho >~/CALLED\n"),
+    ):
+        (victim.home / name).write_text(text)
+    (victim.home / "ssh").chmod(0o755)
+    victim.owns(victim.home)
+    path = f"{victim.home}:{os.environ['PATH']}"
+    for words in (
+        ["fetch", "--yes", "-c"], ["watch", "--once"], ["status", "--runs"], ["logs", "n-3", "--follow", "-c"], ["problems"],
+        ["cancel"], ["clean", "--yes"], ["reread"], ["run", "r.yaml", "--yes", "--into"],
+    ):  # fmt: skip
+        victim.nsw(*words, folder, PATH=path)
+        assert not (victim.home / "CALLED").exists(), words
+
+
 def test_the_lock_of_another_user_leads_to_no_file_of_who_looks(campaign_of, victim, neighbour):
     folder, dear = campaign_of(neighbour), victim.home / "dear"
     dear.write_text("dear")
@@ -325,10 +352,15 @@ def test_no_campaign_is_made_in_a_folder_of_another_user_that_was_not_named(vict
     (victim.home / "campaigns").symlink_to(there)
     victim.owns(victim.home)
     (neighbour.home / "r.yaml").write_text((victim.home / "r.yaml").read_text())
-    for cwd in (victim.home, neighbour.home):
-        done = victim.nsw("run", "r.yaml", cwd=cwd)
+    without = neighbour.home / "without"  # where the neighbour could put another `campaigns` in the place of the first
+    without.mkdir()
+    without.chmod(0o777)
+    neighbour.owns(without)
+    for cwd in (victim.home, neighbour.home, without):
+        done = victim.nsw("run", victim.home / "r.yaml", cwd=cwd)
         assert (done.returncode, list(there.iterdir())) == (2, []), done
-        assert "belongs to another user, who could replace what nsw runs from it" in done.stderr
+        assert "belongs to another user, who could replace what nsw runs from campaigns" in done.stderr
+    assert list(without.iterdir()) == []
     assert victim.nsw("run", "r.yaml", "--root", "campaigns", cwd=neighbour.home).returncode == 0
     assert len(list(there.iterdir())) == 1
 
@@ -347,9 +379,23 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
         user.run("git", "config", "core.fsmonitor", f"touch {user.temporary}/PWNED; true")
         (user.home / "file").write_text("")
     (victim.home / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")  # as git of before 2022
-    own, other = (victim.run(sys.executable, "-P", "-c", code, user.home).stdout for user in (victim, neighbour))
+    (inside := neighbour.home / "of_the_victim").mkdir()
+    victim.owns(inside)
+    (planted := victim.home / "planted").mkdir()
+    shutil.copytree(neighbour.home / ".git", planted / ".git")
+    victim.owns(planted)
+    neighbour.owns(planted / ".git")
+    bare = neighbour.home / "bare"
+    neighbour.run("git", "init", "-q", "--bare", bare)
+    neighbour.run("git", "-C", bare, "config", "core.fsmonitor", f"touch {neighbour.temporary}/PWNED; true")
+    (bare / "of_the_victim").mkdir()
+    victim.owns(bare / "of_the_victim")
+    own, *others = (
+        victim.run(sys.executable, "-P", "-c", code, folder).stdout
+        for folder in (victim.home, neighbour.home, inside, planted, bare / "of_the_victim")
+    )
     assert "commit=" in own
-    assert other == "None\n"
+    assert set(others) == {"None\n"}
     assert not list(victim.temporary.iterdir())
 
 

@@ -85,6 +85,12 @@ def _heading(case: CaseSummary, where: str) -> str:
 def _phases(case: CaseSummary) -> list[Block]:
     """How its iterations were told and what they take; the phases, with what each was spent on."""
     one = case.iterations
+    if one is None and case.one_phase:
+        text = (
+            f"no iterations were found ({case.one_phase}): what follows is of the whole run, set-up included."
+            " `report: {steps: {nvtx: RANGE}}` in the recipe names a range of the program"
+        )
+        return [Note("phases", text, case=case.id, shown="full", evidence=(Evidence("phases", (case.id,)),))]
     if one is None:
         return []
     of = f", in each of {one.processes} processes" if one.processes > 1 else ""

@@ -39,7 +39,7 @@ def blocks(summary: Summary) -> list[Block]:
             *((v.top or "",) if with_top else ()),
         )  # fmt: skip
 
-    title = f"{summary.figure} by {summary.compared}, beside {summary.compared}={summary.compared_to}"
+    title = f"{summary.figure} by {summary.compared}, compared with {summary.compared}={summary.compared_to}"
     return [
         Bars(
             "compare",

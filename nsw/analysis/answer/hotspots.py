@@ -28,11 +28,13 @@ def blocks(summary: Summary) -> list[Block]:
     for case, shares in chosen:
         rows += [(case.id, h.short_name, h.share_pct, h.total_ns, h.calls) for h in shares[:_TOP]]
         if not with_gpu and case.import_ns:
-            rows.append((case.id, "(imports of modules, beside these)", "", case.import_ns, ""))
+            rows.append((case.id, "(imports of modules, not in these shares)", "", case.import_ns, ""))
     if not rows:
         return []
     mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
     where = part_of_timeline(c for c, _ in chosen) if with_gpu else ""
+    if with_gpu and not where:
+        where = ", set-up included" + (" (no iterations were found)" if any(c.one_phase for c, _ in chosen) else "")
     return [
         Bars(
             "hotspots",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Column, Evidence, Note, Table
+from nsw.analysis.idle_gpu_findings import slowed_times
 from nsw.analysis.perturbation import RUN_TIME, WARN_PCT
+from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from nsw.analysis.perturbation import Perturbation
     from nsw.analysis.summary import Summary
 
-_WARNED: Final = 5
+_NAMED: Final = 5  # cases in a warning
+_MOST: Final = 0.5  # of the run time that a pass adds: what the program's own slowness explains is not its start
 _COLUMNS: Final = (
     Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
     Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
@@ -34,41 +37,50 @@ def of_cases(cases: Sequence[CaseSummary]) -> list[Block]:
     found = [(case.id, p) for case in cases for p in case.perturbation]
     if not found:
         return []
-    noted = any(_note(p) for _, p in found)
+    notes_of = [_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
+    noted = any(notes_of)
     rows = tuple(
-        (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct,
-         *((_note(p),) if noted else ()))
-        for case, p in found
-    )  # fmt: skip
+        (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
+        for (case, p), note in zip(found, notes_of, strict=True)
+    )
     evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
     columns = (*_COLUMNS, *((_NOTE,) if noted else ()))
     table = Table("perturbation", "what profilers changed (medians)", columns, rows, wide="figure",
-                  least=("unit", "baseline", "profiled"), evidence=evidence)  # fmt: skip
+                  least=("baseline", "profiled", "unit"), evidence=evidence)  # fmt: skip
     # one a pass: its first figure counts before its run time, which comes last
     first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
-    much = sorted(first.values(), key=lambda item: -abs(item[1].change_pct))
-    notes = [Note("perturbation", f"warning: {_sentence(case, p)}", tone="warning") for case, p in much[:_WARNED]]
-    if len(much) > _WARNED:
-        more = f"(and {len(much) - _WARNED} more by more than {WARN_PCT:.0f} %)"
-        notes.append(Note("perturbation", more, tone="warning"))
+    alike: dict[tuple[object, ...], list[tuple[str, Perturbation]]] = {}
+    for case, p in sorted(first.values(), key=lambda item: -abs(item[1].change_pct)):
+        alike.setdefault((p.pass_name, p.figure, p.certain), []).append((case, p))
+    notes = [Note("perturbation", f"warning: {_sentence(some)}", tone="warning") for some in alike.values()]
     return [table, *notes]
 
 
-def _note(p: Perturbation) -> str:
+def _note(p: Perturbation, slowed_times: float) -> str:
     """What a change does not tell."""
     if p.certain is False:
         return "within the scatter"
     if abs(p.change_pct) < WARN_PCT or p.is_much:
         return ""
-    return "may be the profiler's start" if p.may_be_start else "one run of either"
+    if not p.may_be_start:
+        return "one run of either"
+    explained = p.baseline * (slowed_times - 1) >= _MOST * (p.profiled - p.baseline)
+    return "" if explained else "profiler's start?"
 
 
-def _sentence(case: str, p: Perturbation) -> str:
-    change = f"pass {p.pass_name} changed {p.figure} of {case} by {p.change_pct:+.0f} %, more than {WARN_PCT:.0f} %"
+def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
+    """One warning for the cases in which a pass changed a figure much, the largest change first."""
+    case, p = alike[0]
+    whose, by, named = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
+    if len(alike) > 1:
+        whose, by = f"{len(alike)} cases", f"by more than {WARN_PCT:.0f} %"
+        more = [f"and {len(alike) - _NAMED} more"] if len(alike) > _NAMED else []
+        named = f" ({', '.join([*(f'{case} {change(one.change_pct, 0)}' for case, one in alike[:_NAMED]), *more])})"
+    what = f"pass {p.pass_name} changed {p.figure} of {whose} {by}"
     if p.figure == RUN_TIME:
         return (
-            f"{change}, and how much of that falls on the steady state is not known: take shares from it, and times"
-            " from the baseline; a figure of the program (`app.figures`) tells more"
+            f"{what}, and how much of that falls on the steady state is not known: take shares from it, and times"
+            f" from the baseline; a figure of the program (`app.figures`) tells more{named}"
         )
     once = "; one run of either, so it may be scatter" if p.certain is None else ""
-    return f"{change}: take shares from it, and times from the baseline{once}"
+    return f"{what}: take shares from it, and times from the baseline{once}{named}"

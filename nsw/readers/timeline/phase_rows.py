@@ -79,6 +79,7 @@ def iterations_row(timeline: Timeline) -> Row | None:
             "med_gpu_ops": float(np.median(one.operations[steady])),
             "med_gpu_ns": float(np.median(one.gpu[steady])),
             "med_memory_pct": _median_share(one.memory[steady], one.gpu[steady]),
+            "med_memory_alone_pct": _median_share(one.memory_alone[steady], one.busy[steady]),
             "med_communication_pct": _median_share(one.communication[steady], one.gpu[steady]),
         }
     return row

@@ -48,7 +48,7 @@ class Phased:
     iterations, and the end of the last, by the GPU's clock (the host's where they have no GPU work). Per iteration:
     `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gap` the longest time in which
     none was, `gpu` the sum of the operations' durations, `memory` and `communication` those of copies and sets and of
-    NCCL kernels among them.
+    NCCL kernels among them, `memory_alone` the time in which a GPU was at work on copies and sets only.
     `before` and `after` are what lies around the iterations.
     """
 
@@ -59,6 +59,7 @@ class Phased:
     busy: IntArray
     gpu: IntArray
     memory: IntArray
+    memory_alone: IntArray
     communication: IntArray
     operations: IntArray
     gap: IntArray
@@ -105,12 +106,15 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
     parts = [_sums(np.where(mine, durations, 0), at) if (mine := ordered.what == what).any() else np.zeros_like(gpu)
              for what in (MEMORY, COMMUNICATION)]  # fmt: skip
     busy = busy_between(work, edges)
+    alone = busy - busy_between(_kernels(work), edges) if parts[0].any() else parts[0]
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
     before, after = (Around(int(busy[i]), int(gpu[i])) for i in (0, -1))
-    busy, gpu, memory, communication = (values[1:-1] for values in (busy, gpu, *parts))
+    busy, gpu, alone, memory, communication = (values[1:-1] for values in (busy, gpu, alone, *parts))
     gap = longest_gaps(work, edges)
-    return Phased(iterations, count, host, edges, busy, gpu, memory, communication, np.diff(at), gap, before, after)
+    return Phased(
+        iterations, count, host, edges, busy, gpu, memory, alone, communication, np.diff(at), gap, before, after
+    )  # fmt: skip
 
 
 def lock_step(found: list[Phased]) -> int | None:
@@ -151,6 +155,12 @@ def _warmup(durations: IntArray) -> int:
     slow = durations > max(_CLEARLY * middle, high + 1.5 * (high - low))
     count = len(slow) if bool(slow.all()) else int(np.argmin(slow))
     return min(count, len(durations) // 2)
+
+
+def _kernels(work: Operations) -> Operations:
+    """The operations that are no copies and sets."""
+    others = work.what != MEMORY
+    return Operations(*(getattr(work, c)[others] for c in work.__slots__))
 
 
 def busy_between(work: Operations, edges: IntArray) -> IntArray:

@@ -104,10 +104,7 @@ def read(path: Path, options: Options) -> Report:
     asked = options.tables
     more = asked is not None and bool(wanted(options))
     collected = Collected(report, replace(options, tables=asked | {*TRACES}) if asked is not None and more else options)
-    votes = Votes()
-    other_marks: list[tuple[str, int]] = []
-    strange_units: dict[str, tuple[str, int]] = {}
-    orphans: list[int] = []
+    votes, gaps = Votes(), _Gaps()
     of_file = name_of_file(path.stem)
     for rank, lines in by_rank(pasted_lines(path)):
         collected.rank = rank
@@ -119,15 +116,7 @@ def read(path: Path, options: Options) -> Report:
                 untitled.line(*found)
                 continue
             untitled.table(found)
-            if not have_units(found.headers):
-                report.error(
-                    "the titles of a table have no units (:nohdrunit): its rows are left out",
-                    line=found.line,
-                    fix="print the report with its units",
-                )
-                continue
-            if found.is_damaged or has_two_time_units(found.headers):
-                report.error("the titles of a table are damaged: its rows are left out", line=found.line, fix=_AGAIN)
+            if not _has_titles(report, found):
                 continue
             marks = decide_marks(found.headers, (cells for _, cells in found.rows), votes) or Marks()
             found.report = announced(found.titles) or of_file
@@ -135,12 +124,9 @@ def read(path: Path, options: Options) -> Report:
                 kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
                 _note_doubts(report, kind, found)
             _note_faults(report, found)
-            for header in found.headers:
-                if (unit := unknown_unit(header)) is not None:
-                    strange_units.setdefault(unit, (header, found.line))
             _put(collected, kind, found, marks)
-            other_marks += [(text, found.line) for text in marks.other]
-        orphans += [untitled.orphan] if untitled.orphan is not None else []
+            gaps.of_table(found, marks)
+        gaps.orphans += [untitled.orphan] if untitled.orphan is not None else []
     collected.finish()
     add_phases(report, options)
     for name in TRACES if more else ():
@@ -149,20 +135,56 @@ def read(path: Path, options: Options) -> Report:
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
     collected.say_foreign_rows()
-    if orphans:
-        report.error("rows of a table have no titles and are left out", line=orphans[0], fix=_AGAIN)
-    if other_marks:
-        figures = one_or(len(other_marks), "a figure is", "figures are")
-        report.error(
-            f"{figures} written with another decimal mark than the rest ('{other_marks[0][0]}'): absent here",
-            line=other_marks[0][1],
-            fix=_AGAIN,
-        )
-    for unit, (header, line) in strange_units.items():
-        report.error(
-            f"nsw does not know the unit '{unit}' of '{header}': figures in it are absent", line=line, fix=_AGAIN
-        )
+    gaps.say(report)
     return report
+
+
+def _has_titles(report: Report, grid: Grid) -> bool:
+    """Whether a table has titles that tell its figures; an error of the report where it has none."""
+    if not have_units(grid.headers):
+        report.error(
+            "the titles of a table have no units (:nohdrunit): its rows are left out",
+            line=grid.line,
+            fix="print the report with its units",
+        )
+        return False
+    if grid.is_damaged or has_two_time_units(grid.headers):
+        report.error("the titles of a table are damaged: its rows are left out", line=grid.line, fix=_AGAIN)
+        return False
+    return True
+
+
+class _Gaps:
+    """What is left out of the tables of a whole file, which is told once, at its end."""
+
+    def __init__(self) -> None:
+        self.orphans: list[int] = []  # first lines of tables without titles
+        self._other_marks: list[tuple[str, int]] = []
+        self._strange_units: dict[str, tuple[str, int]] = {}
+
+    def of_table(self, grid: Grid, marks: Marks) -> None:
+        """Take note of figures that cannot be read."""
+        for header in grid.headers:
+            if (unit := unknown_unit(header)) is not None:
+                self._strange_units.setdefault(unit, (header, grid.line))
+        self._other_marks += [(text, grid.line) for text in marks.other]
+
+    def say(self, report: Report) -> None:
+        """Add them to the report's problems."""
+        if self.orphans:
+            report.error("rows of a table have no titles and are left out", line=self.orphans[0], fix=_AGAIN)
+        if self._other_marks:
+            figures = one_or(len(self._other_marks), "a figure is", "figures are")
+            text, line = self._other_marks[0]
+            report.error(
+                f"{figures} written with another decimal mark than the rest ('{text}'): absent here",
+                line=line,
+                fix=_AGAIN,
+            )
+        for unit, (header, line) in self._strange_units.items():
+            report.error(
+                f"nsw does not know the unit '{unit}' of '{header}': figures in it are absent", line=line, fix=_AGAIN
+            )
 
 
 class _Untitled:
