@@ -20,7 +20,7 @@ from nsw.recipe.faults import shown
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
-from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table
+from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
 from nsw.tables.unpacking_limit import TooMuchError
 from nsw.tables.unpacking_limit import hint as unpacking_hint
 
@@ -257,7 +257,7 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
     if os.path.lexists(path):
         try:
             with os.fdopen(open_plain(path), "rb") as file:
-                old = pq.read_table(file)
+                old = unchecked_table(file)
             old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
             for field in new.schema:  # a column that the nsw which wrote the file did not have
                 if field.name not in old.column_names:

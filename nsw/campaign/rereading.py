@@ -77,14 +77,13 @@ def tables(folder: CampaignFolder) -> list[Path]:
 def row_count(path: Path) -> int | None:
     """How many rows a table's file has; None when it is damaged."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from nsw.safe_files import open_plain
+    from nsw.tables.parquet_tables import unchecked_table
 
     try:
         with os.fdopen(open_plain(path), "rb") as file:
-            found: int = pq.read_table(file).num_rows
-            return found
+            return unchecked_table(file).num_rows
     except (pa.ArrowException, OSError):
         return None
 

@@ -65,6 +65,19 @@ def stored_table(file: BinaryIO, name: str, most: int | None = None) -> pa.Table
     return pa.Table.from_batches(batches, schema) if schema else arrow_schema(name).empty_table()
 
 
+def unchecked_table(file: BinaryIO) -> pa.Table:
+    """All that a Parquet file holds, of whatever columns, read by this thread alone.
+
+    A thread of Arrow's that still holds a Python file when Python ends takes the process down with it (SIGABRT).
+
+    Raises:
+        pyarrow.ArrowException, OSError: The file is damaged.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.read_table(file, use_threads=False, pre_buffer=False)
+
+
 def _batches(file: BinaryIO, name: str, allowance: Allowance, *, cell: int = 1) -> Iterator[pa.RecordBatch]:
     """The file's rows, with texts as numbers of their dictionary: one that comes a million times is there once."""
     import pyarrow.parquet as pq

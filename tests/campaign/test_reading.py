@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -178,3 +180,22 @@ def test_a_run_that_another_job_started_too_says_so_in_the_tables(tmp_path):
         (row["run"], row["report"], row["text"]) for row in load_rows(folder, "facts") if row["key"] == "started_again"
     ]
     assert said == [(RUNS[0], f"reports/{RUNS[0]}/again", "job 12_0 started it a second time and left it alone")]
+
+
+ADDED_TO = """
+import sys
+from pathlib import Path
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.reading import put_rows
+from nsw.campaign.rereading import row_count
+folder = CampaignFolder(Path(sys.argv[1]))
+for run in ("r1", "r2"):
+    put_rows(folder, "figures", run, [{"report": "stdout", "name": "speed", "value": 1.0}])
+assert row_count(folder.tables / "figures.parquet") == 2
+"""
+
+
+@pytest.mark.parametrize("time", range(6))  # where Arrow's threads held the file, four of five such processes died
+def test_a_process_that_added_to_a_table_ends_as_it_should(tmp_path, time):
+    done = subprocess.run([sys.executable, "-c", ADDED_TO, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

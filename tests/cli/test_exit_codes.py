@@ -106,7 +106,7 @@ def test_a_site_without_its_scheduler_ends_with_3_and_submits_nothing(nsw, recip
 
 def test_what_concerns_one_run_or_case_names_the_nearest(nsw, good):
     refused(nsw("logs", "baselin.r"), "there is no run")
-    refused(nsw("logs", "baseline"), "matches 2 runs", "case.baseline.r2  done")
+    refused(nsw("logs", "baseline"), "which run? there are 2", "case.baseline.r2  done")
     refused(nsw("summarize", "--case", "cas"), "did you mean 'case'?")
     refused(nsw("summarize", "--table", "figure"), "did you mean 'figures'?")
     refused(nsw("retry", "nothing"), f"there is no run nothing in {good.name}, the newest campaign", "-c")
