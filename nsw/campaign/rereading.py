@@ -83,7 +83,8 @@ def row_count(path: Path) -> int | None:
 
     try:
         with os.fdopen(open_plain(path), "rb") as file:
-            return unchecked_table(file).num_rows
+            found: int = unchecked_table(file).num_rows
+            return found
     except (pa.ArrowException, OSError):
         return None
 
