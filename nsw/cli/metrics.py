@@ -11,7 +11,7 @@ from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, 
 from nsw.metrics.catalogue import LEVEL
 from nsw.metrics.chips import chips
 from nsw.metrics.portable_names import portable_of
-from nsw.metrics.tools import tool_for, tools_for
+from nsw.metrics.tools import tool_for, tool_named, tools_for
 from nsw.present import emit
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def metrics(
         UsageError: The chip or a name is not known.
     """
     where = _chip(chip) if chip is not None or place is None else _chip_of(place)
-    by: Tool | None = "ncu" if tool == "ncu" else "nvprof" if tool else None
+    by = tool_named(tool) if tool else None
     if action == "ls":
         return _list(names, where, by, format, output)
     if not names:

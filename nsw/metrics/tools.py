@@ -33,12 +33,17 @@ def support() -> tuple[Support, ...]:
     """What is known, oldest chips first."""
     return tuple(
         Support(
-            "ncu" if row["tool"] == "ncu" else "nvprof",
+            tool_named(row["tool"]),
             _capability(row["from_capability"]), _capability(row["to_capability"]),
             row["first_version"], row["last_version"] or None,
         )
         for row in rows("tools.csv")
     )  # fmt: skip
+
+
+def tool_named(name: str) -> Tool:
+    """A tool by its name, which is checked elsewhere."""
+    return "ncu" if name == "ncu" else "nvprof"
 
 
 def tool_for(chip: Chip) -> Tool:

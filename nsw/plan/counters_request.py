@@ -10,6 +10,7 @@ from nsw.plan.model import CHOSEN
 from nsw.profilers.model import Counting
 from nsw.profilers.ncu import named_version
 from nsw.recipe.counters import NCCL
+from nsw.recipe.profiler_names import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})
 
 def tools(one: CountersPass, chip: Chip | None) -> tuple[str, ...]:
     """The tools that may measure a pass on a chip (None: not known), the best first."""
-    return tools_for(chip) if one.tool == "auto" else (one.tool,)
+    return tools_for(chip) if one.tool == AUTO else (one.tool,)
 
 
 def dropped(tool: str, path: str, chip: str | None) -> str | None:

@@ -6,12 +6,13 @@ has, and the stage that learns the chip from a report calls `metric_faults` with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, did_you_mean
 from nsw.metrics import check, find_chip, unsupported
 from nsw.metrics.chips import chips
-from nsw.metrics.tools import tool_for
+from nsw.metrics.tools import tool_for, tool_named
+from nsw.recipe.profiler_names import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -53,11 +54,10 @@ def metric_faults(
     for number, one in enumerate(loaded.recipe.passes):
         if one.kind != "counters":
             continue
-        asked: Literal["auto", "ncu", "nvprof"] = one.tool
-        tool = tool_for(chip) if asked == "auto" else asked
+        tool = tool_for(chip) if one.tool == AUTO else tool_named(one.tool)
         why = unsupported(tool, chip, (versions or {}).get(tool))
         if why is not None:
-            where = ("passes", number, "counters", *(() if asked == "auto" else ("tool",)))
+            where = ("passes", number, "counters", *(() if one.tool == AUTO else ("tool",)))
             yield loaded.document.diagnostic(where, why)
             continue
         for fault in check(one.metrics, chip, tool, known=known, replay=one.replay):

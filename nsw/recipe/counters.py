@@ -1,12 +1,13 @@
 """The keys of a counters pass: which kernels, which launches of them, where in the program, how, which metrics."""
 
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
 from nsw.recipe.faults import Fault
 from nsw.recipe.fields import Count, Filled, KernelName, KernelRegex, Name, Number, Percent, Ranks
-from nsw.recipe.pass_base import RANKS, Kind, Model, ProfiledPass
+from nsw.recipe.pass_base import RANKS, Kind, Model, ProfiledPass, profiler
+from nsw.recipe.profiler_names import AUTO
 
 Replay: TypeAlias = Literal["kernel", "application", "range", "app-range"]
 COVER = 0.9  # of the GPU time of kernels that a guided pass measures, where the recipe names no share
@@ -107,8 +108,8 @@ class CountersPass(ProfiledPass):
 
     kind: ClassVar[Kind] = "counters"
 
-    tool: Literal["auto", "ncu", "nvprof"] = Field(
-        default="auto",
+    tool: Annotated[str, profiler("counters", AUTO)] = Field(
+        default=AUTO,
         description="Profiler; auto selects what fits the site's GPU: ncu from compute capability 7.0, nvprof below.",
     )
     source: Name | None = Field(

@@ -4,7 +4,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from nsw.recipe.fields import Count, DurationOrTemplate, Name, Number, Ranks, Template
+from nsw.recipe.fields import Count, DurationOrTemplate, Name, Number, Ranks, Template, one_of
+from nsw.recipe.parsed import Parsed
+from nsw.recipe.profiler_names import LATER, NOT_YET, PROFILERS, nameable
 
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
 
@@ -56,6 +58,12 @@ RANKS = (
     "Which processes are profiled: all, first, or a list of ranks; the others run the program alone."
     " Only where each process has a profiler of its own (app.launcher.profiler)."
 )
+
+
+def profiler(kind: Kind, *before: str) -> Parsed:
+    """The type of `tool`: what the registry of profilers holds for a kind of pass, behind the words `before`."""
+    own = [*before, *PROFILERS[kind], *LATER.get(kind, ())]
+    return Parsed(one_of(lambda: (*before, *nameable(kind)), NOT_YET), {"type": "string", "enum": own})
 
 
 class ProfiledPass(PassBase):

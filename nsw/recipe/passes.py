@@ -6,10 +6,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from nsw.recipe.counters import CountersPass, Kernels, Launches, Within
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.fields import Count, Number, one_of
-from nsw.recipe.parsed import Parsed
-from nsw.recipe.pass_base import Model, PassBase, ProfiledPass, empty_as_map
-from nsw.recipe.profiler_names import AUTO, LATER, NOT_YET, PROFILERS, nameable
+from nsw.recipe.fields import Count, Number
+from nsw.recipe.pass_base import Model, PassBase, ProfiledPass, empty_as_map, profiler
+from nsw.recipe.profiler_names import AUTO
 
 __all__ = ["BaselinePass", "CountersPass", "HostPass", "Kernels", "Launches", "Model", "Pass", "PassEntry",
            "TimelinePass", "Within", "empty_as_map"]  # fmt: skip
@@ -41,12 +40,9 @@ class TimelinePass(ProfiledPass):
 
     kind = "timeline"
 
-    tool: Annotated[
-        str,
-        Parsed(
-            one_of(lambda: (AUTO, *nameable("timeline"))), {"type": "string", "enum": [AUTO, *PROFILERS["timeline"]]}
-        ),
-    ] = Field(default=AUTO, description="Profiler; auto selects what the site has.")
+    tool: Annotated[str, profiler("timeline", AUTO)] = Field(
+        default=AUTO, description="Profiler; auto selects what the site has."
+    )
     trace: list[TraceDomain] = Field(default=["cuda", "nvtx"], description="What is traced.")
     report: Literal["summary", "trace", "file"] = Field(
         default="summary",
@@ -67,12 +63,7 @@ class HostPass(ProfiledPass):
 
     kind = "host"
 
-    tool: Annotated[
-        str,
-        Parsed(
-            one_of(lambda: nameable("host"), NOT_YET), {"type": "string", "enum": [*PROFILERS["host"], *LATER["host"]]}
-        ),
-    ] = Field(description="Profiler of the host's side.")
+    tool: Annotated[str, profiler("host")] = Field(description="Profiler of the host's side.")
     record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
         default=["shapes", "flops"],
         description="What torch records of operators beside their times: input shapes, Python stacks, memory, FLOP.",
