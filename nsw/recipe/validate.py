@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
+from nsw.recipe.key_homes import homes
 from nsw.recipe.misindented_keys import set_right
 
 if TYPE_CHECKING:
@@ -136,7 +137,11 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
 def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
     known = fields_at(model, path[len(below) : -1]) or {}
     where = _where(path[:-1])
-    hint = did_you_mean(str(path[-1]), known) or f"the keys {where or 'here'} are {', '.join(known)}"
+    hint = did_you_mean(str(path[-1]), known)
+    if hint is None:
+        elsewhere = " or ".join(homes(model, str(path[-1])))
+        of = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
+        hint = f"{of}the keys {where or 'here'} are {', '.join(known)}"
     return document.diagnostic(
         path, f"unknown key {shown(path[-1])}{' ' + where if where else ''}", hint=hint, key=True
     )
