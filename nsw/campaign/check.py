@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
 
 
 class Verdict(StrEnum):

@@ -13,14 +13,14 @@ from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
-from nsw.transport.ssh_config import checks_host_keys
+from nsw.transport.model import ChecksHostKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
-    from nsw.transport.model import Transport
+    from nsw.transport.model import HostKeyCheck, Transport
 
 _SECONDS = 60.0
 _SKEW_S = 5.0
@@ -56,15 +56,14 @@ def check_site(
     before = now()
     alive = transport.run(["bash", "-c", 'echo "$BASH_VERSION"; date +%s.%N; hostname; id -un'], timeout=_SECONDS)
     lines = alive.stdout.splitlines()
-    how = site.get("transport") or {}
-    kind = how.get("kind", "local")
     if alive.returncode != 0 or len(lines) != 4:
+        kind = (site.get("transport") or {}).get("kind", "local")
         fix = (alive.unreachable and alive.unreachable.hint) or f"see docs/remote.md: transport {kind}"
         yield Check(_failed_step(alive.unreachable), Verdict.BAD, _said(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
-    if kind in {"ssh", "openssh"}:
-        yield host_key_check(kind, is_checked=checks_host_keys(how["host"], config=how.get("config")))
+    if isinstance(transport, ChecksHostKey) and transport.host_key is not None:
+        yield host_key_check(transport.host_key())
     yield Check("login", Verdict.GOOD, f"as {lines[3]}")
     yield _clock(lines[1], before, now())
     facts = yield from _scheduler(site, transport, adapter)
@@ -82,19 +81,13 @@ def _failed_step(fault: UnreachableError | None) -> str:
     return "login" if isinstance(fault, LoginError) else "connection"
 
 
-def host_key_check(kind: str, *, is_checked: bool) -> Check:
-    """Whether somebody else could answer for the host.
-
-    Args:
-        kind: The transport: ssh, which refuses keys that are not known, or openssh, which does as configured.
-        is_checked: Whether the user's ssh configuration lets a changed key end the connection.
-    """
-    if kind == "ssh":
-        return Check("host key", Verdict.GOOD, "the one of known_hosts")
-    if is_checked:
-        return Check("host key", Verdict.GOOD, "verified by your ssh")
-    found = "not verified: your ssh configuration has StrictHostKeyChecking no"
-    return Check("host key", Verdict.WARNING, found, "remove that line, so that ssh refuses a key that has changed")
+def host_key_check(told: HostKeyCheck) -> Check:
+    """Whether somebody else could answer for the host."""
+    if told.verified:
+        return Check("host key", Verdict.GOOD, told.found)
+    return Check(
+        "host key", Verdict.WARNING, told.found, "remove that line, so that ssh refuses a key that has changed"
+    )
 
 
 def _said(result: CommandResult) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.chips import find_chip
 from nsw.recipe.units import format_duration
+from nsw.site.registered import FIRST_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +63,7 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     todo: list[str] = []
     if answers.host is not None:
         more = ", login_shell: true" if answers.login_shell else ""
-        lines.append((f"transport: {{ kind: openssh, host: {_scalar(answers.host)}{more} }}", "your own ssh"))
+        lines.append((f"transport: {{ kind: {FIRST_TRANSPORT}, host: {_scalar(answers.host)}{more} }}", "your own ssh"))
     batch = answers.scheduler != "local"
     if batch or answers.host is not None:
         _scratch(answers, lines, todo)

@@ -29,7 +29,7 @@ def check(
     Raises:
         UsageError: There is no such site.
     """
-    from nsw.campaign.check import Verdict
+    from nsw.campaign.check import REACHING, Verdict
     from nsw.campaign.chip_tools import chip_check
     from nsw.campaign.site_check import check_site, skew_of
     from nsw.schedulers.create import adapter_of
@@ -56,8 +56,9 @@ def check(
         for one in check_node(name, sites, listen, skew_of(found)):
             found.append(one)
             yield one
-    found.append(chip_check(site, found))
-    yield found[-1]
+    if not any(one.verdict is Verdict.BAD and one.what in REACHING for one in found):
+        found.append(chip_check(site, found))
+        yield found[-1]
     keep(site, found)
     if (listed := listed_metrics(place, found)) is not None:
         yield listed

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.check import REACHING, Check, Verdict
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
 
@@ -77,7 +77,8 @@ def warnings(site: Mapping[str, Any], *, counters: bool) -> list[str]:
     wanted = [
         one
         for one in checks
-        if one.verdict in {Verdict.WARNING, Verdict.BAD} and (counters or not one.what.startswith("counters"))
+        if (one.verdict is Verdict.WARNING or (one.verdict is Verdict.BAD and one.what not in REACHING))
+        and (counters or not one.what.startswith("counters"))
     ]
     return [
         f"`nsw sites check {site.get('name')}`, {when} ago: {one.what}: {one.found}"

@@ -11,6 +11,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING
 
 from nsw.errors import InputError, UsageError
+from nsw.site.registered import FIRST_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
 
     target = path or user_file()
     before = _sites_before(target, name, force=force)
-    data = {"transport": {"kind": "local"} if host is None else {"kind": "openssh", "host": host}}
+    data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:
         answers = survey(transport, host)
     text, found, todo = site_for(name, answers)

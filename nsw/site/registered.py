@@ -30,6 +30,8 @@ TRANSPORTS: Final = {
     "openssh": "nsw.transport.openssh:connect",
 }
 
+FIRST_TRANSPORT: Final = "openssh"  # of a site elsewhere that `nsw init` writes
+
 LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
 
 

@@ -169,6 +169,22 @@ class ReportsProgress(Protocol):
     """Called with the bytes that are here, of how many; set by who shows it."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostKeyCheck:
+    """Whether a transport refuses a host whose key has changed, and how that is known."""
+
+    verified: bool
+    found: str
+
+
+@runtime_checkable
+class ChecksHostKey(Protocol):
+    """A transport that also reports whether it refuses a host whose key has changed."""
+
+    host_key: Callable[[], HostKeyCheck] | None
+    """None where hosts have no keys."""
+
+
 def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None:
     """The first bytes of one file; None when it is absent.
 

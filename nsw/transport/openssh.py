@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import select
 import shlex
 import shutil
@@ -14,9 +15,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
+from nsw.transport.model import HostKeyCheck
 from nsw.transport.pipe import ConnectionLostError
 from nsw.transport.remote import RemoteTransport, most_bytes
 from nsw.transport.shell import Shell, no_bash, reached
+from nsw.transport.ssh_config import checks_host_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +32,8 @@ _OPTIONS = (
 )  # fmt: skip
 _FAST = "aes128-gcm@openssh.com"
 _CONFIG_S = 20.0
+# ssh's warning: kind of key, fingerprint, and the command that removes the old one
+_CHANGED = r"HAS CHANGED!.*fingerprint for the (\w+) key.*?SHA256:([\w+/]+).*?remove with:\s*(ssh-keygen [^\n]+)"
 _PIPE = 1 << 20  # bytes that ssh may be ahead
 
 
@@ -65,7 +70,13 @@ class OpenSsh:
             return no_bash(code, said)
         kind: type[UnreachableError] = UnreachableError
         connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])
-        if "Host key verification failed" in said or "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
+        if (changed := re.search(_CHANGED, said, re.DOTALL)) is not None:
+            return HostKeyError(
+                f"the host key of {self._host} has changed: {changed[1]} SHA256:{changed[2]}. Somebody may be"
+                " intercepting the connection, or the site has new keys",
+                hint=f"ask the site's support; for new keys: `{changed[3].strip()}`, then `{connect}` by hand",
+            )
+        if "Host key verification failed" in said:
             kind = HostKeyError
             hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"
         elif any(text in said for text in ("Permission denied", "Too many authentication failures")):
@@ -168,4 +179,17 @@ def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> 
     way = OpenSsh(["ssh", *_OPTIONS, *options, "--", how["host"]], how["host"])
     lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
     shell = Shell(way, lock, login_shell=bool(how.get("login_shell")))
-    return RemoteTransport(way, shell, most_bytes(site))
+    return RemoteTransport(
+        way, shell, most_bytes(site), host_key=lambda: host_key_check(how["host"], config=how.get("config"))
+    )
+
+
+def host_key_check(host: str, *, config: str | None) -> HostKeyCheck:
+    """What the user's ssh does about a changed key of this host.
+
+    Raises:
+        UnreachableError: ssh does not understand the configuration.
+    """
+    if checks_host_keys(host, config=config):
+        return HostKeyCheck(verified=True, found="verified by your ssh")
+    return HostKeyCheck(verified=False, found="not verified: your ssh configuration has StrictHostKeyChecking no")

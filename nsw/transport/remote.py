@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.transport.model import Content
+    from nsw.transport.model import Content, HostKeyCheck
     from nsw.transport.pipe import Way
     from nsw.transport.shell import Answer, Shell
 
@@ -61,6 +61,7 @@ class RemoteTransport:
         way: How commands are started there.
         shell: The shell there.
         most_bytes: How much may be brought here in all.
+        host_key: Whether a changed key of the host is refused; None where hosts have no keys.
         sleep: Waits; tests hand in their own.
 
     Attributes:
@@ -75,8 +76,10 @@ class RemoteTransport:
         shell: Shell,
         most_bytes: int | None = None,
         *,
+        host_key: Callable[[], HostKeyCheck] | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
+        self.host_key = host_key
         self.progress: Callable[[int, int], object] = lambda _done, _all: None
         self._sleep = sleep
         self._way = way

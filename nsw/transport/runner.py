@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.errors import CommandError
+from nsw.errors import CommandError, HostKeyError, LoginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,9 @@ class Runner:
             self.calls[argv[0]] += 1
             (result,) = self._results([argv], timeout, changes=changes)
             tried += 1
-            if tried >= retry.tries or not self._transient(result):
+            # whoever is refused would be asked for another code, and locked out in the end
+            refused = isinstance(result.unreachable, (HostKeyError, LoginError))
+            if tried >= retry.tries or refused or not self._transient(result):
                 return result
             self._sleep(retry.pause(tried, self._draw()))
 

@@ -192,7 +192,10 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
     except paramiko.SSHException:
         if unasked:
             raise unasked[0] from None
-        raise LoginError(f"{host.alias} rejected the answer") from None
+        raise LoginError(
+            f"{host.alias} rejected the answer",
+            hint="run the command again; most hosts accept a one-time code only once",
+        ) from None
 
 
 def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:

@@ -188,6 +188,7 @@ def test_a_wrong_code_is_one_clear_error(coded):
     code, shown = at_a_terminal(words, coded.folder, "000000")
     assert code == 3
     assert "far rejected the answer" in " ".join(shown.split())
+    assert "run the command again" in " ".join(shown.split())
     assert "Traceback" not in shown
 
 

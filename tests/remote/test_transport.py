@@ -198,8 +198,13 @@ def test_a_changed_host_key_is_refused(far, server):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
     kind, key, *_ = other.with_suffix(".pub").read_text().split()
     (server.folder / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {kind} {key}\n")
-    with pytest.raises(UnreachableError, match=r"has changed: |IDENTIFICATION HAS CHANGED"):
+    shown = subprocess.run(
+        ["ssh-keygen", "-l", "-f", server.folder / "host_key.pub"], capture_output=True, text=True, check=True
+    )
+    with pytest.raises(HostKeyError, match=r"the host key of far.* has changed: ") as refused:
         far.read_many(["/x"])
+    assert shown.stdout.split()[1] in refused.value.message
+    assert f"-R '[127.0.0.1]:{server.port}'" in refused.value.hint.replace('"', "'")
 
 
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])

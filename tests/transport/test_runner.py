@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.errors import CommandError, CommandResult
+from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError
 from nsw.transport.local import LocalTransport
 from nsw.transport.runner import PATIENT, Retry, Runner
 
@@ -42,6 +42,17 @@ def test_other_faults_and_commands_that_must_not_be_repeated_are_run_once(codes,
     run = runner(*codes)
     assert run.run(["sbatch"], timeout=1, retry=retry).returncode == codes[0]
     assert run.calls["sbatch"] == 1
+
+
+@pytest.mark.parametrize("refusal", [LoginError, HostKeyError])
+def test_a_refused_login_is_not_tried_again_since_every_try_may_ask_a_person(refusal):
+    class Refused:
+        def run(self, argv, **_how):
+            return CommandResult(tuple(argv), -1, "", "", timed_out=True, unreachable=refusal("no"))
+
+    run = Runner(Refused(), transient=lambda _: True, sleep=lambda _: None)
+    assert run.run(["sinfo"], timeout=1, retry=PATIENT).unreachable is not None
+    assert run.calls["sinfo"] == 1
 
 
 def test_a_pause_is_never_longer_than_its_limit():
