@@ -156,7 +156,10 @@ def test_one_cell_with_another_decimal_mark_does_not_change_the_others(tmp_path)
     found, said = rows(tmp_path, text + metric("Duration", "us", "7.232"), "metrics")
     assert [r["value"] for r in found] == [None, 10688.0, 7.232]
     assert said == [
-        ("error", "a figure is written with another decimal mark than the rest: kept as text, without a number")
+        (
+            "error",
+            "a figure is written with another decimal mark than the rest ('3,18'): kept as text, without a number",
+        )
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -55,7 +56,7 @@ class Results:
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
     spreads: dict[int, tuple[Value, Value, Value]] = field(default_factory=dict)  # likewise: min, max, avg
-    other_marks: int = 0  # figures that are no number by the decimal mark of the rest
+    other_marks: Counter[str] = field(default_factory=Counter)  # no numbers by the mark of the rest
     lost: int = 0  # launches without a header, which are counted in the numbers of those behind them
 
     @property
@@ -81,7 +82,8 @@ class Results:
         """One metric of one launch, which may tell the launch's duration or the GPU's name."""
         if value.text is not None:
             self.texts[len(self.owners)] = value.text
-            self.other_marks += has_other_mark(value.text)
+            if has_other_mark(value.text):
+                self.other_marks[value.text] += 1
         self.owners.append(owner)
         self.names.append(names)
         self.numbers.append(_NAN if value.number is None else value.number)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from nsw.readers.model import Report
     from nsw.readers.ncu.csv.page import Page
     from nsw.tables.data import Row
@@ -86,12 +88,13 @@ def section_title(name: str) -> str:
     return _SECTIONS.get(name, name)
 
 
-def say_other_marks(report: Report, count: int) -> None:
-    """Report figures that are none by the decimal mark of the rest."""
-    if count:
-        figures = one_or(count, "a figure is", "figures are")
+def say_other_marks(report: Report, figures: Counter[str]) -> None:
+    """Report figures that are none by the decimal mark of the rest: how often each text is there."""
+    if figures:
+        several = one_or(figures.total(), "a figure is", "figures are")
         report.error(
-            f"{figures} written with another decimal mark than the rest: kept as text, without a number",
+            f"{several} written with another decimal mark than the rest ('{next(iter(figures))}'): kept as text,"
+            " without a number",
             fix="print the report again: ncu --import REPORT --page details --csv",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +95,16 @@ class Columns:
             column.add(*cells)
         self.gains.append(told[-1])
 
-    def other_marks(self) -> int:
-        """How many values are no numbers by the decimal mark of the rest."""
-        codes = [code for text, code in self.texts.known.items() if text and has_other_mark(text)]
-        return sum(int(np.isin(part, codes).sum()) for part in self.texts.parts) if codes else 0
+    def other_marks(self) -> Counter[str]:
+        """The values that are no numbers by the decimal mark of the rest, and how often each is there."""
+        known = self.texts.known
+        marked = {text: code for text, code in known.items() if text and has_other_mark(text)}
+        if not marked:
+            return Counter()
+        counts = np.zeros(len(known), np.int64)
+        for part in self.texts.parts:
+            counts += np.bincount(part[part != NO_TEXT], minlength=len(known))
+        return Counter({text: int(counts[code]) for text, code in marked.items()})
 
     def end_page(self, parse: Parser) -> None:
         """Read the speed-ups of a page's rules."""
