@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import TableData
 
-_ROWS: Final = 1 << 17  # a row group; texts that repeat are written out for so many at a time
+_ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
 
 
 class Files(TableFiles):

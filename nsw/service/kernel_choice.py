@@ -56,53 +56,63 @@ def chooser(
     """
     from nsw.campaign.locked_choices import choice_of
 
-    say, of_lock = choosing.say, _recorded(ledger, choosing)
+    of_lock = _recorded(ledger, choosing)
 
     def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         if (known := of_lock()) is not None and (before := choice_of(known, run.id)) is not None:
-            say(f"chosen    {run.id} as the lockfile records it: {before.note}")
+            choosing.say(f"chosen    {run.id} as the lockfile records it: {before.note}")
             if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
                 choosing.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
             return _within_plan(folder, run, before)
-        return choose_now(run, sources)
-
-    def choose_now(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
-        from nsw.analysis.guided import NothingMatched
-        from nsw.analysis.guided import choose as choose_launches
-        from nsw.analysis.matched_launches import TABLE, chosen_rows
-        from nsw.campaign.ledger_needs import Choice
-        from nsw.campaign.reading import put_rows
-        from nsw.plan.counters_request import counting
-        from nsw.profilers.nvprof import measured
-        from nsw.service.chip_check_after_start import late_check
-
-        source = sources[0]
-        one = _pass_of(folder, run)
-        tool = run.tool or "ncu"
-        chip = ledger.site().get("gpus", {}).get("chip")
-        if chip is None:
-            met = choosing.basis()
-            found_there = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
-            if found_there.fault is not None:
-                return found_there.fault
-            for text in found_there.warnings:
-                choosing.warn(f"{run.id}: {text}; the rest is measured")
-            chip = met.chip
-        try:
-            trace = _kernels_of(folder, ledger, one, source)
-            what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
-            found = choose_launches(trace, asked(one), tool, what)
-        except NothingMatched as fault:
-            return f"{fault} (of {source.id})"
-        put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
-        say(f"chosen    {run.id} from {source.id}: {found.note}")
-        time = _limit(folder, ledger, one, run, source, chip)
-        if time is not None:
-            say(f"          {time.note}")
-        seconds = None if time is None else time.seconds
-        return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
+        return _choose_now(folder, ledger, choosing, run, sources[0])
 
     return choose
+
+
+def _choose_now(
+    folder: CampaignFolder, ledger: Ledger, choosing: Choosing, run: RunRow, source: RunRow
+) -> Choice | str:
+    """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
+    from nsw.analysis.guided import NothingMatched
+    from nsw.analysis.guided import choose as choose_launches
+    from nsw.analysis.matched_launches import TABLE, chosen_rows
+    from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.reading import put_rows
+    from nsw.plan.counters_request import counting
+    from nsw.profilers.nvprof import measured
+
+    one = _pass_of(folder, run)
+    tool = run.tool or "ncu"
+    chip: str | None = ledger.site().get("gpus", {}).get("chip")
+    if chip is None:
+        chip, fault = _chip_met(one, tool, run, choosing)
+        if fault is not None:
+            return fault
+    try:
+        trace = _kernels_of(folder, ledger, one, source)
+        what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
+        found = choose_launches(trace, asked(one), tool, what)
+    except NothingMatched as nothing:
+        return f"{nothing} (of {source.id})"
+    put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
+    choosing.say(f"chosen    {run.id} from {source.id}: {found.note}")
+    time = _limit(folder, ledger, one, run, source, chip)
+    if time is not None:
+        choosing.say(f"          {time.note}")
+    seconds = None if time is None else time.seconds
+    return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
+
+
+def _chip_met(one: CountersPass, tool: str, run: RunRow, choosing: Choosing) -> tuple[str | None, str | None]:
+    """The chip that the timeline ran on where the site names none; and why the pass cannot be measured on it."""
+    from nsw.service.chip_check_after_start import late_check
+
+    met = choosing.basis()
+    found = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
+    if found.fault is None:
+        for text in found.warnings:
+            choosing.warn(f"{run.id}: {text}; the rest is measured")
+    return met.chip, found.fault
 
 
 def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
