@@ -31,13 +31,15 @@ claims_folder() {    # the one that an nsw on this machine uses too: ours, no li
 record() { printf '%s\n%s\n' "$nsw_id" "$2" >"$1.host.new" && mv -f "$1.host.new" "$1.host"; }
 
 claim() {    # GPUS: holds a lock a GPU, fails when fewer are free
-  local index uuid fd
+  local gpu fd
   nsw_taken=() nsw_locks=()
-  while read -r index uuid; do
+  # listed once, not at each try: what waits must not disturb what is measured
+  [ "${#nsw_gpus[@]}" -ge "$1" ] || mapfile -t nsw_gpus < <(gpus_here)
+  for gpu in "${nsw_gpus[@]}"; do    # index uuid
     [ "${#nsw_taken[@]}" -lt "$1" ] || break
-    exec {fd}>>"$nsw_claims/$uuid.lock" || continue
-    if flock -n "$fd"; then nsw_taken+=("$index") nsw_locks+=("$fd"); else exec {fd}>&-; fi
-  done < <(gpus_here)
+    exec {fd}>>"$nsw_claims/${gpu#* }.lock" || continue
+    if flock -n "$fd"; then nsw_taken+=("${gpu%% *}") nsw_locks+=("$fd"); else exec {fd}>&-; fi
+  done
   [ "${#nsw_taken[@]}" -ge "$1" ] && return
   for fd in "${nsw_locks[@]}"; do exec {fd}>&-; done
   return 1
@@ -49,6 +51,7 @@ job() {    # LOG GPUS|any SCRIPT ATTEMPT TASK: waits for its GPUs, runs, leaves 
   record "$log" queued
   if [ "$needs" = any ]; then :    # it claims none, and none is hidden from it
   elif [ "$needs" -gt 0 ]; then
+    nsw_gpus=()
     nsw_claims=$(claims_folder) || { record "$log" "ended 97 no safe folder for GPU claims"; return; }
     until [ ! -e "$log.hold" ] && claim "$needs"; do sleep 2; done
     printf -v CUDA_VISIBLE_DEVICES '%s,' "${nsw_taken[@]}"; CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%,}

@@ -1,6 +1,7 @@
 """A machine elsewhere without a batch system: jobs run there, wait for their GPUs there, and outlive the connection."""
 
 import os
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -92,6 +93,32 @@ def test_two_jobs_never_share_a_gpu_and_a_third_waits(machine, tmp_path):
     assert used == {"0", "1"}
     (tmp_path / "go").touch()
     until(scheduler, sent, [Phase.ENDED] * 3)
+
+
+def test_a_job_that_waits_for_a_gpu_lists_the_gpus_once(machine, tmp_path):
+    for program in ("nvidia-smi", "flock"):
+        real = tmp_path / f"{program}-real"
+        own = tmp_path / "bin" / program
+        real.write_text(own.read_text() if own.exists() else f'#!/bin/sh\nexec {shutil.which(program)} "$@"\n')
+        real.chmod(0o755)
+        own.write_text(f'#!/bin/sh\necho >>"{tmp_path}/{program}.calls"\nexec "{real}" "$@"\n')
+        own.chmod(0o755)
+    scheduler = machine()
+    sent = handed(scheduler, job(tmp_path, "long", f"until [ -e {tmp_path}/go ]; do sleep 0.2; done", gpus=2))
+    until(scheduler, sent, [Phase.RUNNING])
+    sent += handed(scheduler, job(tmp_path, "next", ":", gpus=1))
+    until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED])
+
+    def calls(program):
+        return (tmp_path / f"{program}.calls").read_text().count("\n")
+
+    begun, deadline = calls("flock"), time.monotonic() + 60
+    while calls("flock") < begun + 6:  # two locks a try
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert calls("nvidia-smi") == 4  # when it is submitted and when it begins, each
+    (tmp_path / "go").touch()
+    until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
 
 
 def test_what_is_held_claims_no_gpu_until_it_is_released(machine, tmp_path):
