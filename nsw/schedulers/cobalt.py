@@ -33,6 +33,7 @@ _NOISE: Final = re.compile(r"No handlers could be found for logger|^Usage: |^Ref
 _FAULT: Final = re.compile(
     r"""(?:component error: XMLRPC failure )?<Fault \d+: (?P<q>['"])(?P<said>.*?)(?:\\n)?(?P=q)>.*"""
 )
+_FILTER: Final = re.compile(r"Filter \S+ failed")  # its path is the site's, and says nothing
 _JOB: Final = re.compile(r"Jobid: (\d+)")
 _EXIT: Final = re.compile(r"Info: task completed normally with an exit code of (\S+);")
 _LONGEST_LIST: Final = 200  # files on one command line
@@ -91,10 +92,13 @@ class Cobalt(Adapter):
             return None
         if self.transient(result):
             return None
-        said = "; ".join(self.complaints(result))
+        complaints = self.complaints(result)
+        # the queue manager's own sentence goes before what a filter that let the job pass has printed
+        faults = [match["said"] for match in _FAULT.finditer(result.stderr)]
+        reason = "; ".join(faults or [line for line in complaints if not _FILTER.fullmatch(line)])
         for known in REFUSALS:
-            if known.pattern.search(said) or known.pattern.search(result.stderr):
-                return Refusal(said, known.key, known.hint)
+            if known.pattern.search(reason) or (known.key is None and known.pattern.search(result.stderr)):
+                return Refusal("; ".join(complaints), known.key, known.hint)
         return None
 
     def is_full(self, result: CommandResult) -> bool:
@@ -123,13 +127,13 @@ class Cobalt(Adapter):
         return ["qstat", "-Q"]
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:
-        """Those that run jobs, with their MaxTime; Cobalt knows nothing of GPUs."""
+        """Those that run jobs, with their MaxTime, the one that qsub takes without -q first; none says its GPUs."""
         found = []
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
                 found.append(Queue(fields[0], walltime=told_limit(fields[4])))
-        return found
+        return sorted(found, key=lambda queue: queue.name != "default")
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""

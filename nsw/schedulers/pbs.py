@@ -106,9 +106,10 @@ class Pbs(Adapter):
         """Why qsub refused: its own verdict, the server's, or that of a site's hook."""
         if result.timed_out or result.returncode not in VERDICT or self.parse_submitted(result) is not None:
             return None
-        if self.transient(result) or not re.search(r"^qsub: ", result.stderr, re.MULTILINE):
+        begin = re.search(r"^qsub: ", result.stderr, re.MULTILINE)  # before it a site's wrapper may have talked
+        if self.transient(result) or begin is None:
             return None
-        said = "; ".join(self.complaints(result))
+        said = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
         for known in REFUSALS:
             if known.pattern.search(said):
                 return Refusal(said, known.key, known.hint)

@@ -18,6 +18,12 @@ from nsw.scripts.cobalt import minutes
 COBALT = Cobalt()
 OBSERVED = Path(__file__).parent / "observed"
 DATE = "Sat Nov 21 00:23:34 2026 +0000 (UTC)"
+# what a site's filter prints of a job that it lets pass
+CHATTER = (
+    'Job routed to queue "debug".\nWARNING: Filesystem attribute not set for this job submission.\n'
+    "This job will be set to request all filesystems.  In the event\nof a filesystem outage, this job may be put on"
+    " hold unnecessarily.\n"
+)
 PROXY = 'No handlers could be found for logger "Proxy"\n'
 
 
@@ -157,6 +163,9 @@ def test_the_id_is_read_from_stdout_alone(stdout, job):
             "mcdram x not valid must be one of: cache, flat",
         ),
         ("command /s/x.sh is not executable\n", None, None),
+        (CHATTER + PROXY + "<Fault 1001: \"User 'a' is not a member of project 'p'\">\n", "account", None),
+        (CHATTER + PROXY + "<Fault 1001: 'boom'>\n", None, None),
+        ("boom\nFilter /soft/project_queue_filter.py failed\n", None, None),
     ],
 )
 def test_refusals_are_found_at_the_recipes_key(stderr, key, said):
@@ -239,6 +248,13 @@ def test_a_hold_says_how_to_end_it():
 
 def test_an_empty_queue_has_a_header():
     assert COBALT.parse_queue(answer("Welcome to cooley\n" + HEADER)) == []
+
+
+def test_the_queue_of_jobs_that_name_none_is_listed_first():
+    rest = "None   None    None     {}     None        None       None          None          None        running  \n"
+    listed = "debug    " + rest.format("01:00:00") + "default  " + rest.format("None")
+    found = COBALT.parse_queues(answer(f"Name     Users  Groups ...\n{'=' * 114}\n{listed}"))
+    assert [(queue.name, queue.walltime) for queue in found] == [("default", None), ("debug", 3600)]
 
 
 def test_silence_with_status_1_means_gone():

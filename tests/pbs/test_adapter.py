@@ -123,6 +123,7 @@ def test_a_refusal_names_the_key_of_the_recipe_that_asks_for_it(command, key):
         ("qsub: Job rejected by all possible destinations", "queue"),
         ("qsub: Unknown resource: ngpus", "gpus"),
         ("qsub: walltime exceeds the maximum of queue debug", "time"),
+        ("allocation: 3 h left\nqsub: Job violates queue and/or server resource limits", "time"),  # a site's wrapper
     ],
 )
 def test_refusals_of_sites_are_known_by_their_words(said, key):
