@@ -10,7 +10,7 @@ from nsw.errors import Exit, UsageError
 from nsw.present.download_bar import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.text_of_others import say
-from nsw.service.fetching import on_site
+from nsw.service.fetching import GUI_FILES, on_site
 from nsw.service.runs_by_name import campaign_of_words
 from nsw.wording import plural
 
@@ -44,6 +44,12 @@ def fetch(
             tell(f"{size(file.size):>12}  {file.name}")
         if len(found.files) > _SHOWN:
             tell(f"{'':12}  and {len(found.files) - _SHOWN} more")
+        if not found.files:
+            tell(
+                f"no file of these runs on the site matches {', '.join(patterns or GUI_FILES)}: `--file '*'` lists"
+                " every file; `nsw clean` removes them"
+            )
+            return Exit.GOOD
         missing = found.missing
         if not missing:
             tell(f"{plural(len(found.files), 'file')}, all of them here")

@@ -105,6 +105,10 @@ def test_a_recipe_runs_on_a_site_elsewhere_and_its_answer_is_here(cluster):
     with Ledger(folder / "campaign.db") as ledger:
         site = ledger.site()
         ledger.set_meta(SITE_DATA, site | {"limits": site["limits"] | {"download": "100B"}})
+    none = cluster.nsw("fetch", "n-1", "--file", "*.other", "--root", "campaigns")
+    assert "no file of these runs on the site matches *.other: `--file '*'` lists every file" in " ".join(
+        none.stderr.split()
+    )
     refused = cluster.nsw("fetch", "n-1", "--root", "campaigns")
     assert refused.returncode == 2
     assert "1 file, 300 B, more than the site's limits.download (100 B): there is no terminal" in refused.stderr
