@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_FIRST_OF_OURS = 100  # scripts write 3 to 9, and bash itself takes 10 and those after it
 _LINE = re.compile(r"GPU (?P<index>\d+): (?P<name>.*?) \(UUID: (?P<uuid>[\w-]+)\)")
 
 
@@ -116,6 +117,14 @@ def _open_own(folder: Path) -> int:
     return descriptor
 
 
+def out_of_the_way(descriptor: int) -> int:
+    """The same open file under a number that scripts do not use: `exec 9>file` of a site's set-up ends no lock."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_OF_OURS)
+    finally:
+        os.close(descriptor)
+
+
 def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[int]] | None:
     """Claim `count` of the GPUs.
 
@@ -134,7 +143,7 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
             if len(taken) == count:
                 break
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within)
+            descriptor = out_of_the_way(os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within))
             held.append(descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

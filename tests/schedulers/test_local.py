@@ -247,6 +247,18 @@ def test_a_claim_ends_with_the_last_process_of_the_task_not_with_the_first(local
     wait_until(lambda: handed(scheduler, task(work, "next", HOLDS, gpus=1)) is not None)
 
 
+def test_a_script_that_takes_descriptors_for_itself_ends_no_claim(local, work):
+    one, other = local(gpus=FOUR[:1], parallel=2), task(work, "b", HOLDS, gpus=1)
+    holds = started(one, task(work, "a", f'for n in {{3..99}}; do eval "exec $n>own"; done\n{HOLDS}', gpus=1))
+    assert told(holds) == "0"
+    again = local(gpus=FOUR[:1], parallel=2)
+    assert handed(again, other) is None
+    assert phase(again, holds) is Phase.RUNNING
+    let_go(holds)
+    wait_until(lambda: handed(again, other) is not None)
+    let_go(other)
+
+
 def test_where_nothing_touches_a_gpu_none_is_claimed(local, work):
     scheduler = local(parallel=4, gpus=[], share_gpus=True)
     for name in ("a", "b"):

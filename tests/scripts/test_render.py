@@ -175,6 +175,17 @@ def test_a_task_that_the_job_does_not_have_is_an_error_and_runs_nothing(scripts)
     assert not (scripts.scratch / "runs").exists()
 
 
+def test_what_was_open_when_the_job_began_is_open_in_its_program(scripts):
+    """A task inherits the claims on its GPUs as open files, under whatever numbers: one closed is a GPU given away."""
+    given = dict.fromkeys(range(3, 13))
+    command = ["bash", "-c", f"for n in {' '.join(map(str, given))}; do readlink /proc/self/fd/$n; done"]
+    script, lock = scripts.render(make_plan(make_run(command))), scripts.folder / "lock"
+    lock.touch()
+    words = f'exec "$@" {" ".join(f"{n}<{lock}" for n in given)}'
+    subprocess.run([BASH, "-c", words, "-", BASH, script, "1", "0"], cwd=scripts.folder, check=True, timeout=60)
+    assert scripts.output("r1").splitlines() == [str(lock)] * len(given)
+
+
 # --- time limits and ends ---------------------------------------------------------------------------------------
 
 
@@ -299,7 +310,7 @@ def test_a_second_job_of_an_attempt_leaves_its_id_and_nothing_else(scripts):
 def test_a_claim_that_a_full_disk_left_empty_is_none(scripts):
     script = scripts.render(make_plan(make_run(["true"])))
     text = script.read_text()
-    script.write_text(text.replace("exec 9>claim;", "exec 9>/dev/full; : >claim;"))
+    script.write_text(text.replace("exec {nsw_claim}>claim;", "exec {nsw_claim}>/dev/full; : >claim;"))
     done = scripts.run(script)
     assert "did not begin: its claim cannot be written" in done.stderr
     assert not (scripts.home() / "claim").exists()
