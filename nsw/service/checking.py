@@ -52,7 +52,7 @@ def check(
         found.append(check_queue(name, sites))
         yield found[-1]
     if node and not any(one.verdict is Verdict.BAD for one in found):
-        listen(Message("a job of one minute looks from a compute node; Ctrl-C cancels it"))
+        listen(Message("a short job looks from a compute node; Ctrl-C cancels it"))
         for one in check_node(name, sites, listen, skew_of(found)):
             found.append(one)
             yield one

@@ -14,7 +14,7 @@ from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import read_document
 from nsw.recipe.validate import validate
 from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
-from nsw.site.model import Site, SitesFile
+from nsw.site.model import FILL, Site, SitesFile
 from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
@@ -199,6 +199,12 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
             yield document.diagnostic((*path, "name"), "a site's name is not set below it", hint=hint, key=True)
         yield from _scratch_names(document, path, site)
         yield from _gres_names(document, path, site)
+        limits = site.get("limits")
+        if isinstance(limits, dict) and limits.get("runs_per_job") == FILL and limits.get("max_walltime") is None:
+            yield document.diagnostic(
+                (*path, "limits", "runs_per_job"), "fill packs a job up to max_walltime, which this site does not set",
+                hint="set limits.max_walltime, or runs_per_job to a number",
+            )  # fmt: skip
         for block, file in document.find(*path, "templates", "*"):
             if isinstance(file, str) and "\0" not in file and not (folder / file).is_file():
                 yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")

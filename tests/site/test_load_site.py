@@ -127,6 +127,8 @@ def test_the_full_file(tmp_path):
         ("{nsys:", "{nsis:", (11, 17), "expected one of nsys, ncu, nvprof; found 'nsis'"),
         ("per_node: 4", "per_node: x", (12, 35), "expected a whole number of at least 0, found 'x'"),
         ("runs_per_job: 1", "runs_per_job: 0", (13, 83), "expected a whole number of at least 1, found 0"),
+        ("max_walltime: 24h, runs_per_job: 1", "runs_per_job: fill", (13, 64),
+         "fill packs a job up to max_walltime, which this site does not set"),
         ("1 node-hour", "1", (15, 20), "the amount 1 has no unit"),
         ("account: MyProject", "name: other", (7, 5), "a site's name is not set below it"),
         (
@@ -137,7 +139,7 @@ def test_the_full_file(tmp_path):
         ),
         ("polaris:\n", "pola ris:\n", (3, 3), "'pola ris' is not a name"),
     ],
-)
+)  # fmt: skip
 def test_faults_are_told_at_their_place(tmp_path, right, wrong, place, message):
     (tmp_path / "my_directives.sh.j2").touch()
     path = tmp_path / "sites.yaml"
