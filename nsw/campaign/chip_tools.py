@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.check import Check, Verdict
 from nsw.metrics import find_chip, unsupported
 from nsw.metrics.tools import tool_for, tools_for
+from nsw.site.registered import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +29,9 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
     seen = re.findall(r"\d+ x ([^,]+)", found.get("GPUs (node)") or found.get("GPUs") or "")
     named = (site.get("gpus") or {}).get("chip")
     if not named and not seen:
-        fix = "`--node` looks at a compute node's; gpus: {chip: ...} of the site names it, such as H100"
+        fix = "gpus: {chip: ...} of the site names it, such as H100"
+        if site.get("scheduler") != LOCAL:
+            fix = f"`--node` looks at a compute node's; {fix}"
         return Check(WHAT, Verdict.SKIPPED, "no GPU was seen, and the site names none", fix)
     text = seen[0] if seen else str(named)
     chip = find_chip(text)

@@ -76,7 +76,7 @@ def node_checks(
             yield Check(f"{tool} (node)", verdict, found, f"name its path: profilers: {{{tool}: ...}}, or its module")
     listed = "\n".join(said.get("gpu", []))
     params = "".join(f"RmProfilingAdminOnly: {value}\n" for value in said.get("admin", []))
-    for one in gpu_checks(listed, params) if listed else ():
+    for one in gpu_checks(listed, params, has_nodes=True) if listed else ():
         yield Check(f"{one.what} (node)", one.verdict, one.found, one.fix)
     wanted = (site.get("gpus") or {}).get("per_node")
     seen = len(re.findall(r"^GPU \d+:", listed, re.MULTILINE))

@@ -70,8 +70,8 @@ def check_site(
     if adapter is not None and facts is not None:
         yield from limits_checks(site, transport, adapter, facts)
     yield from _scratch(site, transport)
-    yield from _profilers(site, transport)
-    yield from _gpus(transport)
+    yield from _profilers(site, transport, has_nodes=adapter is not None)
+    yield from _gpus(transport, has_nodes=adapter is not None)
 
 
 def _failed_step(fault: UnreachableError | None) -> str:
@@ -194,7 +194,7 @@ def quota_check(printed: str) -> Check | None:
     return Check("quota", Verdict.WARNING, found, "jobs fail when it is full: `nsw clean`, or name another scratch")
 
 
-def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
+def _profilers(site: Mapping[str, Any], transport: Transport, *, has_nodes: bool) -> Iterator[Check]:
     named = site.get("profilers") or {}
     load = f"module load {quote_all(site['modules'])} 2>/dev/null; " if site.get("modules") else ""
     version = f'{load}"$1" --version 2>&1 | tail -n 1; exit "${{PIPESTATUS[0]}}"'
@@ -210,24 +210,31 @@ def _profilers(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]
             fix = f"correct profilers.{tool}, or name the module that provides it"
             yield Check(tool, Verdict.BAD, f"{named[tool]}: {_said(done)}", fix)
         else:
-            fix = f"name its path: profilers: {{{tool}: ...}}, or its module; compute nodes may have it all the same"
+            nodes = "; compute nodes may have it all the same" if has_nodes else ""
+            fix = f"name its path: profilers: {{{tool}: ...}}, or its module{nodes}"
             yield Check(tool, Verdict.SKIPPED, "not on PATH here", fix)
 
 
-def _gpus(transport: Transport) -> Iterator[Check]:
+def _gpus(transport: Transport, *, has_nodes: bool) -> Iterator[Check]:
     commands = [["nvidia-smi", "-L"], ["cat", "/proc/driver/nvidia/params"]]
     listed, params = transport.run_many(commands, timeout=_SECONDS)
-    yield from gpu_checks(listed.stdout, params.stdout)
+    yield from gpu_checks(listed.stdout, params.stdout, has_nodes=has_nodes)
 
 
-def gpu_checks(listed: str, params: str) -> Iterator[Check]:
+def gpu_checks(listed: str, params: str, *, has_nodes: bool) -> Iterator[Check]:
     """The GPUs of a node, and who may read their counters.
 
     Args:
         listed: What `nvidia-smi -L` printed.
         params: What the driver says in /proc/driver/nvidia/params.
+        has_nodes: Whether there are compute nodes beside this one.
     """
     names = re.findall(r"^GPU \d+: (.*?) \(UUID", listed, re.MULTILINE)
+    if not names and not has_nodes:
+        fix = "is NVIDIA's driver installed there, with nvidia-smi on PATH?"
+        yield Check("GPUs", Verdict.SKIPPED, "`nvidia-smi -L` lists none", fix)
+        yield Check(COUNTERS, Verdict.SKIPPED, "there is no GPU to read them from", fix)
+        return
     if not names:
         fix = "`--node` looks from a compute node"
         yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes", fix)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from nsw.campaign.check import Check, Verdict
+from nsw.campaign.chip_tools import chip_check
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, quota_check
 from nsw.schedulers.slurm import Slurm
@@ -102,6 +103,14 @@ def test_a_compute_node_is_looked_at_with_one_short_job_of_which_nothing_stays(c
     assert found["clock (node)"]["verdict"] == "good"
     assert found["ncu (node)"]["verdict"] in {"skipped", "good"}
     assert not list(cluster.scratch.glob("*/*"))
+
+
+def test_a_machine_without_a_scheduler_is_not_sent_to_compute_nodes_that_it_has_not(far):
+    site = {"scheduler": "local"}
+    checks = list(check_site(site, far, None))
+    checks.append(chip_check(site, checks))
+    assert {"GPUs", "counters", "nsys", "chip"} <= {one.what for one in checks}
+    assert [one for one in checks if "node" in one.found + one.fix] == []
 
 
 def test_a_profiler_of_another_package_is_looked_for_where_the_site_names_it(far, tmp_path):
