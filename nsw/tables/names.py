@@ -117,7 +117,7 @@ def short_name(name: str) -> str:
         shown = "::".join([*_telling_scope(scopes), own])
     if arguments and len(own) <= _LONGEST_HINT and _WRAPPERS.match(own) and (hint := _hint(arguments, own)):
         shown = f"{shown}<{hint}>"
-    return shown or name
+    return name if not shown or shown[0].isdigit() else shown  # `string 41`: an id in the place of a lost name
 
 
 @lru_cache(maxsize=_CACHED)

@@ -239,6 +239,10 @@ def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
         "CUPTI_ACTIVITY_KIND_KERNEL: a row ends before it starts: left out",
     ),
     (
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = -1 WHERE rowid = 2",
+        "CUPTI_ACTIVITY_KIND_KERNEL: a row starts before time 0: left out",
+    ),
+    (
         "DELETE FROM StringIds WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL)",
         "a name is not in StringIds: shown as 'string ",
     ),
@@ -246,6 +250,7 @@ def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
         "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = NULL WHERE rowid = 1",
         "1 CUDA call or GPU operation has no correlation id",
     ),
+    ("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = NULL", "CUDA calls or GPU operations have no correlation id"),
 ])  # fmt: skip
 def test_an_export_that_contradicts_itself_is_said_to(tmp_path, export, damage, why):
     sound = read(export)

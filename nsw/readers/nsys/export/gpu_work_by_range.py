@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys.export.source import narrow
+from nsw.readers.nsys.export.source import NULL, narrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,15 +130,18 @@ class _CallIndex:
 
 
 class Lookup:
-    """Values by key; of equal keys the first counts."""
+    """Values by key; of equal keys the first counts, and NULL is no key."""
 
     def __init__(self, keys: IntArray, values: IntArray) -> None:
         import numpy as np
 
-        self._low, high = int(keys.min()), int(keys.max())
+        if len(keys) and int(keys.min()) == NULL:
+            known = keys != NULL
+            keys, values = keys[known], values[known]
+        self._low, self._high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
         self._table: IntArray | None = None
-        if high - self._low <= 8 * len(keys) + 1024:  # correlation ids count up: a table beats a search
-            self._table = np.full(high - self._low + 1, -1, np.int32)
+        if self._high - self._low <= 8 * len(keys) + 1024:  # correlation ids count up: a table beats a search
+            self._table = np.full(self._high - self._low + 2, -1, np.int32)  # the last place is of all other keys
             for end in range(len(keys), 0, -_SLICE):  # a slice at a time, from the last to the first
                 part = slice(max(end - _SLICE, 0), end)
                 self._table[keys[part][::-1].astype(np.int64) - self._low] = values[part][::-1]
@@ -151,10 +154,10 @@ class Lookup:
         import numpy as np
 
         if self._table is not None:
-            if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) < self._low + len(self._table):
+            if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) <= self._high:
                 return self._table[wanted - self._low]
-            inside = (wanted >= self._low) & (wanted < self._low + len(self._table))
-            return np.where(inside, self._table[np.where(inside, wanted - self._low, 0)], -1)
+            inside = (wanted >= self._low) & (wanted <= self._high)
+            return self._table[np.where(inside, wanted.astype(np.int64) - self._low, -1)]
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return np.where(self._keys[at] == wanted, self._values[at], -1)
 

@@ -188,7 +188,7 @@ def _launched(made: Split, found: Collected, calls: Collected | None) -> IntArra
         wanted = np.flatnonzero(mine == place) if several else slice(None)
         at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).of(correlation[wanted])
         times = calls.kept["start"][rows][at].astype(np.int64, copy=False)
-        unknown = np.flatnonzero((at < 0) | (correlation[wanted] == NULL))
+        unknown = np.flatnonzero(at < 0)
         times[unknown] = starts[wanted][unknown]
         starts[wanted] = times
     return starts

@@ -21,6 +21,7 @@ MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
 NVTX = "NVTX_EVENTS"
 
 
@@ -38,8 +39,8 @@ class TableFault(Exception):  # noqa: N818  it names a fault of the file
 class Contradictions:
     """What of an export cannot be, gathered while it is read.
 
-    `backwards`: by table, start and end of rows that end before they start, which are left out. `nameless`: ids that
-    StringIds lacks.
+    `backwards`: by table, start and end of rows that end before they start, or start before time 0; they are left
+    out. `nameless`: ids that StringIds lacks.
     """
 
     backwards: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
@@ -93,7 +94,8 @@ def require_integers(table: str, batch: Batch, *columns: str) -> None:
 def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> Batch:
     """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
 
-    Rows that end before they start are left out and noted in `contradictions`.
+    Rows that end before they start are left out and noted in `contradictions`; so is GPU work, or a call of CUDA,
+    that starts before the recording does.
 
     Raises:
         TableFault: Times so far apart that they are none.
@@ -104,6 +106,7 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     absent = (start == NULL) | (end == NULL)
     none = bool(absent.any())
     known_start, known_end = (start[~absent], end[~absent]) if none else (start, end)
+    low = 0
     if len(known_start):
         low = min(int(known_start.min()), int(known_end.min()))
         high = max(int(known_start.max()), int(known_end.max()))
@@ -112,6 +115,8 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
     timed = batch | {DURATION: duration}
     backwards = (duration < 0) & ~absent if none else duration < 0
+    if low < 0 and table.startswith(_CUPTI):
+        backwards |= (start < 0) & ~absent
     if not backwards.any():
         return timed
     pairs = zip(start[backwards].tolist(), end[backwards].tolist(), strict=True)

@@ -203,8 +203,13 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
         for table, rows in source.contradictions.backwards.items():
             backwards.setdefault(table, set()).update(rows)
     for table, rows in sorted(backwards.items()):
-        count = one_or(len(rows), "a row ends before it starts", "rows end before they start")
-        report.error(f"{table}: {count}: left out", fix=_DAMAGED)
+        early = {(start, end) for start, end in rows if start <= end}
+        for some, one, several in (
+            (rows - early, "a row ends before it starts", "rows end before they start"),
+            (early, "a row starts before time 0", "rows start before time 0"),
+        ):
+            if some:
+                report.error(f"{table}: {one_or(len(some), one, several)}: left out", fix=_DAMAGED)
     if nameless := set().union(*(source.contradictions.nameless for source in sources)):
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
         count = one_or(len(nameless), "a name is", "names are")
