@@ -169,8 +169,8 @@ def attach(
 
     Args:
         campaign: Its id, or the beginning of its id.
-        site: The site that it runs on, as this machine's sites files have it; by default that of NSW_SITE, else the
-            default site.
+        site: The site that it runs on, as this machine's sites files have it; by default that of the campaign where it
+            is here already, else of NSW_SITE, else the default site.
         sites: Sites files to search first.
         root: The folder of campaigns here; NSW_ROOT or ./campaigns if not given.
 
@@ -179,10 +179,12 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.service.attaching import on_site
+    from nsw.service.attaching import on_site, site_of_campaign_here
 
-    with on_site(site_or_default(site), files(sites)) as there:
-        found = there.attach(campaign, Path(root) if root is not None else None)
+    parent = Path(root) if root is not None else None
+    named = site or site_of_campaign_here(campaign, parent)
+    with on_site(site_or_default(named), files(sites)) as there:
+        found = there.attach(campaign, parent)
     return resume(found.folder.path)
 
 

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
     """Take a campaign over and go on with it; with none named, list those of the site.
 
+    Without `site` it is the one of the campaign, where that is here already, else the default one.
+
     Raises:
         UsageError: The site is this machine.
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site cannot be reached.
     """
     from nsw.cli.running import resume
-    from nsw.service.attaching import on_site
+    from nsw.service.attaching import on_site, site_of_campaign_here
 
+    if site is None and campaign is not None:
+        site = site_of_campaign_here(campaign, root)
     with on_site(site, sites) as there:
         if campaign is None:
             _list(there.campaigns, f"{there.place.site.name}:{there.base}")

@@ -333,7 +333,7 @@ def attach(
             show_default=False,
         ),
     ] = None,
-    site: Site = "local",
+    site: Site = None,
     sites: Sites = None,
     root: Root = None,
 ) -> None:

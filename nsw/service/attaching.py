@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.errors import UsageError
+from nsw.errors import CampaignError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,6 +65,18 @@ class OnSite:
         data = self.place.site.model_dump(mode="json", by_alias=True)
         here = attach(parent, self._transport, self.base, wanted.id, (self.place.site.name, data))
         return Attached(here, taken_over=True, owner=wanted.owner)
+
+
+def site_of_campaign_here(campaign: str, root: Path | None) -> str | None:
+    """The site of a campaign that this machine drove before; None for one that is not here."""
+    from nsw.campaign.ledger import Ledger
+
+    try:
+        folder = folders.find(folders.root(root), campaign)
+    except CampaignError:
+        return None
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        return str(ledger.site()["name"])
 
 
 @contextmanager

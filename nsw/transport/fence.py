@@ -131,5 +131,5 @@ def fenced(campaign: str, said: str) -> FencedError:
     who = f" by {lines[0][:200]}" if lines and lines[0].strip() else " by another nsw"
     return FencedError(
         f"{campaign} was taken over{who}: nsw submits and cancels nothing more from here",
-        hint=f"`nsw attach {campaign} --site SITE` takes it back; `nsw watch` shows its progress",
+        hint=f"`nsw attach {campaign}` takes it back; `nsw watch` shows its progress",
     )

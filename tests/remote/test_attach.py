@@ -62,7 +62,8 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     assert cleaned.returncode == 2
     assert "was taken over by" in cleaned.stderr, "and not: it is not over, resume or cancel it"
     assert (there / "owner").exists()
-    back = cluster.nsw("attach", campaign, *words, "--root", "campaigns")
+    assert f"nsw attach {campaign}` takes it back" in " ".join(said.split())
+    back = cluster.nsw("attach", campaign, "--sites", "sites.yaml", "--root", "campaigns")
     assert back.returncode == 0, back.stderr
     assert (cluster.work / "campaigns" / campaign / "reports/n-3.baseline.r1/stdout").read_text() == "speed=3\n"
     assert cluster.ran() == ["1", "2", "3"]
