@@ -294,16 +294,22 @@ def test_a_sound_trace_is_said_nothing_of(tmp_path):
     assert said == []
 
 
-def test_operators_have_no_device_time_where_kernels_name_none(tmp_path):
-    found, said = rows(tmp_path, trace(args={"correlation": 9}), "operators", "t.json")
+@pytest.mark.parametrize("ids", [{}, {"External id": 6}])
+def test_operators_have_no_device_time_where_kernels_name_none(tmp_path, ids):
+    found, said = rows(tmp_path, trace(args={"correlation": 9, **ids}), "operators", "t.json")
     assert [r.get("device_ns") for r in found] == [None]
     assert said == [
-        ("warning", "kernels of 100 % of the time have no External id: device times of operators lack them")
+        (
+            "warning",
+            "kernels of 100 % of the time have no operator's External id: device times of operators lack them",
+        )
     ]
 
 
 @pytest.mark.parametrize(("changes", "why"), [
-    ({"ph": "B"}, "1 events of kernels, calls or operators have a begin"),
+    ({"ph": "B"}, "1 event of a kernel, call or operator is not whole"),
+    ({"ph": None}, "1 event of a kernel, call or operator is not whole"),
+    ({"ph": "x"}, "1 event of a kernel, call or operator is not whole"),
     ({"dur": -3}, "1 event has no valid time"),
 ])  # fmt: skip
 def test_a_kernel_without_a_duration_is_left_out_and_said(tmp_path, changes, why):

@@ -14,6 +14,7 @@ from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpa
 from nsw.readers.timeline.from_traces import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,12 +65,17 @@ def read(path: Path, options: Options) -> Report:
         events = "1 event has" if trace.timeless == 1 else f"{trace.timeless} events have"
         report.error(f"{events} no valid time or duration and left out", fix="profile again, or copy the trace again")
     if trace.begun:
+        events = one_or(
+            trace.begun, "1 event of a kernel, call or operator is", "events of kernels, calls or operators are"
+        )
         report.error(
-            f"{trace.begun} events of kernels, calls or operators have a begin (ph B) and no duration: left out",
-            fix="profile again: PyTorch writes such events whole (ph X)",
+            f"{events} not whole (a begin, ph B, or no known ph): left out",
+            fix="profile again, or copy the trace again: PyTorch writes such events whole (ph X)",
         )
     if (share := trace.share_without_operator()) > _NOTABLE:
-        report.warn(f"kernels of {share:.0f} % of the time have no External id: device times of operators lack them")
+        report.warn(
+            f"kernels of {share:.0f} % of the time have no operator's External id: device times of operators lack them"
+        )
     try:
         _fill(report, options, trace, stream.header)
     except OverflowError as fault:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import numpy as np
+
 # Categories of 2021 (Operator, Kernel ...) to today, in small letters.
 GPU = {
     "kernel": 0, "concurrent_kernel": 0, "gpu_memcpy": 1, "memcpy": 1, "gpu_memset": 2, "memset": 2,
@@ -22,7 +24,7 @@ HOST = {
 _TIMED = GPU.keys() | HOST.keys()
 _OVERHEAD = "overhead"
 _OTHERS = frozenset({"gpu_user_annotation", _OVERHEAD})
-_BEGUN = frozenset({"B", "b", "S"})
+_NO_SPANS = ("s", "t", "f", "i", "I", "M", "C", "E", "e")  # arrows, instants, names, counters, ends of what began
 NONE = -1
 _LARGEST_US = 9e15  # of a time: in ns still an int64
 _MOST_PROCESSES = 100
@@ -84,7 +86,7 @@ class Trace:
         self.pids: set[int] = set()
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
-        self.begun = 0  # of kernels, calls and operators, without a duration
+        self.begun = 0  # of kernels, calls and operators, not whole (ph X)
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
         self._each_gpu = each_gpu
@@ -101,7 +103,7 @@ class Trace:
                     self._span(event, category.lower())
                 elif isinstance(whose := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
                     self.processes.add(whose[:200])
-            elif phase in _BEGUN and str(event.get("cat")).lower() in _TIMED:
+            elif phase not in _NO_SPANS and str(event.get("cat")).lower() in _TIMED:
                 self.begun += 1
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
@@ -166,14 +168,20 @@ class Trace:
         if self._each_gpu is not None:
             self._each_gpu(event, kind, start, duration)
 
+    def of_operators(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether an operator or annotation has the external id, of each work of the GPUs."""
+        import numpy as np
+
+        ids = np.asarray(self.host.external)[np.asarray(self.host.kind) != CALL]
+        return np.isin(np.asarray(self.gpu.external), ids[ids != NONE])
+
     def share_without_operator(self) -> float:
         """The share of the kernels' time, in %, that is of no operator; 0 where there are no operators."""
-        gpu = self.gpu
-        total = alone = 0
-        for kind, external, duration in zip(gpu.kind, gpu.external, gpu.duration, strict=True):
-            if not kind:
-                total += duration
-                alone += duration if external == NONE else 0
+        import numpy as np
+
+        is_kernel, duration = np.asarray(self.gpu.kind) == 0, np.asarray(self.gpu.duration, float)
+        total = float(duration[is_kernel].sum())
+        alone = float(duration[is_kernel & ~self.of_operators()].sum())
         return 100.0 * alone / total if total and OP in self.host.kind else 0.0
 
     def _memory(self, args: dict[str, Any]) -> None:

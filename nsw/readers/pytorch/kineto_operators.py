@@ -46,7 +46,7 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     walk = _Walk(trace)
     sums = walk.sums
     names = list(trace.names)
-    has_device = any(external != NONE for external in trace.gpu.external)
+    has_device = bool(trace.of_operators().any())
     total_self = sum(s[2] for s in sums.values()) or None
     total_device = sum(s[4] for s in sums.values()) or None
     rows: list[Row] = []
