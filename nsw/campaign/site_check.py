@@ -121,7 +121,8 @@ def _scheduler(
         told = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
         owner = owner_of(adapter.submit, told.stdout + told.stderr)
     if owner and owner.scheduler != site.get("scheduler"):  # whatever its commands answer
-        fix = f"`scheduler:` says {site.get('scheduler')}; name the one that the site has"
+        of_site = f"`scheduler:` says {site.get('scheduler')}"
+        fix = f"{of_site}; write {owner.scheduler}" if owner.scheduler else f"nsw does not support it, though {of_site}"
         yield Check("scheduler", Verdict.BAD, f"its {adapter.submit} is {owner.product}'s", fix)
         return None
     if alive.returncode != 0 or alive.timed_out:

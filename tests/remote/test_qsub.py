@@ -68,8 +68,15 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakePlace]:
         server.stop(sessions=True)
 
 
-@pytest.mark.parametrize(("there", "owner"), [("pbs", "PBS"), ("torque", "Torque"), ("cobalt", "Cobalt")])
-def test_sites_check_tells_whose_qsub_it_is_whatever_the_site_says(tmp_path, there, owner):
+@pytest.mark.parametrize(
+    ("there", "owner", "advice"),
+    [
+        ("pbs", "PBS", "write pbs"),
+        ("torque", "Torque", "nsw does not support it"),
+        ("cobalt", "Cobalt", "write cobalt"),
+    ],
+)
+def test_sites_check_tells_whose_qsub_it_is_whatever_the_site_says(tmp_path, there, owner, advice):
     with fake("pbs" if there == "torque" else there, tmp_path) as place:
         if there == "torque":
             file = place.state / "settings.json"
@@ -81,6 +88,7 @@ def test_sites_check_tells_whose_qsub_it_is_whatever_the_site_says(tmp_path, the
             (found,) = (one for one in json.loads(done.stdout)["checks"] if one["what"] == "scheduler")
             assert found["verdict"] == ("good" if name == there else "bad"), found
             assert owner in found["found"], found
+            assert name == there or advice in found["fix"], found
 
 
 def test_a_recipe_runs_far_away_though_nsw_is_killed_on_the_way(far: FakePlace):
