@@ -21,6 +21,7 @@ while [ $# -gt 0 ]; do
   command -v "$2" >/dev/null && printf 'nsw-tool %s %s\n' "$1" "$("$2" --version 2>&1 | tail -n 1)"
   shift 2
 done
+printf 'nsw-given %s\n' "${CUDA_VISIBLE_DEVICES-}"
 command -v nvidia-smi >/dev/null && nvidia-smi -L | sed 's/^/nsw-gpu /'
 sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/dev/null
 df -P -k . | tail -n 1 | sed 's/^/nsw-disk /'
@@ -83,6 +84,9 @@ def node_checks(
     if wanted and not seen:
         fix = "does the job ask for GPUs as the site wants it? `resources: extra:` takes the site's own lines"
         yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {wanted} a node; the job saw none", fix)
+    if seen > 1 and said.get("given") == [""] and not site.get("whole_nodes"):
+        fix = "runs on one node would use the same GPU: `whole_nodes: true`, or `resources: {exclusive: true}`"
+        yield Check("own GPU (node)", Verdict.WARNING, f"a job of one GPU is not told which of the {seen} is its own", fix)
 
 
 def _clock(text: str, earliest: float, latest: float) -> Check:

@@ -145,6 +145,19 @@ def test_what_a_node_says_is_judged_and_names_the_way_out():
     assert "the job saw none" in fine["GPUs (node)"].found
 
 
+def test_a_scheduler_that_gives_a_job_no_gpu_of_its_own_is_told_of():
+    two = "".join(f"nsw-gpu GPU {n}: NVIDIA A100 (UUID: GPU-{n})\n" for n in range(2))
+
+    def own(said: str, **site: object) -> list[str]:
+        checks = node_checks({"gpus": {"per_node": 2}, **site}, said, earliest=0.0, latest=1.0)
+        return [one.found for one in checks if one.what == "own GPU (node)"]
+
+    assert own(f"nsw-given \n{two}") == ["a job of one GPU is not told which of the 2 is its own"]
+    assert own(f"nsw-given 1\n{two}") == []
+    assert own(f"nsw-given \n{two}", whole_nodes=True) == []
+    assert own("nsw-given \nnsw-gpu GPU 0: NVIDIA A100 (UUID: GPU-0)\n") == []
+
+
 @pytest.mark.parametrize(
     ("printed", "verdict", "found"),
     [
