@@ -86,7 +86,8 @@ def node_checks(
         yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {wanted} a node; the job saw none", fix)
     if seen > 1 and said.get("given") == [""] and not site.get("whole_nodes"):
         fix = "runs on one node would use the same GPU: `whole_nodes: true`, or `resources: {exclusive: true}`"
-        yield Check("own GPU (node)", Verdict.WARNING, f"a job of one GPU is not told which of the {seen} is its own", fix)
+        found = f"a job of one GPU is not told which of the {seen} is its own"
+        yield Check("own GPU (node)", Verdict.WARNING, found, fix)
 
 
 def _clock(text: str, earliest: float, latest: float) -> Check:
