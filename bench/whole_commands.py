@@ -1,8 +1,8 @@
 """What a user types, as whole processes: CPU and wall time and peak memory, each beside an alternative in the same run.
 
-    python bench/whole_commands.py [--rows 1000000] [--launches 1000000] [--repeat 3]
+    python bench/whole_commands.py [--rows 1000000] [--launches 1000000] [--repeat 5]
 
-The commands of a pair take turns, so that a busy minute falls on both; of each the best is printed. Read are a small
+The commands of a pair take turns, so that a busy minute falls on both; of each the median is printed. Read are a small
 report, a details CSV of Nsight Compute, and an nsys database; summarized is a campaign of 24 runs that this makes.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,7 @@ def pairs(folder: Path, options: argparse.Namespace) -> dict[str, list[tuple[str
             found["sqlite"].append(("nsys stats kern_sum", [nsys, *words]))
     (folder / "sums.yaml").write_text(RECIPE)
     run = [*NSW, "run", str(folder / "sums.yaml"), "--site", "local", "--root", str(folder / "campaigns")]
-    subprocess.run(run, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    subprocess.run(run, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     frames = "import nsw, sys; nsw.open(sys.argv[1]).tables.figures.groupby('run').value.mean()"
     campaign = next((folder / "campaigns").iterdir())
     found["summarize"] = [
@@ -97,21 +98,23 @@ def main() -> None:
     parser.add_argument(
         "--launches", type=int, default=1_000_000, help="kernels, and calls, of the database; 0: without"
     )
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users have their bytecode cached
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print(f"{'goal':>12} {'command':28} {'wall s':>7} {'CPU s':>7} {'MB':>5}  load")
     with tempfile.TemporaryDirectory() as temporary:
         for goal, commands in pairs(Path(temporary), options).items():
-            best = {name: (float("inf"), float("inf"), 0) for name, _ in commands}
+            runs: dict[str, list[tuple[float, float, int]]] = {name: [] for name, _ in commands}
             for _ in range(options.repeat):
                 for name, command in commands:
-                    wall, cpu, memory = measured(command, Path(temporary) / "output")
-                    best[name] = (min(best[name][0], wall), min(best[name][1], cpu), max(best[name][2], memory))
-            for name, (wall, cpu, memory) in best.items():
+                    runs[name].append(measured(command, Path(temporary) / "output"))
+            for name, figures in runs.items():
+                wall, cpu, memory = (statistics.median(column) for column in zip(*figures, strict=True))
                 wanted = GOALS[goal] if name == commands[0][0] else ""
-                print(f"{wanted:>12} {name:28} {wall:7.2f} {cpu:7.2f} {memory:5}  {os.getloadavg()[0]:.1f}", flush=True)
+                print(
+                    f"{wanted:>12} {name:28} {wall:7.2f} {cpu:7.2f} {memory:5.0f}  {os.getloadavg()[0]:.1f}", flush=True
+                )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_GPU_WORK = (KERNEL, MEMCPY, MEMSET, GRAPH)  # a call may have begun before the recording did
 NVTX = "NVTX_EVENTS"
 
 
@@ -94,8 +94,8 @@ def require_integers(table: str, batch: Batch, *columns: str) -> None:
 def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> Batch:
     """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
 
-    Rows that end before they start are left out and noted in `contradictions`; so is GPU work, or a call of CUDA,
-    that starts before the recording does.
+    Rows that end before they start are left out and noted in `contradictions`; so is GPU work that
+    starts before the recording does.
 
     Raises:
         TableFault: Times so far apart that they are none.
@@ -115,7 +115,7 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
     timed = batch | {DURATION: duration}
     backwards = (duration < 0) & ~absent if none else duration < 0
-    if low < 0 and table.startswith(_CUPTI):
+    if low < 0 and table in _GPU_WORK:
         backwards |= (start < 0) & ~absent
     if not backwards.any():
         return timed
