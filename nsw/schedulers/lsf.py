@@ -275,8 +275,9 @@ def _minutes(seconds: int) -> int:
 def _lines(needs: Resources) -> list[str]:
     """What the job needs. A slot is a core; memory and GPUs are counted by host."""
     if needs.gpus % needs.nodes:
-        raise UsageError(
+        raise RefusedError(
             f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
+            key="gpus",
             hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or write them yourself:"
             " extra: ['#BSUB -gpu ...']",
         )

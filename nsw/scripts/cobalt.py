@@ -32,6 +32,7 @@ _OWN: Final = {
     ("--dependencies",): "a job of Cobalt whose dependency failed waits for ever; nsw sets the order itself",
     ("-v", "-d", "--debug", "--verbose"): "qsub would print more than the job's id",
 }  # fmt: skip
+_KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
 _REFUSED: Final = {option: why for options, why in _OWN.items() for option in options}
 
 
@@ -73,12 +74,13 @@ def directive(option: str, value: object) -> str:
     """One line.
 
     Raises:
-        UsageError: The value holds a blank, which would end it, or a control character.
+        RefusedError: The value holds a blank, which would end it, or a control character.
     """
     text = str(value)
     if not text or re.search(r"[\x00-\x20\x7f]", text):
-        raise UsageError(
-            f"resources: {option} cannot be {text!r}: a #COBALT line has no quotes, and a blank ends a value"
+        raise RefusedError(
+            f"{option} cannot be {text!r}: a #COBALT line has no quotes, and a blank ends a value",
+            key=_KEYS.get(option),
         )
     return f"#COBALT {option} {text}"
 

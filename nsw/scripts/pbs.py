@@ -63,18 +63,20 @@ def select(needs: Resources) -> str:
     """The chunks, one a node: `2:ncpus=8:ngpus=4:mem=32768kb:mpiprocs=4`.
 
     Raises:
-        UsageError: The GPUs cannot be divided equally among the nodes.
+        RefusedError: The GPUs cannot be divided equally among the nodes, or gres is no part of a chunk.
     """
     if needs.gpus % needs.nodes:
-        raise UsageError(
+        raise RefusedError(
             f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, and all chunks of a PBS job"
             " are alike",
+            key="gpus",
             hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
             " or write the chunks yourself: extra: ['#PBS -l select=...']",
         )
     if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
-        raise UsageError(
+        raise RefusedError(
             f"gres is no part of a chunk of PBS: {needs.gres!r}",
+            key="gres",
             hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora",
         )
     processes = max(1, -(-needs.tasks // needs.nodes))

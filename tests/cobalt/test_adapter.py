@@ -86,7 +86,7 @@ def test_a_comment_would_end_the_directives():
 
 @pytest.mark.parametrize("wrong", [{"queue": "a b"}, {"account": 'My "Project"x y'}, {"account": "\t"}])
 def test_values_with_blanks_cannot_be_written(wrong):
-    with pytest.raises(UsageError, match="no quotes"):
+    with pytest.raises(RefusedError, match="no quotes"):
         lines(**wrong)
 
 

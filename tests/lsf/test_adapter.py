@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.errors import CommandResult, RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError
 from nsw.plan.model import Job, Resources, Run
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.lsf import Lsf
@@ -53,7 +53,7 @@ def test_what_a_job_needs():
         "#BSUB -n 32", '#BSUB -R "span[ptile=16]"', '#BSUB -R "rusage[mem=1048576KB]"', "#BSUB -M 1048576KB",
         "#BSUB -gpu num=4", "#BSUB -q q", "#BSUB -P p", "#BSUB -x", "#BSUB -W 11",
     ]  # fmt: skip
-    with pytest.raises(UsageError, match="cannot be divided"):
+    with pytest.raises(RefusedError, match="cannot be divided"):
         lines(nodes=2, gpus=3)
 
 

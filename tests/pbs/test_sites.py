@@ -78,3 +78,22 @@ def test_on_intel_gpus_only_baseline_and_host_passes_are_planned_and_the_rest_sa
     text = " ".join(planned.stdout.split())
     assert "baseline, host (cprofile)" in text, planned
     assert "passes timeline, counters: the site's GPUs are Intel's (pvc)" in text
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "asks", "said"),
+    [
+        ("pbs", "gpus: 3, nodes: 2", "3 GPUs cannot be divided equally among 2 nodes"),
+        ("pbs", "gpus: 1, gres: 'gpu:1'", "gres is no part of a chunk of PBS: 'gpu:1'"),
+        ("lsf", "gpus: 3, nodes: 2", "3 GPUs cannot be divided equally among 2 hosts"),
+        ("cobalt", "gpus: 1, account: my project", "-A cannot be 'my project': a #COBALT line has no quotes"),
+    ],
+)
+def test_what_no_directive_can_say_is_refused_at_its_line(tmp_path, scheduler, asks, said):
+    start = "nsw: 1\nname: t\napp: {command: python x.py}\npasses: [baseline: {}]\n"
+    (tmp_path / "r.yaml").write_text(f"{start}resources: {{{asks}}}\n")
+    (tmp_path / "s.yaml").write_text(f"nsw: 1\nsites: {{s: {{scheduler: {scheduler}, gpus: {{per_node: 4}}}}}}\n")
+    planned = nsw("plan", tmp_path / "r.yaml", "--site", "s", "--sites", tmp_path / "s.yaml")
+    assert planned.returncode == 2
+    assert "r.yaml:5:" in planned.stderr, planned.stderr
+    assert said in " ".join(planned.stderr.split())

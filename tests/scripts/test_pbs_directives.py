@@ -53,12 +53,12 @@ def test_where_chunks_are_placed(needs, words):
 
 def test_a_sites_own_words_for_gpus_take_the_place_of_ngpus():
     assert select(Resources(nodes=2, gpus=8, gres="ngpus=4:gputype=A100")) == "2:ncpus=1:ngpus=4:gputype=A100"
-    with pytest.raises(UsageError, match="no part of a chunk"):
+    with pytest.raises(RefusedError, match="no part of a chunk"):
         select(Resources(gpus=1, gres="gpu:a100:1"))
 
 
 def test_gpus_that_cannot_be_shared_out_are_refused():
-    with pytest.raises(UsageError, match="cannot be divided"):
+    with pytest.raises(RefusedError, match="cannot be divided"):
         select(Resources(nodes=2, gpus=3))
 
 
