@@ -146,16 +146,21 @@ def _leave_out_mixed(report: Report) -> None:
     }
     if not sizes:
         return
-    mixed: dict[tuple[Any, ...], str] = {}
-    for column in ("grid", "block_size"):
-        *keys, kernels, printed = _columns(report.tables["launches"], (*_KEY, "kernel", column))
-        for *key, kernel, size in zip(*keys, kernels, printed, strict=True):
+    launches = report.tables["launches"]
+    mixed: dict[tuple[Any, ...], tuple[int, str]] = {}
+    *keys, grids, blocks = _columns(launches, (*_KEY, "grid", "block_size"))
+    for at, (*key, grid, block) in enumerate(zip(*keys, grids, blocks, strict=True)):
+        for column, size in (("grid", grid), ("block_size", block)):
             header, own = _product(size), sizes.get((column, *key))
             if header is not None and own is not None and header != own:
-                mixed.setdefault(tuple(key), f"{kernel}: {column} {size} in its header, {own:g} in its section")
+                mixed.setdefault(tuple(key), (at, f"{column} {size} in its header, {own:g} in its section"))
     if not mixed:
         return
-    found = [f"figures of another launch are below the header of {what}: they are left out" for what in mixed.values()]
+    (kernels,) = _columns(launches, ("kernel",))
+    found = [
+        f"figures of another launch are below the header of {kernels[at]}: {what}: they are left out"
+        for at, what in mixed.values()
+    ]
     report.errors(found, f"figures of other launches are below the headers of {len(mixed)} launches in all", fix=_FIX)
     for table in ("metrics", "rules"):
         if table in report.tables:
