@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
 from nsw.plan import guided
-from nsw.plan import not_done_yet as refuse
+from nsw.plan import unsupported_requests as refuse
 from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, told_limit
-from nsw.schedulers.cobalt_words import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
+from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.cobalt import directives, minutes

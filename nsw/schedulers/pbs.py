@@ -15,7 +15,7 @@ from nsw.recipe.units import clock
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Queue, Refusal, told_limit
 from nsw.schedulers.native import spans
 from nsw.schedulers.pbs_answers import array_of, listed_lines, subjob
-from nsw.schedulers.pbs_words import FULL, REFUSALS, TRANSIENT, VERDICT
+from nsw.schedulers.pbs_meanings import FULL, REFUSALS, TRANSIENT, VERDICT
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.pbs import directives
 

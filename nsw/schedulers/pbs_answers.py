@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Line
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
-from nsw.schedulers.pbs_words import HOLDS, OVER_TIME, VERDICTS, held_too_often
+from nsw.schedulers.pbs_meanings import HOLDS, OVER_TIME, VERDICTS, held_too_often
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

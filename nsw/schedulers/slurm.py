@@ -11,7 +11,7 @@ from nsw.recipe.units import clock, format_duration
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.native import spans
-from nsw.schedulers.slurm_words import (
+from nsw.schedulers.slurm_meanings import (
     FULL,
     HELD,
     NOT_SENT,

@@ -14,8 +14,8 @@ from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.meta import SITE_DATA
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import UsageError
-from nsw.service.done_runs import forget_done
 from nsw.service.message import Message
+from nsw.service.restart_done_runs import forget_done
 from nsw.service.retrying import AGAIN, choose
 from nsw.service.running import Running
 from nsw.wording import headline

@@ -15,8 +15,8 @@ from nsw.campaign.dependents import release_reductions
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
-from nsw.service.done_runs import forget_done
 from nsw.service.message import Message
+from nsw.service.restart_done_runs import forget_done
 from nsw.service.running import Running
 from nsw.service.runs_by_name import as_option
 

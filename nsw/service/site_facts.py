@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def facts(place: LoadedSite) -> SiteFacts:
     """Find out what a site has: only this machine is looked at, of others what `nsw sites check` found is known."""
     from nsw.schedulers.gpus import detect
+    from nsw.service.cached_ncu_metrics import kept_names
     from nsw.service.kept_checks import gpu_found
-    from nsw.service.kept_metrics import kept_names
 
     site = place.site
     if site.replay:

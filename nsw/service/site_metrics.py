@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import NswError
-from nsw.service.kept_metrics import keep_names, kept_names, ncu_of
+from nsw.service.cached_ncu_metrics import keep_names, kept_names, ncu_of
 
 if TYPE_CHECKING:
     from nsw.metrics import Chip

@@ -12,7 +12,7 @@ from nsw.schedulers.adapter import Facts, Request, Watched
 from nsw.schedulers.model import Phase, Submission
 from nsw.schedulers.native import Native
 from nsw.schedulers.slurm import Slurm
-from nsw.schedulers.slurm_words import STATES
+from nsw.schedulers.slurm_meanings import STATES
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
 SLURM = Slurm()

@@ -1,4 +1,4 @@
-"""What parses but is not done yet, each with the line that asks for it."""
+"""What a recipe may ask for that this version does not support, each with the line that asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics that a site's own ncu lists, as they were kept: for a week, in the user's cache."""
+"""The metrics that a site's own ncu lists, cached for a week in the user's folder."""
 
 from __future__ import annotations
 
