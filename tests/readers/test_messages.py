@@ -40,6 +40,8 @@ SAID = {
         "usage: nsys stats [<args>] <input-file>": "nsys stats --help",
         "Not all CUDA events might have been collected.": "--cuda-flush-interval",
         "Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems.": "as new as",
+        "dlopen failed: libcudnn.so.9: cannot open shared object file: No such file or directory": "leave that trace away",
+        "[Errno 2] No such file or directory: 'report.nsys-rep'": "check its name",
     },
     "pytorch": {
         "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
