@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.errors import Exit
 from nsw.service.answers import is_good, summary_of
-from nsw.service.repeating import how_to_repeat
+from nsw.service.retry_advice import how_to_repeat
 from nsw.service.runs_by_name import as_named, as_option
 from nsw.wording import headline
 

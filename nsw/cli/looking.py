@@ -19,7 +19,7 @@ from nsw.cli.notices import warn
 from nsw.errors import Exit
 from nsw.present import emit
 from nsw.service import program_versions
-from nsw.service.repeating import how_to_repeat
+from nsw.service.retry_advice import how_to_repeat
 from nsw.service.runs_by_name import as_named, as_option, campaign_and_runs
 
 if TYPE_CHECKING:

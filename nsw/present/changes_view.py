@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.plan.changes import Changes
+    from nsw.plan.changes_to_campaign import Changes
 
 _SHOWN = 5  # names of runs
 

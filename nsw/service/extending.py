@@ -23,7 +23,7 @@ from nsw.service.runs_by_name import as_option
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.plan.changes import Changes
+    from nsw.plan.changes_to_campaign import Changes
     from nsw.plan.model import Part
     from nsw.recipe.overrides import Overrides
     from nsw.service.planning import Planned
@@ -54,7 +54,7 @@ def extension(
     """
     from nsw.campaign.program_versions import versions_of
     from nsw.campaign.recipe_lock import files_in, hash_of
-    from nsw.plan.changes import changes
+    from nsw.plan.changes_to_campaign import changes
     from nsw.service.planning import make_plan
 
     with Ledger(folder.ledger, read_only=True) as ledger:
