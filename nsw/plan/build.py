@@ -22,6 +22,7 @@ from nsw.plan.reductions import are_tasks, reductions
 from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
+from nsw.plan.side_by_side import disturbed
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.numbers_as_written import as_text
@@ -84,7 +85,7 @@ def build_plan(
                   max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)])),
+        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task), disturbed(runs, site)])),
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),

@@ -28,6 +28,7 @@ from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.registered import (
     ADAPTERS,
+    LOCAL,
     TRANSPORTS,
     schedulers,
     transports,
@@ -124,7 +125,9 @@ class Gpus(Model):
 class Limits(Model):
     """What a campaign may ask of the site."""
 
-    max_in_flight: Count = Field(default=20, description="Jobs and array tasks that run at a time.")
+    max_in_flight: Count = Field(
+        default=20, description="Jobs and array tasks that run at a time; on this machine 1 unless said."
+    )
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
     runs_per_job: CountOrFill = Field(
@@ -221,6 +224,18 @@ class Site(Model):
         default=None,
         description="Of the built-in demo site: the recorded campaign that stands in for a machine.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_after_the_other(cls, value: Any) -> Any:
+        """Runs that go side by side on this machine disturb what is measured: only where a site asks for it."""
+        if not isinstance(value, dict) or value.get("scheduler") != LOCAL:
+            return value
+        transport, limits = value.get("transport", LOCAL), value.get("limits", {})
+        kind = transport.get("kind") if isinstance(transport, dict) else transport
+        if kind != LOCAL or not isinstance(limits, dict):
+            return value
+        return value | {"limits": {"max_in_flight": 1} | limits}
 
     @model_validator(mode="after")
     def _remote_scratch(self) -> Self:
