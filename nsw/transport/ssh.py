@@ -22,7 +22,7 @@ from nsw.transport.ssh_buffer import Packets
 from nsw.transport.ssh_config import HostConfig, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import paramiko
@@ -120,7 +120,8 @@ def _hop(
     """A connection that is logged in, over another one, a command (added to `commands`) or the network."""
     import paramiko
 
-    from nsw.transport.ssh_login import known_keys, log_in, verify
+    from nsw.transport.known_hosts import look_up
+    from nsw.transport.ssh_login import log_in, verify
 
     way: Any
     if through is not None:
@@ -134,9 +135,10 @@ def _hop(
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
-        _prefer(transport, known_keys(host))
+        known = look_up(host.known_as, host.known_hosts)
+        _prefer(transport, known.good)
         transport.start_client(timeout=_CONNECT_S)
-        verify(transport, host)
+        verify(transport, host, known)
         log_in(transport, host)
     except BaseException:
         transport.close()
@@ -145,7 +147,7 @@ def _hop(
     return transport
 
 
-def _prefer(transport: paramiko.Transport, known: list[paramiko.PKey]) -> None:
+def _prefer(transport: paramiko.Transport, known: Sequence[paramiko.PKey]) -> None:
     """The kinds of host key that are known come first, and the cipher that processors compute fastest."""
     options = transport.get_security_options()
     names = {key.get_name() for key in known}

@@ -16,6 +16,7 @@ from nsw.errors import HostKeyError, LoginError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nsw.transport.known_hosts import KnownKeys
     from nsw.transport.ssh_config import HostConfig
 
 _TRIES = 5  # keys offered; servers end the connection after six
@@ -23,39 +24,39 @@ _ASKED = "keyboard-interactive"
 _OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"
 
 
-def verify(transport: paramiko.Transport, host: HostConfig) -> None:
-    """Compare the host's key with known_hosts; called between key exchange and login.
+def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) -> None:
+    """Compare the host's key with those of known_hosts; called between key exchange and login.
 
     Raises:
-        HostKeyError: The key is unknown, or another than before.
+        HostKeyError: The key is unknown, revoked, or another than before.
     """
     key = transport.get_remote_server_key()
-    known = known_keys(host)
     digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
-    what = f"{key.get_name()} SHA256:{digest}"
-    if not known:
+    whose, what = f"the host key of {host.alias} ({host.known_as})", f"{key.get_name()} SHA256:{digest}"
+    if _among(key, known.revoked):
+        raise HostKeyError(f"{whose} is revoked: {what}", hint="ask the site's support which keys its hosts have")
+    if _among(key, known.good):
+        return
+    if known.has_authority:
         raise HostKeyError(
-            f"the host key of {host.alias} ({host.known_as}) is not known: {what}",
+            f"{whose} is not known: {what}. known_hosts has an authority that signs keys of hosts, which nsw's own"
+            " connection cannot check",
+            hint="your ssh can: transport: {kind: openssh}",
+        )
+    if not known.good:
+        raise HostKeyError(
+            f"{whose} is not known: {what}",
             hint=f"compare this fingerprint with what the site publishes, then `ssh {host.alias}` once by hand",
         )
-    if not any(one.asbytes() == key.asbytes() for one in known):
-        raise HostKeyError(
-            f"the host key of {host.alias} ({host.known_as}) has changed: {what}. Somebody may be"
-            " intercepting the connection, or the site has new keys",
-            hint=f"ask the site's support; for new keys: `ssh-keygen -R '{host.known_as}'`, then"
-            f" `ssh {host.alias}` by hand",
-        )
+    raise HostKeyError(
+        f"{whose} has changed: {what}. Somebody may be intercepting the connection, or the site has new keys",
+        hint=f"ask the site's support; for new keys: `ssh-keygen -R '{host.known_as}'`, then"
+        f" `ssh {host.alias}` by hand",
+    )
 
 
-def known_keys(host: HostConfig) -> list[paramiko.PKey]:
-    """The keys that known_hosts has for a host."""
-    found: list[paramiko.PKey] = []
-    for file in host.known_hosts:
-        keys = paramiko.HostKeys()
-        keys.load(file)
-        entry = keys.lookup(host.known_as)
-        found += [] if entry is None else list(entry.values())
-    return found
+def _among(key: paramiko.PKey, keys: Sequence[paramiko.PKey]) -> bool:
+    return any(one.asbytes() == key.asbytes() for one in keys)
 
 
 def log_in(transport: paramiko.Transport, host: HostConfig) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
 from nsw.transport.create import connect
+from nsw.transport.known_hosts import look_up
 from nsw.transport.model import Unreadable
 
 from .conftest import SSHD, Server
@@ -205,6 +206,46 @@ def test_a_changed_host_key_is_refused(far, server):
         far.read_many(["/x"])
     assert shown.stdout.split()[1] in refused.value.message
     assert f"-R '[127.0.0.1]:{server.port}'" in refused.value.hint.replace('"', "'")
+
+
+def host_key_line(server, names):
+    kind, key, *_ = (server.folder / "host_key.pub").read_text().split()
+    return f"{names} {kind} {key}\n"
+
+
+def test_a_host_that_a_pattern_of_known_hosts_names_is_known(far, server):
+    (server.folder / "known_hosts").write_text(host_key_line(server, f"[127.0.0.*]:{server.port}"))
+    assert far.run(["echo", "in"], timeout=60).stdout == "in\n"
+
+
+def test_a_revoked_host_key_is_refused(far, server):
+    name = f"[127.0.0.1]:{server.port}"
+    (server.folder / "known_hosts").write_text(host_key_line(server, name) + host_key_line(server, f"@revoked {name}"))
+    with pytest.raises(HostKeyError, match=r"is revoked: |Host key verification failed"):
+        far.read_many(["/x"])
+
+
+@pytest.mark.parametrize("site", ["ssh"], indirect=True)
+def test_a_key_that_only_an_authority_could_vouch_for_is_refused_and_openssh_named(far, server):
+    (server.folder / "known_hosts").write_text(host_key_line(server, "@cert-authority *"))
+    with pytest.raises(HostKeyError, match="has an authority that signs keys of hosts") as refused:
+        far.read_many(["/x"])
+    assert "kind: openssh" in refused.value.hint
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_known_hosts_is_read_without_ssh_on_this_machine_too(server, tmp_path, monkeypatch, plain):
+    name, file = f"[127.0.0.1]:{server.port}", server.folder / "known_hosts"
+    if not plain:
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", file], check=True, capture_output=True)
+    file.write_text(file.read_text() + "# a remark\n\n" + host_key_line(server, f"@revoked other,{name}"))
+    with_ssh = look_up(name, [str(file)])
+    with monkeypatch.context() as context:
+        context.setenv("PATH", str(tmp_path))
+        without = look_up(name, [str(file)])
+    assert [len(with_ssh.good), len(with_ssh.revoked), with_ssh.has_authority] == [1, 1, False]
+    assert (without.good, without.revoked) == (with_ssh.good, with_ssh.revoked)
+    assert look_up("[127.0.0.1]:1", [str(file)]).good == ()
 
 
 @pytest.mark.parametrize("kind", ["openssh", "ssh"])
