@@ -318,6 +318,13 @@ def test_a_kernel_without_a_duration_is_left_out_and_said(tmp_path, changes, why
     assert any(severity == "error" and why in message for severity, message in said), said
 
 
+def test_a_kernel_that_is_in_a_trace_twice_is_said(tmp_path):
+    document = json.loads(trace())
+    document["traceEvents"].append(document["traceEvents"][-1])
+    _, said = rows(tmp_path, json.dumps(document), "gpu_summary", "t.json")
+    assert [s for s, m in said if "a kernel or copy is in the trace twice" in m] == ["error"]
+
+
 def test_the_shared_memory_of_a_trace_is_static_and_dynamic_together(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(trace())

@@ -72,6 +72,12 @@ def read(path: Path, options: Options) -> Report:
             f"{events} not whole (a begin, ph B, or no known ph): left out",
             fix="profile again, or copy the trace again: PyTorch writes such events whole (ph X)",
         )
+    if repeated := trace.repeated():
+        works = one_or(repeated, "a kernel or copy is", "kernels or copies are")
+        report.error(
+            f"{works} in the trace twice, at one time under one correlation id: the sums count both",
+            fix="copy the trace again, or profile again",
+        )
     if (share := trace.share_without_operator()) > _NOTABLE:
         report.warn(
             f"kernels of {share:.0f} % of the time have no operator's External id: device times of operators lack them"

@@ -175,6 +175,16 @@ class Trace:
         ids = np.asarray(self.host.external)[np.asarray(self.host.kind) != CALL]
         return np.isin(np.asarray(self.gpu.external), ids[ids != NONE])
 
+    def repeated(self) -> int:
+        """How many works of the GPUs have the name, time, device and correlation id of another one."""
+        import numpy as np
+
+        gpu = self.gpu
+        columns = [np.asarray(c) for c in (gpu.start, gpu.correlation, gpu.duration, gpu.device, gpu.name)]
+        order = np.lexsort(columns[1::-1])
+        same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
+        return int((same & (columns[1][order][1:] != NONE)).sum())
+
     def share_without_operator(self) -> float:
         """The share of the kernels' time, in %, that is of no operator; 0 where there are no operators."""
         import numpy as np
