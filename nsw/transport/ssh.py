@@ -50,6 +50,7 @@ class Ssh:
         self._sleep = sleep
         self._hops: list[paramiko.Transport] = []
         self._commands: list[subprocess.Popen[bytes]] = []
+        self._unlocked: dict[str, paramiko.PKey] = {}  # a passphrase is asked once, whatever the hosts on the way
 
     def open(self, command: str) -> _Channel:
         """Start a command there; a connection that was lost is made anew."""
@@ -98,7 +99,7 @@ class Ssh:
     def _connect(self) -> None:
         target = resolve(self._host, config=self._config, given=self._given)
         for host in [*(resolve(jump, config=self._config) for jump in target.jumps), target]:
-            self._hops.append(_hop(host, self._hops[-1] if self._hops else None, self._commands))
+            self._hops.append(_hop(host, self._hops[-1] if self._hops else None, self._commands, self._unlocked))
 
 
 def _command_as_socket(command: str, commands: list[subprocess.Popen[bytes]]) -> socket.socket:
@@ -115,9 +116,15 @@ def _command_as_socket(command: str, commands: list[subprocess.Popen[bytes]]) ->
 
 
 def _hop(
-    host: HostConfig, through: paramiko.Transport | None, commands: list[subprocess.Popen[bytes]]
+    host: HostConfig,
+    through: paramiko.Transport | None,
+    commands: list[subprocess.Popen[bytes]],
+    unlocked: dict[str, paramiko.PKey],
 ) -> paramiko.Transport:
-    """A connection that is logged in, over another one, a command (added to `commands`) or the network."""
+    """A connection that is logged in, over another one, a command (added to `commands`) or the network.
+
+    `unlocked` holds the keys whose passphrase was given.
+    """
     import paramiko
 
     from nsw.transport.known_hosts import look_up
@@ -139,7 +146,7 @@ def _hop(
         _prefer(transport, known.good)
         transport.start_client(timeout=_CONNECT_S)
         verify(transport, host, known)
-        log_in(transport, host)
+        log_in(transport, host, unlocked)
     except BaseException:
         transport.close()
         raise

@@ -59,8 +59,13 @@ def _among(key: paramiko.PKey, keys: Sequence[paramiko.PKey]) -> bool:
     return any(one.asbytes() == key.asbytes() for one in keys)
 
 
-def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
+def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> None:
     """Log in with keys, and with what a person answers where the host asks.
+
+    Args:
+        transport: The connection.
+        host: The host at its other end.
+        unlocked: Keys whose passphrase was given before, by their files; a new one is added.
 
     Raises:
         LoginError: The host takes none of it.
@@ -76,7 +81,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
     tried: list[str] = []
     further = allowed
     if "publickey" in allowed:
-        for name, key in _keys(host):
+        for name, key in _keys(host, unlocked):
             if len(tried) == _TRIES:
                 break
             tried.append(name)
@@ -98,7 +103,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig) -> None:
     )
 
 
-def _keys(host: HostConfig) -> Iterator[tuple[str, paramiko.PKey]]:
+def _keys(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tuple[str, paramiko.PKey]]:
     """The agent's keys, then those of files; files that need a passphrase come last, so that few are asked for."""
     wanted = [blob for file in host.identities if (blob := _public(file))]
     offered = set()
@@ -115,7 +120,9 @@ def _keys(host: HostConfig) -> Iterator[tuple[str, paramiko.PKey]]:
         except (paramiko.SSHException, ValueError, OSError):  # of a kind that paramiko does not know
             continue
     for file in encrypted:
-        yield file, _certified(_decrypted(file), host.certificates)
+        if file not in unlocked:
+            unlocked[file] = _decrypted(file)
+        yield file, _certified(unlocked[file], host.certificates)
 
 
 def _agent_keys(path: str | None) -> Sequence[paramiko.AgentKey]:

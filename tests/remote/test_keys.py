@@ -149,6 +149,14 @@ def test_a_passphrase_is_asked_once_for_a_whole_campaign_and_shown_nowhere(encry
         assert not file.is_file() or PASSPHRASE.encode() not in file.read_bytes()
 
 
+def test_a_passphrase_is_asked_once_though_a_jump_host_takes_the_same_key(encrypted, tmp_path):
+    text = encrypted.config.read_text()
+    encrypted.config.write_text(f"{text}  ProxyJump jump\n{text.replace('Host far', 'Host jump')}")
+    code, shown = campaign(encrypted, tmp_path, PASSPHRASE)
+    assert code == 0, shown
+    assert shown.count("passphrase of") == 1
+
+
 def test_a_wrong_passphrase_is_one_clear_error(encrypted, tmp_path):
     code, shown = campaign(encrypted, tmp_path, "wrong")
     assert code == 3, shown
