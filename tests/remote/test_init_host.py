@@ -34,7 +34,7 @@ resources: {gpus: 0, time: 4m}
 # a fake -> what the site must then say of it
 FAKES = {
     "pbs": {"scheduler": "pbs", "queue": "workq"},
-    "cobalt": {"scheduler": "cobalt", "queue": "debug"},
+    "cobalt": {"scheduler": "cobalt", "queue": "default"},
 }
 
 
