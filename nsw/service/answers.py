@@ -9,6 +9,7 @@ from nsw.campaign.meta import NOTE, SITE
 from nsw.service.program_versions import program_versions, remedy
 from nsw.service.read_collected import recipe_of
 from nsw.service.runs_by_name import as_option
+from nsw.service.shared_gpus import shared_gpus
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
         )
     if not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
         lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
-    return [*lines, *_not_as_asked(ledger, runs)]
+    return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
 
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
