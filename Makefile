@@ -10,7 +10,7 @@ SETUP = "$(PYTHON)" tools/setup/bootstrap.py --venv "$(VENV)" --versions "$(VERS
 TESTS ?= tests
 ARGS ?=
 # how many processes share the tests: most of the whole suite is waiting for batch systems; a few tests need no sharing
-WORKERS ?= $(if $(filter tests,$(TESTS)),4,0)
+WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
 # after how long a test is called stuck: it says where it is, and goes on. A process that dies ends all: pytest-xdist, which
 # would start another, waits for ever when the last test of a file died
 STUCK_S ?= 900
