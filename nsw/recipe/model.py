@@ -293,7 +293,8 @@ class Recipe(Model):
     )
     notify: Annotated[Command | None, FREE] = Field(
         default=None,
-        description="A command that is run where nsw runs, once the campaign is over: words, or a line of shell. It"
+        description="A command that is run where nsw runs, in the campaign's folder, once the campaign is over: words,"
+        " or a line of shell. It"
         " learns of the end by NSW_VERDICT (good, bad), NSW_CAMPAIGN, NSW_MESSAGE, NSW_DONE, NSW_FAILED; that of the"
         " site where there is none.",
     )

@@ -214,7 +214,8 @@ class Site(Model):
     )
     notify: Command | None = Field(
         default=None,
-        description="A command that is run where nsw runs, once a campaign is over; as in a recipe, which goes before.",
+        description="A command that is run where nsw runs, in the campaign's folder, once a campaign is over; as in a"
+        " recipe, which goes before.",
     )
     templates: dict[BlockName, Filled] = Field(
         default={},
