@@ -110,6 +110,8 @@ def _keys(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tupl
     for kept in _agent_keys(host.agent):
         if not host.identities_only or any(_body(blob) in kept.asbytes() for blob in wanted):
             offered.add(kept.asbytes())
+            if getattr(kept, "public_blob", None) is None:  # paramiko before 5.1 reads it of a certificate, too
+                kept.public_blob = None
             yield f"{kept.get_name()} of the agent", kept
     encrypted: list[str] = []
     for file in host.identities:
