@@ -62,7 +62,7 @@ def _at_the_same_time(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
             going.append(span)
 
 
-def said(found: list[Pair]) -> list[str]:
+def sentences(found: list[Pair]) -> list[str]:
     """A sentence for each way to share, for a person; [] where nothing was shared."""
     sure, perhaps = [one for one in found if one.gpu is not None], [one for one in found if one.gpu is None]
     lines = []

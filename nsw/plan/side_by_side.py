@@ -20,6 +20,6 @@ def disturbed(runs: Sequence[Run], site: Site) -> str | None:
     if site.scheduler != LOCAL or "max_in_flight" in limits.model_fields_set or free < 2:
         return None
     return (
-        f"{free} runs need no GPU to wait for, so up to {min(free, limits.max_in_flight)} of them go side by side on"
+        f"{free} runs need no GPU, so up to {min(free, limits.max_in_flight)} of them run at the same time on"
         " that machine and disturb each other (`limits: {max_in_flight: 1}` of the site keeps them apart)"
     )

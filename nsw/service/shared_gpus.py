@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.analysis.shared_gpus import Span, pairs, said
+from nsw.analysis.shared_gpus import Span, pairs, sentences
 from nsw.campaign.ledger_rows import State
 from nsw.campaign.ownership import open_file
 from nsw.campaign.witness import parse_status
@@ -38,7 +38,7 @@ def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) 
             return names
         return frozenset(f"{run}: {name}" if name.isdigit() else name for name in names)
 
-    return said(pairs(spans, gpus_of))
+    return sentences(pairs(spans, gpus_of))
 
 
 def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.shared_gpus import Pair, Span, pairs, said
+from nsw.analysis.shared_gpus import Pair, Span, pairs, sentences
 
 A, B = Span("a", "n1", 0.0, 10.0), Span("b", "n1", 5.0, 15.0)
 
@@ -37,9 +37,9 @@ def test_runs_that_nothing_overlapped_are_not_asked_for_their_gpus():
 
 
 def test_each_way_to_share_is_one_sentence():
-    lines = said([Pair("a", "b", "n1", "0"), Pair("a", "c", "n1", None), Pair("b", "c", "n1", "0")])
+    lines = sentences([Pair("a", "b", "n1", "0"), Pair("a", "c", "n1", None), Pair("b", "c", "n1", "0")])
     assert [line.split(":")[0] for line in lines] == [
         "a and b ran at the same time on GPU 0 of n1, as did 1 more pair",
         "a and c ran at the same time on n1, and neither was given a GPU of its own (CUDA_VISIBLE_DEVICES is not set)",
     ]
-    assert said([]) == []
+    assert sentences([]) == []

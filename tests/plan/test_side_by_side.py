@@ -21,7 +21,7 @@ def notes(planner, site, gpus=0, **facts):
 
 def test_runs_that_need_no_gpu_are_warned_of_on_a_machine_over_there(planner):
     (note,) = notes(planner, THERE)
-    assert note.startswith("3 runs need no GPU to wait for, so up to 3 of them go side by side")
+    assert note.startswith("3 runs need no GPU, so up to 3 of them run at the same time on that machine")
 
 
 @pytest.mark.parametrize(
