@@ -275,12 +275,12 @@ def _row(
 
 
 def _tensor_pct(of: Mapping[str, float]) -> float | None:
-    """How busy the tensor cores were; None where their pipe was busy with FP16 instructions that are none of theirs.
+    """How busy the tensor cores were; None where their pipe may have been busy with FP16 instructions that are not theirs.
 
     On gh100 a kernel of HFMA2 and HADD2 alone has 49.5 % in the pipe's counter, and no tensor operation.
     """
     operations = [of.get(name) for name in _TENSOR_OPERATIONS]
-    if of.get("flop_count_hp") and all(count == 0 for count in operations):
+    if of.get("flop_count_hp") != 0.0 and all(count == 0 for count in operations):
         return 0.0 if of.get("tensor_ops_int8") == 0 else None
     return of.get("tensor_active", of.get("tensor_precision_fu_utilization"))
 

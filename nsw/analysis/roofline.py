@@ -30,6 +30,7 @@ _PRECISIONS: Final = {
     "tensor_ops_fp8": ("tensor FP8", "tensor_fp8_peak", 1, "sm_frequency"),
     "tensor_ops_fp64": ("tensor FP64", "tensor_fp64_peak", 1, "sm_frequency"),
 }
+_ALWAYS_COUNTED: Final = ("flop_count_sp", "flop_count_dp")  # every chip counts these where FLOP are asked for
 _LEVELS: Final[Mapping[Level, tuple[str, str, str]]] = {
     "DRAM": ("dram_bytes", "dram_bytes_peak", "dram_frequency"),
     "L2": ("l2_bytes", "l2_bytes_peak", "l2_frequency"),
@@ -102,11 +103,14 @@ def binding(found: tuple[Point, ...]) -> Point | None:
 
 
 def memory_alone(of: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
-    """The roof of a kernel that moves bytes and executes no FLOP: the level that it is nearest to the peak of."""
+    """The roof of a kernel that moves bytes and executes no FLOP: the level that it is nearest to the peak of.
+
+    None where FP32 or FP64 operations were not counted, as of a range: there may be some.
+    """
     gpu = find_gpu(device_name)
     time = of.get("duration")
     counted = [_without_moves(of, gpu).get(name) for name in _PRECISIONS]
-    if not time or any(counted) or all(flop is None for flop in counted):
+    if not time or any(counted) or any(of.get(name) is None for name in _ALWAYS_COUNTED):
         return None
     found: list[Point] = []
     for level, (size, *_) in _LEVELS.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find, find_chip, for_ncu, for_nvprof, ncu_names
 from nsw.metrics.expressions import names as names_of
-from nsw.metrics.requests import ALL, portable_names
+from nsw.metrics.requests import ALL, portable_names, refused_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MISSING: Final = "metric missing: "  # how each sentence begins
 _SHOWN: Final = 4  # names of metrics or kernels in a sentence
-_SOFTWARE: Final = "smsp__sass_"  # metrics of patched instructions, which a range cannot give
 _HINT: Final = "`nsw metrics check NAME --chip CHIP` checks a name; `ncu --query-metrics` lists what the site's ncu has"
 
 
@@ -136,9 +135,7 @@ def _why(
             return f"{chip.name} has no metric {_listed(absent)}"
     if any(some & without for some in empty.values()):
         return f"{tool} printed no value"
-    if replay in {"range", "app-range"} and any(part.startswith(_SOFTWARE) for part in parts):
-        return f"replay: {replay} has no metrics of instructions"
-    return f"{tool} left it out and gave no reason"
+    return refused_of(replay, parts) or f"{tool} left it out and gave no reason"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -19,7 +19,8 @@ ANALYSIS: Final = "analysis"  # nvprof's set of what the Visual Profiler's guide
 NO_EQUIVALENT: Final = "Nsight Compute has no equivalent"
 NOT_IN_NVPROF: Final = "nvprof has no such metric"
 RANGES: Final = frozenset({"range", "app-range"})  # replay modes
-_PATCHED: Final = "smsp__sass_"  # metrics of patched instructions, which ncu refuses of a range (docs/gpu.md)
+# in the names of metrics of patched instructions (smsp__sass_*, and the peaks sm__sass_*), which ncu refuses of a range
+_PATCHED: Final = "__sass_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Request:
 
 def refused_of(replay: str, parts: Iterable[str]) -> str | None:
     """Why ncu does not measure these names of its own under a replay mode; None: it does."""
-    if replay in RANGES and any(part.startswith(_PATCHED) for part in parts):
+    if replay in RANGES and any(_PATCHED in part for part in parts):
         return f"replay: {replay} has no metrics of instructions"
     return None
 

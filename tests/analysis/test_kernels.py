@@ -85,6 +85,19 @@ def test_fp16_instructions_are_no_work_of_the_tensor_cores(more, shown):
     assert only(kernel_table({"metrics": launches(unknown)})).tensor_pct == 49.5
 
 
+def test_without_counted_flop_neither_tensor_cores_nor_a_roof_are_claimed():
+    """ncu counts no FLOP of a range: its pipe may have been busy with HFMA2, and it may compute something."""
+    measured = {"duration": 1000.0, "tensor_active": 49.5, "dram_bytes": 1e6, "dram_bytes_peak": 1000.0,
+                "dram_frequency": 2e9} | {f"tensor_ops_{kind}": 0.0 for kind in ("fp16", "bf16", "tf32", "fp8", "fp64")}  # fmt: skip
+    row = only(kernel_table({"metrics": launches(measured)}))
+    assert (row.tensor_pct, row.roofline) == (None, None)
+    counted = {f"flop_count_{kind}": 0.0 for kind in ("hp", "sp", "dp")}
+    row = only(kernel_table({"metrics": launches(measured | counted)}))
+    assert row.tensor_pct == 49.5
+    assert row.roofline is not None
+    assert (row.roofline.level, row.roofline.share_pct) == ("DRAM", pytest.approx(50.0))
+
+
 def test_kernels_are_in_the_order_of_their_time():
     rows = launches(
         {"duration": 1.0, "kernel": "a"}, {"duration": 9.0, "kernel": "b"}, {"duration": 2.0, "kernel": "a"}
