@@ -275,7 +275,7 @@ def _row(
 
 
 def _tensor_pct(of: Mapping[str, float]) -> float | None:
-    """How busy the tensor cores were; None where their pipe may have been busy with FP16 instructions that are not theirs.
+    """How busy the tensor cores were; None where FP16 instructions that are not theirs may have kept their pipe busy.
 
     On gh100 a kernel of HFMA2 and HADD2 alone has 49.5 % in the pipe's counter, and no tensor operation.
     """
