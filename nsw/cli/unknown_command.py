@@ -14,14 +14,9 @@ _SAME: Final = {
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
     "report": "summarize", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
 }  # fmt: skip
-_INSTEAD: Final = {
-    "compare": "`report: {compare: {parameter: NAME, baseline: VALUE}}` in the recipe compares variants: `nsw reread"
-    " --recipe RECIPE` takes it over, and `nsw summarize` prints it",
-}
 
 
 def unknown(word: str, known: Collection[str]) -> UsageError:
     """The error for an unknown command, with the nearest known one."""
     meant = f"did you mean 'nsw {_SAME[word]}'?" if word in _SAME else did_you_mean(word, known)
-    meant = _INSTEAD.get(word, meant)
     return UsageError(f"there is no command {word!r}", hint=meant or "`nsw --help` lists the commands")
