@@ -17,6 +17,7 @@ from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, plain, shown
 from nsw.recipe.matrix import MatrixFault, expansion
 from nsw.recipe.numbers_as_written import as_text
+from nsw.recipe.parameters import rests_of_ranges
 from nsw.recipe.shipped_files import source
 from nsw.recipe.unused_parameters import repeated, unused
 
@@ -112,7 +113,8 @@ def parameters(document: Document) -> list[str]:
     matrix = document.get(("matrix",))
     if not isinstance(matrix, dict):
         return []
-    names = [name for name in matrix if name not in MATRIX_WORDS]
+    rests = rests_of_ranges(matrix)
+    names = [name for name in matrix if name not in MATRIX_WORDS and name not in rests]
     included = (
         name for _, point in document.find("matrix", "include", "*") if isinstance(point, dict) for name in point
     )
@@ -131,8 +133,6 @@ def _parameter_names(document: Document) -> Iterator[Diagnostic]:
         if name in CONTEXT or name in _JINJA_WORDS:
             message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
             yield document.diagnostic(path, message, hint=f"such as {name}_", key=True)
-        elif name.endswith(")") and "(" not in name:
-            pass  # the rest of `{n: range(1, 4)}`, which is reported where it begins
         elif not name.isidentifier() or not name.isascii() or iskeyword(name):
             message = f"{shown(name)} cannot name a parameter"
             yield document.diagnostic(

@@ -1,11 +1,12 @@
 """The matrix as types: a parameter's values, and how parameters are combined."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from nsw.recipe.faults import Fault, each, shown, within
 from nsw.recipe.fields import template
@@ -91,6 +92,19 @@ def _listed(value: object) -> Scalar:
 def _refuse_half_a_range(text: str, of: str, hint: str) -> None:
     if _HALF_A_RANGE.fullmatch(text):
         raise Fault(f"{shown(text)} is text here: YAML divides a {of} at each comma, also inside ( )", hint=hint)
+
+
+def rests_of_ranges(values: Mapping[str, object]) -> set[str]:
+    """The keys that YAML makes of the rest of `{n: range(1, 9, 2)}`: the fault is reported once, at `n`."""
+    rests: set[str] = set()
+    inside = False
+    for key, value in values.items():
+        if inside and value is None:
+            rests.add(key)
+            inside = not key.endswith(")")
+        else:
+            inside = isinstance(value, str) and _HALF_A_RANGE.fullmatch(value) is not None
+    return rests
 
 
 def _scalar(value: object) -> Scalar:
@@ -212,6 +226,14 @@ class Matrix(Model):
         default=[],
         description="Parameters that vary together instead of in all combinations: [[gpus, nodes]].",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_fault_per_range(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        rests = rests_of_ranges(values)
+        return {key: value for key, value in values.items() if key not in rests}
 
     @property
     def parameters(self) -> dict[str, list[Scalar] | Range]:
