@@ -66,6 +66,25 @@ def read_plain(path: Path | str, *, owner: int | None = None, last: int | None =
         return file.read(-1 if last is None else last)
 
 
+def open_regular(path: Path | str) -> int:
+    """A descriptor for reading a regular file that the user named; symbolic links are followed.
+
+    Raises:
+        NotPlainError: It is a FIFO, a socket, a device or a folder; nothing was waited for.
+        OSError: It cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as fault:
+        if fault.errno == errno.ENXIO:  # a socket
+            raise NotPlainError(errno.ENXIO, _NOT_PLAIN, str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotPlainError(errno.EINVAL, _NOT_PLAIN, str(path))
+    return descriptor
+
+
 def user_name(uid: int) -> str:
     """A user for people: the name, or the number where it has none."""
     import pwd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 import time
@@ -19,6 +20,7 @@ from nsw.campaign.private_folder import write_secrets
 from nsw.errors import CampaignError
 from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.units import parse_canary
+from nsw.safe_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -106,11 +108,19 @@ def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
 def _copy(source: Path, target: Path) -> None:
     try:
         if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True)
+            shutil.copytree(source, target, dirs_exist_ok=True, copy_function=_copy_regular)
         else:
-            shutil.copy2(source, target)
+            _copy_regular(source, target)
+    except shutil.Error as fault:  # one entry for each file of the folder that failed
+        name, _, why = fault.args[0][0]
+        raise CampaignError(f"{name} cannot be copied into the campaign: {why}") from None
     except OSError as fault:
         raise CampaignError(f"{source} cannot be copied into the campaign: {fault.strerror or fault}") from None
+
+
+def _copy_regular(source: Path | str, target: Path | str) -> None:
+    os.close(open_regular(source))  # a FIFO would never answer, a device never end
+    shutil.copy2(source, target)
 
 
 def _lock_text(recipe: dict[str, Any], plan: Plan) -> str:

@@ -245,13 +245,17 @@ def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
     for path, name in document.find("app", "files", "*"):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
+        found = source(folder, name)
         try:
-            exists = source(folder, name).exists()
+            exists, can_be_copied = found.exists(), found.is_file() or found.is_dir()
         except OSError:
-            exists = False
+            exists = can_be_copied = False
         if not exists:
             hint = did_you_mean(name, _beside(folder, name))
             yield document.diagnostic(path, f"there is no file {shown(name)} in the recipe's folder", hint=hint)
+        elif not can_be_copied:
+            message = f"{shown(name)} is neither a regular file nor a folder, so it cannot be copied"
+            yield document.diagnostic(path, message, hint="list regular files and folders only")
 
 
 def _beside(folder: FilePath, name: str) -> list[str]:

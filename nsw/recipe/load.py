@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.shipped_files import taken_from_nsw
 from nsw.recipe.unshipped_files import unshipped
 from nsw.recipe.validate import validate
+from nsw.safe_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,8 +85,8 @@ def read_document(path: Path, wanted: mistaken.Wanted) -> Document:
     """
     _refuse(mistaken.by_name(path.name), path, wanted)
     try:
-        with path.open("rb") as file:
-            data = file.read(4 * LARGEST + 4)  # UTF-8; a device would never end
+        with os.fdopen(open_regular(path), "rb") as file:
+            data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
     except OSError as fault:
         raise InputError([Diagnostic(f"{path}: cannot be read: {fault.strerror or fault}")]) from None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
 from nsw.errors import NswError
+from nsw.safe_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +53,7 @@ def read_template(file: Path) -> str:
         NswError: It cannot be read, is too large or is no text.
     """
     try:
-        with file.open("rb") as stream:
+        with os.fdopen(open_regular(file), "rb") as stream:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise NswError(f"the site's template {file} is larger than {LARGEST} bytes")

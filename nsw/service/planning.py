@@ -179,6 +179,8 @@ def recipe_path(named: str, notify: Callable[[Message], object]) -> Path:
         lock = path / "recipe.lock.yaml"
         hint = f"`{lock}` is the recipe that this campaign carried out" if lock.is_file() else "name a file in it"
         raise UsageError(f"{named} is a folder, not a recipe", hint=hint)
+    if path.exists():
+        raise UsageError(f"{named} is not a regular file, so no recipe is read from it", hint="name a file")
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(
         f"there is no recipe {named}",

@@ -37,15 +37,16 @@ class Source(NamedTuple):
 def sources(files: Sequence[Path] | None = None) -> list[Source]:
     """The files searched, in order: those given, $NSW_SITES, the user's, the built-in one, ./sites.yaml.
 
-    Files that were asked for by name are listed whether they exist or not.
+    Files that were asked for by name are listed whether they exist or not. A FIFO or folder of that name is listed too,
+    since ignoring it would choose another site: reading it is an error.
     """
     named = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
     own, beside = user_file(), Path(FILE_NAME)
     order = [
         *(Source(path, named=True) for path in named),
-        *([Source(own, unsafe=unsafe(own))] if own.is_file() else []),
+        *([Source(own, unsafe=unsafe(own))] if own.exists() else []),
         Source(BUILTIN),
-        *([Source(beside, beside=True, unsafe=unsafe(beside))] if beside.is_file() else []),
+        *([Source(beside, beside=True, unsafe=unsafe(beside))] if beside.exists() else []),
     ]
     unique: dict[Path, Source] = {}
     for source in order:
