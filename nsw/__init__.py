@@ -4,7 +4,7 @@
 shows each. Every error that nsw raises for a reason is a class of `nsw.errors`.
 """
 
-from nsw.safe_path import leave_folder_of_module
+from nsw.safe_import_path import leave_folder_of_module
 
 leave_folder_of_module()  # before any other import
 

@@ -7,11 +7,11 @@ from pkgutil import resolve_name
 
 import pytest
 
-from nsw.site.registered import ADAPTERS
+from nsw.site.scheduler_and_transport_names import ADAPTERS
 
 ROOT = Path(__file__).parents[1]
 BASE = {
-    "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_path", "wording", "entry_points",
+    "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording", "entry_points",
     "pandas_on_demand", "quantities",
 }  # fmt: skip
 # left to right; campaign is handed what it needs from its right
@@ -107,7 +107,7 @@ def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_regi
     made = [resolve_name(path) for path in ADAPTERS.values()]
     commands = {word for one in made for word in (one.submit, one.queue, one.history) if word}
     assert {"sbatch", "squeue", "sacct", "qsub", "bjobs", "qacct"} <= commands
-    own = f"nsw/(?:(?:schedulers|scripts)/(?:{'|'.join(ADAPTERS)})|site/registered)"
+    own = f"nsw/(?:(?:schedulers|scripts)/(?:{'|'.join(ADAPTERS)})|site/scheduler_and_transport_names)"
     assert holding(rf"\b(?:{'|'.join(commands)})\b", own) == []
 
 

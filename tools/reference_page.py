@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.profiler_names import AUTO, PROFILERS
 from nsw.site.jsonschema import sites_schema
-from nsw.site.registered import schedulers, transports
+from nsw.site.scheduler_and_transport_names import schedulers, transports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

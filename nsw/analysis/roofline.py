@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.metrics.gpus import find_gpu
+from nsw.metrics.gpu_peaks import find_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nsw.metrics.gpus import Gpu
+    from nsw.metrics.gpu_peaks import Gpu
 
 Source = Literal["report", "data sheet"]
 Level = Literal["DRAM", "L2", "L1"]

@@ -9,7 +9,7 @@ from nsw.campaign.site_starter import Answers
 from nsw.errors import UnreachableError, UsageError
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers import recognizing
-from nsw.site.registered import schedulers
+from nsw.site.scheduler_and_transport_names import schedulers
 
 if TYPE_CHECKING:
     from nsw.schedulers.adapter import Adapter, Queue

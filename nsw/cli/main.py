@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.pandas_on_demand import import_pandas_on_demand
-from nsw.safe_path import leave_current_folder
+from nsw.safe_import_path import leave_current_folder
 
 if TYPE_CHECKING:
     import sqlite3

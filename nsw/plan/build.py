@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import Diagnostic, InputError
 from nsw.plan import guided
 from nsw.plan import unsupported_requests as refuse
-from nsw.plan.asked import marks
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
+from nsw.plan.concurrent_runs import disturbed
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
-from nsw.plan.metric_names import faults_on_site
 from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
 from nsw.plan.reductions import are_tasks, reductions
 from nsw.plan.repeats import apart, repeats_of, too_many_runs
+from nsw.plan.request_locations import marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
-from nsw.plan.side_by_side import disturbed
+from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.numbers_as_written import as_text
@@ -30,7 +30,7 @@ from nsw.recipe.secrets import Secret
 from nsw.recipe.shipped_files import source
 from nsw.recipe.units import clock
 from nsw.site.model import FILL
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.pandas_on_demand import import_pandas_on_demand
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
-from nsw.safe_path import SafeProcesses, processes_are_safe
+from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

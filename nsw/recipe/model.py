@@ -46,7 +46,7 @@ from nsw.recipe.passes import (
     TimelinePass,
     empty_as_map,
 )
-from nsw.recipe.performance import PerformanceModel
+from nsw.recipe.performance_model import PerformanceModel
 from nsw.recipe.secrets import EnvironmentTemplates
 
 __all__ = [

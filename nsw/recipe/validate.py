@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.key_homes import homes
 from nsw.recipe.misindented_keys import set_right
+from nsw.recipe.misplaced_keys import homes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.registered import LOCAL, SUBMITS, adapter_path, schedulers
+from nsw.site.scheduler_and_transport_names import LOCAL, SUBMITS, adapter_path, schedulers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.create import adapter_of
-from nsw.site.registered import schedulers
+from nsw.site.scheduler_and_transport_names import schedulers
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import did_you_mean
 from nsw.recipe.command_words import first_program
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from nsw.errors import NswError
 from nsw.service.events import RunChanged, Started
 from nsw.service.message import Message
 from nsw.service.runs_by_name import as_named
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import InputError, UsageError, did_you_mean
 from nsw.service.message import Message
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

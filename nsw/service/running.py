@@ -11,7 +11,7 @@ from nsw.errors import NswError, resumable
 from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
 from nsw.service.events import Downloading, Finished, ReportsRead, RunsEnded, Started
 from nsw.service.message import Message
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 from nsw.wording import headline, plural
 
 _TURN_S = 0.2  # between two looks whether another campaign is over

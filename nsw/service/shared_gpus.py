@@ -8,7 +8,7 @@ from nsw.analysis.shared_gpus import Span, pairs, sentences
 from nsw.campaign.ledger_rows import State
 from nsw.campaign.ownership import open_file
 from nsw.campaign.witness import parse_status
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -37,7 +37,7 @@ def chip_of(place: LoadedSite) -> str | None:
 
 def site_metrics(place: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
     """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
-    from nsw.metrics.query import listed, words
+    from nsw.metrics.ncu_query_output import listed, words
     from nsw.scripts.quoting import quote_all
     from nsw.service.dry_run import way_to
 

@@ -11,7 +11,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING
 
 from nsw.errors import InputError, UsageError
-from nsw.site.registered import FIRST_TRANSPORT
+from nsw.site.scheduler_and_transport_names import FIRST_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from nsw.recipe.load import read_document
 from nsw.recipe.validate import validate
 from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import FILL, Site, SitesFile
-from nsw.site.registered import LOCAL
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

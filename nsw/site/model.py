@@ -26,7 +26,7 @@ from nsw.recipe.passes import Model
 from nsw.recipe.profiler_names import LATER, NOT_YET, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
-from nsw.site.registered import (
+from nsw.site.scheduler_and_transport_names import (
     ADAPTERS,
     LOCAL,
     TRANSPORTS,

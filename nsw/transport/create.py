@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.registered import transport_path
+from nsw.site.scheduler_and_transport_names import transport_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

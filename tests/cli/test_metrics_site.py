@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.check import Check, Verdict
-from nsw.metrics.query import listed
+from nsw.metrics.ncu_query_output import listed
 from nsw.service.kept_checks import keep
 from nsw.service.site_facts import facts
 from nsw.site.load import load_site

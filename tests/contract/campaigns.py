@@ -12,7 +12,7 @@ from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.model import Phase
 from nsw.schedulers.native import Native
-from nsw.site.registered import ADAPTERS
+from nsw.site.scheduler_and_transport_names import ADAPTERS
 
 if TYPE_CHECKING:
     import subprocess

@@ -17,7 +17,7 @@ from nsw.schedulers.host import Host
 from nsw.schedulers.model import Submission
 from nsw.schedulers.native import Native
 from nsw.schedulers.recognizing import Owner
-from nsw.site.registered import ADAPTERS, SUBMITS
+from nsw.site.scheduler_and_transport_names import ADAPTERS, SUBMITS
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.site.registered import ADAPTERS
+from nsw.site.scheduler_and_transport_names import ADAPTERS
 from tests.slurm.conftest import accounted, unaccounted  # noqa: F401  fixtures
 
 from .campaigns import in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel

@@ -16,7 +16,7 @@ from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Submission
 from nsw.scripts.render import render_job
-from nsw.site.registered import ADAPTERS
+from nsw.site.scheduler_and_transport_names import ADAPTERS
 
 from .test_adapters import adapter_of
 

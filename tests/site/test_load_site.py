@@ -8,7 +8,7 @@ import pytest
 from nsw.errors import InputError, UsageError
 from nsw.site import files, load
 from nsw.site.load import list_sites, load_site, read_sites
-from nsw.site.registered import schedulers
+from nsw.site.scheduler_and_transport_names import schedulers
 
 FULL = Path(__file__).with_name("full.yaml").read_text()
 

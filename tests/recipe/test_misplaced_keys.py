@@ -3,8 +3,8 @@
 import pytest
 
 from nsw.errors import InputError
-from nsw.recipe.key_homes import homes
 from nsw.recipe.load import load_recipe
+from nsw.recipe.misplaced_keys import homes
 from nsw.recipe.model import Recipe
 from nsw.site.model import SitesFile
 
