@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.ending import End
 from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.resubmitting import Resubmitting
-from nsw.campaign.witness import Verdict, judge
+from nsw.campaign.witness import Verdict, as_begun, judge
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
@@ -68,9 +68,10 @@ class Watching:
             return
         answers = self._it.scheduler.poll(self._flight.submissions())
         news = self._news(answers)
-        moving = [(name, one, answer) for name, one, answer in news if answer.phase not in {Phase.QUEUED, Phase.LOST}]
         try:
             self._ending.look(one for _, one, answer in news if answer.phase is not Phase.QUEUED)
+            news = [(name, one, self._as_begun(one, answer)) for name, one, answer in news]
+            moving = [some for some in news if some[2].phase not in {Phase.QUEUED, Phase.LOST}]
             judged = [(name, found) for name, one, answer in moving if (found := self._judge(name, one, answer))]
             ends = [(name, found) for name, found in judged if isinstance(found, End)]
             self._ending.bring([end for _, end in ends])
@@ -175,6 +176,15 @@ class Watching:
                     continue
                 found += [(submission.name, one, answer) for one in several]
         return found
+
+    def _as_begun(self, one: Flying, answer: Answer) -> Answer:
+        """The answer as it holds of a run, which may have begun."""
+        if answer.if_begun is None:
+            return answer
+        try:
+            return as_begun(answer, self._status(one))
+        except UnreachableError:  # of this one alone: `_judge` passes it over
+            return answer
 
     def _wait(self, waiting: Mapping[tuple[str, Verdict], list[Flying]]) -> list[str]:
         """Write down why runs wait; the ids of those to tell of.

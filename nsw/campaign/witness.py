@@ -54,8 +54,15 @@ def parse_status(content: bytes | None) -> Status | None:
     )
 
 
+def as_begun(answer: Answer, status: Status | None) -> Answer:
+    """The scheduler's answer, as it holds of a run with this status."""
+    begun = status is not None and status.state == "running"
+    return answer.if_begun if begun and answer.if_begun is not None else answer
+
+
 def judge(answer: Answer, status: Status | None) -> Verdict:
     """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
+    answer = as_begun(answer, status)
     if status is not None and status.state in {"done", "failed"}:
         if status.state == "done":
             return Verdict(State.DONE, status.reason, ended=True)

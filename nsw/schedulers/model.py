@@ -39,6 +39,7 @@ class Answer:
 
     `never`: it waits for what will not come; `may_run`: and yet an earlier launch of it may still run.
     `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
+    `if_begun`: the answer that holds instead, if the task had begun.
     """
 
     phase: Phase
@@ -47,6 +48,7 @@ class Answer:
     clean: bool = False
     may_run: bool = False
     cancelled: bool = False
+    if_begun: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,8 +269,9 @@ class Polling:
         late = self._adapter.capabilities.late_end_s  # until then an end may be on its way to the history
         lost = max(self._lost_after_s, late)
         if found is None and siblings and seconds >= max(lost * _ALONE, late):
-            reason = f"{queue} lists other tasks of its array and not this one: it was cancelled, or it ended"
-            return Answer(Phase.ENDED, reason, cancelled=True)
+            reason = f"{queue} lists other tasks of its array and not this one"
+            begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
+            return Answer(Phase.ENDED, f"{reason}: it was cancelled, or it ended", cancelled=True, if_begun=begun)
         if found is None and seconds >= lost:
             who = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
             return Answer(Phase.LOST, f"{who} not know its job any more")
@@ -295,7 +296,7 @@ class Polling:
             output = content.decode(errors="replace") if isinstance(content, bytes) else ""
             if more := self._adapter.memory_words(output):
                 name, task = logs[path]
-                told[name][task] = replace(told[name][task], reason=f"out of memory: {more}")
+                told[name][task] = replace(told[name][task], reason=f"out of memory: {more}", if_begun=None)
 
 
 def _is_listed(submission: Submission, listed: Collection[tuple[str, str | None]]) -> bool:

@@ -353,6 +353,41 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 1, 2]
 
 
+def test_a_begun_task_that_vanishes_beside_its_siblings_is_lost_and_only_after_two_minutes(campaign, fake):
+    fake.settings(accounting=False)
+    it = campaign()
+    it.rounds(2)
+    for n in (1, 2):
+        (fake.state / f"jobs/1/{n - 1}.json").unlink()
+    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\nstart=1.0\n")
+    it.rounds(2)
+    assert it.states == ["cancelled", "running", "queued"]
+    it.rounds(2)
+    assert it.states == ["cancelled", "lost", "queued"]
+    assert it.run(2).reason == (
+        "squeue lists other tasks of its array and not this one; it had begun, and only `nsw retry` begins it again"
+    )
+
+
+def test_a_begun_task_that_comes_back_into_the_queue_goes_on(campaign, fake):
+    fake.settings(accounting=False)
+    it = campaign()
+    it.rounds(2)
+    task = fake.state / "jobs/1/1.json"
+    listed = task.read_text()
+    task.unlink()
+    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\nstart=1.0\n")
+    it.rounds(2)
+    task.write_text(listed)
+    fake.set(1, 1, "RUNNING")
+    it.rounds(4)
+    assert it.states == ["queued", "running", "queued"]
+
+
 def test_retry_failed_begins_again_what_was_lost_and_leaves_the_cancelled(campaign, fake):
     it = campaign()
     it.rounds(2)
