@@ -33,16 +33,22 @@ TARGETS = {
 }
 
 
+def make_campaign(home: Path, recipe: str = RECIPE) -> int:
+    """Write `big.yaml` and begin its campaign below `home`, with no run begun; the number of its runs."""
+    (home / "big.yaml").write_text(recipe)
+    planned = make_plan(str(home / "big.yaml"), "local")
+    site = planned.place.site.model_dump(mode="json", by_alias=True)
+    begin(home / "campaigns", planned.plan, Ingredients({"nsw": 1}, site, None, lambda *_: ""))
+    return len(planned.plan.runs)
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users have their bytecode cached
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "empty.py").write_text(EMPTY)
-        (home / "big.yaml").write_text(RECIPE)
-        made = make_plan(str(home / "big.yaml"), "local").plan
-        begin(home / "campaigns", made, Ingredients({"nsw": 1}, {}, None, lambda *_: ""))
-        assert len(made.runs) == 10_000
+        assert make_campaign(home) == 10_000
         commands = {
             "empty typer program": [sys.executable, "empty.py"],
             "empty typer program --help": [sys.executable, "empty.py", "--help"],
