@@ -519,6 +519,12 @@ def test_shortcuts_change_nothing(at_once, slowly, text):
     assert_read_the_same(at_once(again), slowly(again))
 
 
+@pytest.mark.parametrize("line", ["= NVPROF is profiling process 9, command: ./a", "=9= NVPROF is profiling process"])
+def test_a_damaged_line_of_a_process_is_reported_by_the_shortcuts_too(at_once, slowly, line):
+    assert_read_the_same(at_once(f"{line}\n{SUMMARY}"), slowly(f"{line}\n{SUMMARY}"))
+    assert any("names a process" in p.message for p in at_once(f"{line}\n{SUMMARY}").problems)
+
+
 def test_ids_of_rows_alike_are_not_taken_for_each_others(at_once, slowly):
     row = "1.5ms  1.2us  "
     names = [

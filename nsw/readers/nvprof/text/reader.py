@@ -66,7 +66,7 @@ _SECTIONS = {
 _TELLS = re.compile(
     r"""[\s\ufeff]*(?:==|No|Total|"?(?:Type|Time\ ?\(%\)|Start|Device|Invocations|Context)|Count|Thread|Domain|Range
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
-    |"?Sample\ Count|Warning:\ |(?:NV|PG)PROF\ is
+    |"?Sample\ Count|Warning:\ |(?:=\S{0,14}\ )?(?:NV|PG)PROF\ is
     |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:|Available\ |"?Critical\ path|"","Device"
     |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
     + BEGINS,
