@@ -1,4 +1,4 @@
-"""Arrays of whole numbers, as type hints name them."""
+"""Arrays of whole numbers and of chosen rows, as type hints name them."""
 
 from __future__ import annotations
 
@@ -9,3 +9,4 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     IntArray: TypeAlias = npt.NDArray[np.int64]
+    Chosen: TypeAlias = npt.NDArray[np.bool_]

@@ -1,0 +1,101 @@
+"""Columns of a table as arrays, whether its rows are dicts or Arrow's.
+
+A trace has millions of rows: as dicts they would take longer than the text to read.
+"""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from nsw.readers.timeline.arrays import Chosen, IntArray
+    from nsw.tables import TableData
+
+ABSENT: Final = -1
+_BEYOND: Final = 2.0**63
+
+
+def whole_numbers(data: TableData, column: str) -> tuple[IntArray, Chosen]:
+    """A column's values (`ABSENT` where there are none, fractions cut off), and which rows have one.
+
+    Both have shape (rows,). NaN and infinity are absent, as in all tables, and what no int64 holds.
+    """
+    import numpy as np
+
+    if not isinstance(data, list):
+        return _of_arrow(data, column)
+    found = [row.get(column) for row in data]
+    known = [value is not None and abs(value) < _BEYOND for value in found]  # of NaN that is false
+    values = [value if there else ABSENT for value, there in zip(found, known, strict=True)]
+    return np.array(values, np.int64), np.array(known, bool)
+
+
+def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[IntArray, list[str]]:
+    """A column of texts: which of them each chosen row has, and these texts, in the order of their first rows.
+
+    Where there is no text it is empty.
+
+    Args:
+        data: The table.
+        column: Its name; a table may lack it.
+        chosen: Shape (rows,), the rows that are looked at; None: all.
+    """
+    import numpy as np
+
+    if isinstance(data, list):
+        places: dict[str, int] = {}
+        found = data if chosen is None else compress(data, chosen.tolist())
+        codes = [places.setdefault(row.get(column) or "", len(places)) for row in found]
+        return np.array(codes, np.int64), list(places)
+    every, texts = _dictionary(data, column)
+    return _by_first_row(every if chosen is None else every[chosen], texts)
+
+
+def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if column not in data.column_names:
+        return np.full(data.num_rows, ABSENT, np.int64), np.zeros(data.num_rows, bool)
+    known = data[column].is_valid().to_numpy()
+    # filled first: numpy has no absent integer, and would make fractions of all
+    values = pc.fill_null(data[column], ABSENT).to_numpy()
+    if values.dtype.kind == "f":
+        known = known & (np.abs(values) < _BEYOND)
+        values = np.where(known, values, ABSENT)
+    return values.astype(np.int64, copy=False), known
+
+
+def _dictionary(data: pa.Table, column: str) -> tuple[IntArray, list[str]]:
+    """Codes and texts; the texts may be there twice, or in no row."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column not in data.column_names:
+        return np.zeros(data.num_rows, np.int64), [""]
+    coded = data[column] if pa.types.is_dictionary(data[column].type) else data[column].dictionary_encode()
+    if not coded.num_chunks:
+        return np.empty(0, np.int64), []
+    coded = coded.unify_dictionaries()
+    texts = coded.chunk(0).dictionary.to_pylist()
+    codes = [pc.fill_null(chunk.indices.cast(pa.int64()), len(texts)).to_numpy() for chunk in coded.chunks]
+    return np.concatenate(codes), [*(text or "" for text in texts), ""]
+
+
+def _by_first_row(codes: IntArray, texts: Sequence[str]) -> tuple[IntArray, list[str]]:
+    """The same with each text once, numbered in the order of their first rows."""
+    import numpy as np
+
+    first = np.full(len(texts), len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several values for one place the last one counts
+    places: dict[str, int] = {}
+    numbers = np.zeros(len(texts), np.int64)
+    for code in np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))].tolist():
+        numbers[code] = places.setdefault(texts[code], len(places))
+    return numbers[codes], list(places)
