@@ -9,7 +9,7 @@ from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import NOTE, SITE
+from nsw.campaign.ledger_meta_keys import NOTE, SITE
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:

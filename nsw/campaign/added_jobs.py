@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import meta, program_versions
+from nsw.campaign import ledger_meta_keys, program_versions
 from nsw.campaign.make_campaign import copy_files, write_scripts
 from nsw.errors import UsageError
 from nsw.plan.builds import APP
@@ -34,8 +34,8 @@ def part_of(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int |
     """
     from nsw.plan.model import Part
 
-    number = ledger.meta(meta.PARTS) + 2
-    app = f"{APP}-{number}" if new_app else ledger.meta(meta.APP_FOLDER)
+    number = ledger.meta(ledger_meta_keys.PARTS) + 2
+    app = f"{APP}-{number}" if new_app else ledger.meta(ledger_meta_keys.APP_FOLDER)
     return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)
 
 
@@ -66,7 +66,7 @@ def add(
         CampaignError: A file cannot be copied.
         UnreachableError, CommandError: They could not be brought to the site.
     """
-    scratch = ledger.meta(meta.SCRATCH)
+    scratch = ledger.meta(ledger_meta_keys.SCRATCH)
     staged: list[tuple[Path, str]] = []
     if files is not None:
         here = folder.path / part.app
@@ -83,7 +83,7 @@ def add(
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts]
     if plan.reductions:
         staged.append(reducer_to(scratch))
-    if ledger.meta(meta.PREPARED):
+    if ledger.meta(ledger_meta_keys.PREPARED):
         if staged:
             transport.stage(staged)
         transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
@@ -91,8 +91,8 @@ def add(
         ledger.add_part(plan)
         names = [job.name for job in plan.jobs]
         program_versions.record(ledger, folder.path, part.app, names, copied=files is not None)
-        ledger.set_meta(meta.PARTS, part.number - 1)
-        ledger.set_meta(meta.APP_FOLDER, part.app)
+        ledger.set_meta(ledger_meta_keys.PARTS, part.number - 1)
+        ledger.set_meta(ledger_meta_keys.APP_FOLDER, part.app)
 
 
 def reducer_to(scratch: str) -> tuple[Path, str]:
@@ -106,8 +106,8 @@ def sources_of(ledger: Ledger) -> list[tuple[str, str]]:
     Raises:
         UsageError: The campaign copied none, or one is gone.
     """
-    recipe = ledger.meta(meta.RECIPE)
-    sources = [Path(source) for source, _ in ledger.meta(meta.ORIGINS) if source != recipe]
+    recipe = ledger.meta(ledger_meta_keys.RECIPE)
+    sources = [Path(source) for source, _ in ledger.meta(ledger_meta_keys.ORIGINS) if source != recipe]
     if not sources:
         raise UsageError(
             "the recipe lists no program files (app.files), so there is nothing to copy again",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.access import make_private
 from nsw.campaign.collect import collect, collect_reduced
-from nsw.campaign.handover import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.meta import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.secrets import FILE as SECRETS
 from nsw.transport.fence import take

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.unpacked import unpack
+from nsw.campaign.unpack_reduction import unpack
 from nsw.tables.unpacking_limit import shown
 from nsw.wording import plural
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_rows import State
-from nsw.campaign.meta import RECORDED
 from nsw.campaign.stages import SKIPPED
 
 if TYPE_CHECKING:

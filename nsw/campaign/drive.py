@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.campaign.canary import Canary
-from nsw.campaign.ending import Ending
 from nsw.campaign.failure_limit import FailureLimit
+from nsw.campaign.finish_tasks import Ending
 from nsw.campaign.in_flight import InFlight
 from nsw.campaign.ledger_rows import State
 from nsw.campaign.needs import Needs

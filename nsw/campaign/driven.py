@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.handover import Handover
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.takeover_archive import Handover
     from nsw.schedulers.model import Scheduler
     from nsw.transport.model import Transport
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ledger_meta_keys import FAILED_BEFORE, STOP_AFTER, STOPPED
 from nsw.campaign.ledger_rows import Kind, State
-from nsw.campaign.meta import FAILED_BEFORE, STOP_AFTER, STOPPED
-from nsw.campaign.withdrawing import Withdrawing
+from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:

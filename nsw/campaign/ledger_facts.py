@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.campaign.ledger_base import LedgerBase
-from nsw.campaign.meta import CALLS, CREATED, SITE_DATA, withdrawals_of
+from nsw.campaign.ledger_meta_keys import CALLS, CREATED, SITE_DATA, withdrawals_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.campaign.meta import Key
+    from nsw.campaign.ledger_meta_keys import Key
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.ledger_base import LedgerBase, marks
 from nsw.campaign.ledger_rows import Met, State, Why
 from nsw.campaign.ledger_upgrade import hold_rest
-from nsw.schedulers.native import NO_ID
+from nsw.schedulers.submission_ids import NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

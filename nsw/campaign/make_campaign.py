@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign import folder as folders
-from nsw.campaign import meta
+from nsw.campaign import ledger_meta_keys
 from nsw.campaign.access import group_may_read
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import origins
@@ -65,20 +65,20 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     stop_after = made_of.recipe.get("stop_after_failures") or made_of.site.get("stop_after_failures")
     with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
-            ledger.set_meta(meta.VERSION, __version__)
-            ledger.set_meta(meta.NAME, plan.name)
-            ledger.set_meta(meta.SITE, plan.site)
-            ledger.set_meta(meta.SITE_DATA, made_of.site)
-            ledger.set_meta(meta.SCRATCH, scratch)
-            ledger.set_meta(meta.CREATED, time.time())
+            ledger.set_meta(ledger_meta_keys.VERSION, __version__)
+            ledger.set_meta(ledger_meta_keys.NAME, plan.name)
+            ledger.set_meta(ledger_meta_keys.SITE, plan.site)
+            ledger.set_meta(ledger_meta_keys.SITE_DATA, made_of.site)
+            ledger.set_meta(ledger_meta_keys.SCRATCH, scratch)
+            ledger.set_meta(ledger_meta_keys.CREATED, time.time())
             if stop_after:
-                ledger.set_meta(meta.STOP_AFTER, int(stop_after))
-            ledger.set_meta(meta.COLLECT, made_of.recipe.get("collect") or "reports")
-            ledger.set_meta(meta.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
-            ledger.set_meta(meta.ORIGINS, origins(plan.files, made_of.origin))
-            ledger.set_meta(meta.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
+                ledger.set_meta(ledger_meta_keys.STOP_AFTER, int(stop_after))
+            ledger.set_meta(ledger_meta_keys.COLLECT, made_of.recipe.get("collect") or "reports")
+            ledger.set_meta(ledger_meta_keys.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
+            ledger.set_meta(ledger_meta_keys.ORIGINS, origins(plan.files, made_of.origin))
+            ledger.set_meta(ledger_meta_keys.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
             if plan.note:
-                ledger.set_meta(meta.NOTE, plan.note)
+                ledger.set_meta(ledger_meta_keys.NOTE, plan.note)
         ledger.add_plan(plan)
         if parse_canary(rule).wanted(len(plan.runs)):
             ledger.hold_for_canary()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.judge_run_state import Verdict
 from nsw.campaign.ledger_rows import Kind, State, Why
 from nsw.campaign.stages import SKIPPED
-from nsw.campaign.witness import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

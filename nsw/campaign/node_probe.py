@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.check import Check, Verdict
 from nsw.campaign.site_check import gpu_checks
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.recipe.profiler_names import PROGRAMS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.campaign.meta import ORIGINS
+from nsw.campaign.ledger_meta_keys import ORIGINS
 from nsw.campaign.recipe_lock import files_in, hash_of
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_rows import State
-from nsw.campaign.withdrawing import Withdrawing
+from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ending import Ending
+    from nsw.campaign.finish_tasks import Ending
     from nsw.campaign.ledger_rows import Flying
 
 

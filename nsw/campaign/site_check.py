@@ -6,8 +6,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.check import Check, Verdict
-from nsw.campaign.site_limits import limits_checks
+from nsw.campaign.check_site_limits import limits_checks
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.witness import parse_status
+from nsw.campaign.judge_run_state import parse_status
 from nsw.errors import UnreachableError
 from nsw.transport.model import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.campaign.witness import Status
+    from nsw.campaign.judge_run_state import Status
     from nsw.transport.model import Transport
 
 _BYTES = 65536

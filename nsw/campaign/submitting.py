@@ -8,20 +8,20 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.gathering import Gathering
+from nsw.campaign.group_reductions import Gathering
+from nsw.campaign.group_tasks import submissions
+from nsw.campaign.ledger_meta_keys import PLACES
 from nsw.campaign.ledger_rows import Kind, State
-from nsw.campaign.meta import PLACES
-from nsw.campaign.submissions import submissions
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
-from nsw.schedulers.native import NO_ID
-from nsw.schedulers.places import JOB, LOGIN, Places
+from nsw.schedulers.batch_and_login_node import JOB, LOGIN, Places
+from nsw.schedulers.submission_ids import NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ending import Ending
+    from nsw.campaign.finish_tasks import Ending
     from nsw.campaign.in_flight import InFlight
     from nsw.campaign.ledger_rows import Flying
     from nsw.campaign.ledger_tasks import Pending

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, HELD
 from nsw.campaign.ledger_rows import State
-from nsw.campaign.meta import AT_A_TIME, HELD
 from nsw.errors import NswError
 
 if TYPE_CHECKING:

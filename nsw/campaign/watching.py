@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ending import End
+from nsw.campaign.finish_tasks import End
+from nsw.campaign.judge_run_state import Verdict, as_begun, judge
 from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.resubmitting import Resubmitting
-from nsw.campaign.witness import Verdict, as_begun, judge
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ending import Ending
+    from nsw.campaign.finish_tasks import Ending
     from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.judge_run_state import Status
     from nsw.campaign.needs import Needs
-    from nsw.campaign.witness import Status
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER = 2  # polls in a row that say so

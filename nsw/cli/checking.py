@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.check import Check
+    from nsw.campaign.site_check_result import Check
     from nsw.service.events import Event
 
 _INDENT = 24  # columns before what was found
@@ -23,7 +23,7 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign.check import Verdict
+    from nsw.campaign.site_check_result import Verdict
     from nsw.present import emit
     from nsw.service import checking
 

@@ -50,7 +50,7 @@ def clean(
 
 
 def _show(found: Leftovers, *, everything: bool) -> None:
-    from nsw.campaign.scratch_space import largest
+    from nsw.campaign.site_folder_cleanup import largest
 
     space = found.space
     files = plural(len(space.spare) + (len(space.kept) if everything else 0), "file")

@@ -10,8 +10,8 @@ from nsw.campaign import folder as folders
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ledger_rows import lacks_figure
-from nsw.campaign.meta import AT_A_TIME, NOTE, SITE, STOPPED
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.select_runs import selected
 from nsw.cli import writing

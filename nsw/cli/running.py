@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import STOPPED
+from nsw.campaign.ledger_meta_keys import STOPPED
 from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import NOTE
+from nsw.campaign.ledger_meta_keys import NOTE
 from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
 from nsw.cli.notices import tell

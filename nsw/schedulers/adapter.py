@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import parse_duration
 from nsw.schedulers.model import NAME_CHARACTERS
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

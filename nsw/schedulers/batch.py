@@ -11,11 +11,11 @@ from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import JOBS, Answer, Doubt, Outcome, Phase
-from nsw.schedulers.native import Native
 from nsw.schedulers.poll_interval import MOST_S, Pace
 from nsw.schedulers.polling import Polling
+from nsw.schedulers.submission_ids import Native
 from nsw.schedulers.throttles import Throttles
-from nsw.transport.runner import PATIENT, Runner
+from nsw.transport.scheduler_commands import PATIENT, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -59,8 +59,8 @@ def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Schedule
         place_of: Where the tasks of a job are done: job or login.
     """
     from nsw.schedulers.batch import BatchScheduler, Limits
+    from nsw.schedulers.batch_and_login_node import ON_LOGIN, Places
     from nsw.schedulers.host import Host
-    from nsw.schedulers.places import ON_LOGIN, Places
 
     if not isinstance(jobs, BatchScheduler):
         return jobs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.native import Native
+    from nsw.schedulers.submission_ids import Native
 
 _CANCELLED = "143"
 

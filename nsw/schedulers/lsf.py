@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.lsf_answers import DELIMITER, FIELDS, ended_lines, listed_lines
-from nsw.schedulers.native import spans
+from nsw.schedulers.submission_ids import spans
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.quoting import directive_value
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job, Resources
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.native import Native
+    from nsw.schedulers.submission_ids import Native
 
 _SUBMITTED: Final = re.compile(r"^Job <(\d+)> is submitted to (?:default )?queue <[^>]+>\.", re.MULTILINE)
 _NOT_SUBMITTED: Final = "Job not submitted."  # how bsub ends a refusal

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import UsageError
 from nsw.recipe.units import clock
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Queue, Refusal, told_limit
-from nsw.schedulers.native import spans
 from nsw.schedulers.pbs_answers import array_of, listed_lines, subjob
 from nsw.schedulers.pbs_meanings import FULL, REFUSALS, TRANSIENT, VERDICT
+from nsw.schedulers.submission_ids import spans
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.pbs import directives
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Line, Request, Watched
-    from nsw.schedulers.native import Native
+    from nsw.schedulers.submission_ids import Native
 
 _ID: Final = re.compile(r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*")
 # of one id: it is not in the queue (any more)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nsw.errors import CommandError, UnreachableError
 from nsw.schedulers.adapter import Facts, Line, Watched
 from nsw.schedulers.model import Answer, Phase
-from nsw.schedulers.native import Native
-from nsw.transport.runner import PATIENT
+from nsw.schedulers.submission_ids import Native
+from nsw.transport.scheduler_commands import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.model import Submission
     from nsw.schedulers.poll_interval import Pace
     from nsw.transport.model import Transport
-    from nsw.transport.runner import Runner
+    from nsw.transport.scheduler_commands import Runner
 
 _SAY_AFTER_S = 600.0  # of polls that failed
 _DETAIL = 10  # polls with a line for each task, once a plain listing was vague

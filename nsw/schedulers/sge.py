@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
-from nsw.schedulers.native import spans
+from nsw.schedulers.submission_ids import spans
 from nsw.schedulers.unsupported_keys import own_lines
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.native import Native
+    from nsw.schedulers.submission_ids import Native
 
 _ID: Final = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?$", re.MULTILINE)
 _REFUSED: Final = re.compile(r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option))(.+)", re.MULTILINE)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from nsw.recipe.units import clock, format_duration
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
 from nsw.schedulers.model import Answer, Phase
-from nsw.schedulers.native import spans
 from nsw.schedulers.slurm_meanings import (
     FULL,
     HELD,
@@ -22,6 +21,7 @@ from nsw.schedulers.slurm_meanings import (
     UNUSABLE,
     reason_of,
 )
+from nsw.schedulers.submission_ids import spans
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.slurm import directives
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.native import Native
+    from nsw.schedulers.submission_ids import Native
 
 _GRES = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
 _UNIT = "\x1f"  # no state, reason or name of nsw's holds it

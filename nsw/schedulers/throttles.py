@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.model import Phase
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

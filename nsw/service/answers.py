@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.ledger_meta_keys import NOTE, SITE
 from nsw.campaign.ledger_rows import Reading, State
-from nsw.campaign.meta import NOTE, SITE
 from nsw.service.program_versions import program_versions, remedy
 from nsw.service.read_collected import recipe_of
 from nsw.service.runs_by_name import as_option

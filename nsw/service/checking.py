@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.check import Check
+    from nsw.campaign.site_check_result import Check
     from nsw.service.events import Event
 
 
@@ -29,9 +29,9 @@ def check(
     Raises:
         UsageError: There is no such site.
     """
-    from nsw.campaign.check import REACHING, Verdict
     from nsw.campaign.chip_tools import chip_check
     from nsw.campaign.site_check import check_site, skew_of
+    from nsw.campaign.site_check_result import REACHING, Verdict
     from nsw.schedulers.create import adapter_of
     from nsw.service.dry_run import way_to
     from nsw.service.kept_checks import keep

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.added_jobs import TOOLS
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
-from nsw.campaign.meta import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.campaign.scratch_space import freed, remove, space_of
+from nsw.campaign.ledger_meta_keys import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
 from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.site_folder_cleanup import freed, remove, space_of
 from nsw.errors import CampaignError
 from nsw.service.runs_by_name import as_named
 from nsw.wording import plural
@@ -20,7 +20,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsw.campaign.scratch_space import Space
+    from nsw.campaign.site_folder_cleanup import Space
     from nsw.transport.fence import Fence
     from nsw.transport.model import Transport
 

@@ -11,7 +11,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_of
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.meta import SITE_DATA
+from nsw.campaign.ledger_meta_keys import SITE_DATA
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import UsageError
 from nsw.service.message import Message

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_of
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_rows import ENDED, State
 from nsw.campaign.log import Log
-from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import SKIPPED
 from nsw.service.events import BuildChanged, ReportsRead, RunChanged
 from nsw.service.message import Message
@@ -63,10 +63,10 @@ def held(
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
-    from nsw.campaign.handover import handover_of, mark_of
     from nsw.campaign.orphan_commands import wait_for_commands
     from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.stages import Stages
+    from nsw.campaign.takeover_archive import handover_of, mark_of
     from nsw.schedulers.create import create, with_login_node
     from nsw.service.downloading import watch_downloads
     from nsw.service.kernel_choice import Choosing, chooser

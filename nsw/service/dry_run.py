@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nsw.service.planning import Planned
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
-    from nsw.transport.runner import Runner
+    from nsw.transport.scheduler_commands import Runner
 
 _LIMIT_S = 60.0
 _COMPLAINTS = 2  # lines
@@ -99,7 +99,7 @@ def reach(place: LoadedSite) -> None:
     """
     from nsw.errors import CommandError
     from nsw.schedulers.create import adapter_of
-    from nsw.transport.runner import Retry
+    from nsw.transport.scheduler_commands import Retry
 
     adapter = adapter_of(place.site.scheduler)
     if adapter is None:
@@ -125,7 +125,7 @@ def way_to(place: LoadedSite) -> Transport:
 
 def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     """What runs a scheduler's commands, free of the user's variables."""
-    from nsw.transport.runner import Runner
+    from nsw.transport.scheduler_commands import Runner
 
     return Runner(transport, transient=adapter.transient, without=adapter.cleared, keep=adapter.kept)
 

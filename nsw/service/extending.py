@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import added_jobs as parts
-from nsw.campaign import failure_limit, meta
+from nsw.campaign import failure_limit, ledger_meta_keys
 from nsw.campaign import folder as folders
 from nsw.campaign.dependents import release_reductions
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
@@ -58,7 +58,7 @@ def extension(
     from nsw.service.planning import make_plan
 
     with Ledger(folder.ledger, read_only=True) as ledger:
-        site, rows = ledger.meta(meta.SITE), ledger.runs()
+        site, rows = ledger.meta(ledger_meta_keys.SITE), ledger.runs()
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites, None, lambda _message: None)
         lock = before.recipe.recipe.lock
@@ -110,9 +110,9 @@ def extend(it: Extension) -> Running:
         with ledger.transaction():
             _again(folder, ledger, list(it.changes.again))
             if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
-                ledger.set_meta(meta.RECIPE, str(planned.recipe.path.absolute()))
-                ledger.set_meta(meta.FIGURES_FROM, None)
-                ledger.set_meta(meta.ORIGINS, origins(planned.plan.files, planned.recipe.path))
+                ledger.set_meta(ledger_meta_keys.RECIPE, str(planned.recipe.path.absolute()))
+                ledger.set_meta(ledger_meta_keys.FIGURES_FROM, None)
+                ledger.set_meta(ledger_meta_keys.ORIGINS, origins(planned.plan.files, planned.recipe.path))
             failure_limit.go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {it.part.number}.\n", data)
     return Running(folder)
@@ -149,15 +149,19 @@ def replan(
         notify(Message("the program is as it was when it was copied: it is not copied again"))
         files = None
     part = parts.part_of(ledger, runs, new_app=files is not None, time_s=time_s)
-    planned = make_plan(str(folder.recipe), ledger.meta(meta.SITE), sites, None, lambda _message: None, part)
+    planned = make_plan(
+        str(folder.recipe), ledger.meta(ledger_meta_keys.SITE), sites, None, lambda _message: None, part
+    )
     missing = set(runs) - {run.id for run in planned.plan.runs}
     if missing:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     _add(folder, ledger, planned, part, check(planned).render, files)
     told = []
     if files is not None:
-        recipe = ledger.meta(meta.RECIPE)
-        ledger.set_meta(meta.ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
+        recipe = ledger.meta(ledger_meta_keys.RECIPE)
+        ledger.set_meta(
+            ledger_meta_keys.ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None)
+        )
         data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
         data["lock"]["files"] = hashes
         told.append(
@@ -182,8 +186,8 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 
 
 def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part: Part, render: Any, files: Any) -> None:
-    from nsw.campaign.handover import hold_folder, mark_of
     from nsw.campaign.private_folder import write_secrets
+    from nsw.campaign.takeover_archive import hold_folder, mark_of
     from nsw.scripts.secrets import secrets_text
     from nsw.transport.create import connect
 
@@ -195,7 +199,7 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
                 "the secrets differ from those that runs of this campaign still need",
                 hint=f"finish the campaign first (`nsw resume{as_option(folder)}`), or run the recipe as a new one",
             )
-    scratch = ledger.meta(meta.SCRATCH)
+    scratch = ledger.meta(ledger_meta_keys.SCRATCH)
     with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:
         hold_folder(folder, ledger, transport, scratch)
         parts.add(folder, ledger, transport, part, replace(planned.plan, absent=()), render, files)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.check import REACHING, Check, Verdict
+from nsw.campaign.site_check_result import REACHING, Check, Verdict
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
 

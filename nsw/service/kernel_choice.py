@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.meta import RECORDED
+from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.errors import NswError
 from nsw.service.read_collected import recipe_of
 

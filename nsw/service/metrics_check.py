@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check_result import Check, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger import State
-from nsw.campaign.meta import RECIPE
+from nsw.campaign.ledger_meta_keys import RECIPE
 from nsw.service.runs_by_name import as_named
 
 if TYPE_CHECKING:

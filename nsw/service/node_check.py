@@ -9,11 +9,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.check import Check, Verdict
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_rows import IN_FLIGHT, State
-from nsw.campaign.meta import SCRATCH
 from nsw.campaign.node_probe import node_checks, probe_words
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _carried_out(
 
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
-    from nsw.campaign.scratch_space import remove, space_of
+    from nsw.campaign.site_folder_cleanup import remove, space_of
     from nsw.transport.create import connect
 
     with Ledger(campaign.ledger, read_only=True) as ledger:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign import rereading
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import FIGURES_FROM, RECIPE, SITE
+from nsw.campaign.ledger_meta_keys import FIGURES_FROM, RECIPE, SITE
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import CampaignError
 from nsw.service.message import Message

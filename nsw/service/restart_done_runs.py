@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import SCRATCH
+from nsw.campaign.ledger_meta_keys import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
-    from nsw.campaign.done_again import put_aside
-    from nsw.campaign.handover import hold_folder, mark_of
+    from nsw.campaign.reset_done_runs import put_aside
+    from nsw.campaign.takeover_archive import hold_folder, mark_of
     from nsw.transport.create import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]

@@ -12,7 +12,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.collect import brought_folder, run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger
-from nsw.campaign.meta import SCRATCH
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.campaign.select_runs import Selection, named, selected
 from nsw.errors import NswError, UnreachableError
@@ -61,10 +61,10 @@ class Output:
     """
 
     def __init__(self, folder: CampaignFolder, row: RunRow | BuildRow) -> None:
+        from nsw.schedulers.batch_and_login_node import LOGIN
         from nsw.schedulers.create import adapter_of
         from nsw.schedulers.host import Host
-        from nsw.schedulers.native import Native
-        from nsw.schedulers.places import LOGIN
+        from nsw.schedulers.submission_ids import Native
 
         with Ledger(folder.ledger, read_only=True) as ledger:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)

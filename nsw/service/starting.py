@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import RECORDED
+from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.errors import InputError, UsageError
 from nsw.plan.builds import APP
 

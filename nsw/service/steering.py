@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
-from nsw.campaign.meta import AT_A_TIME
+from nsw.campaign.ledger_meta_keys import AT_A_TIME
 from nsw.campaign.select_runs import selected
 from nsw.errors import CampaignLockedError, UsageError
 from nsw.service.retrying import AGAIN

@@ -9,9 +9,9 @@ import pytest
 from nsw.analysis.matched_launches import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.locked_choices import Basis, recorded
-from nsw.campaign.meta import RECORDED, SITE_DATA
 from nsw.campaign.reading import load_rows
 from nsw.plan.model import CHOSEN, Job, Plan, Resources, Run
 from nsw.service.kernel_choice import Choosing, chooser

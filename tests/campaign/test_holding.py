@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.meta import AT_A_TIME, HELD
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, HELD
 from nsw.campaign.throttle import Holding
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign.group_tasks import submission_name, submissions
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
+from nsw.campaign.ledger_meta_keys import NOTE, SITE_DATA
 from nsw.campaign.ledger_rows import Kind, Why
-from nsw.campaign.meta import NOTE, SITE_DATA
-from nsw.campaign.submissions import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
 from nsw.schedulers.model import Submission
-from nsw.schedulers.native import NO_ID
+from nsw.schedulers.submission_ids import NO_ID
 
 SCRIPTS = {"j": Path("j.sh"), "k": Path("k.sh")}
 

@@ -8,8 +8,8 @@ import pytest
 
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_guard import GuardedConnection, explained
-from nsw.campaign.meta import HELD as HELD_JOBS
-from nsw.campaign.meta import ORIGINS, PLACES, SITE_DATA, VERSIONS
+from nsw.campaign.ledger_meta_keys import HELD as HELD_JOBS
+from nsw.campaign.ledger_meta_keys import ORIGINS, PLACES, SITE_DATA, VERSIONS
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop

@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, SITE
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.ledger_rows import Met
 from nsw.campaign.ledger_schema import SCHEMA_2
-from nsw.campaign.meta import AT_A_TIME, SITE
 from nsw.errors import CampaignError
 
 RUN = (

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
-from nsw.campaign.meta import RECORDED
 from nsw.campaign.recipe_lock import basis_of, finish
 from nsw.errors import CommandResult
 from nsw.recipe.lock import Lock

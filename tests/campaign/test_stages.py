@@ -13,9 +13,9 @@ from nsw.campaign.dependents import release_dependents
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.make_campaign import Ingredients, begin
-from nsw.campaign.meta import SCRATCH
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, CHOSEN, Plan, Resources, Run

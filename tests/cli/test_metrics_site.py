@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.metrics.ncu_query_output import listed
 from nsw.service.kept_checks import keep
 from nsw.service.site_facts import facts

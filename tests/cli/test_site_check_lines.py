@@ -1,6 +1,6 @@
 """What `nsw sites check` prints keeps its columns on a narrow terminal."""
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.cli import checking
 
 

@@ -12,7 +12,7 @@ from nsw.plan.model import Job, Resources, Run
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.cobalt import Cobalt, ended
 from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 from nsw.scripts.cobalt import minutes
 
 COBALT = Cobalt()

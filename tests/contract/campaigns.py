@@ -11,7 +11,7 @@ from nsw.campaign.ledger import Ledger, State
 from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.model import Phase
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 from nsw.site.scheduler_and_transport_names import ADAPTERS
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from nsw.schedulers import recognizing
 from nsw.schedulers.adapter import Adapter, Request, Watched
 from nsw.schedulers.host import Host
 from nsw.schedulers.model import Submission
-from nsw.schedulers.native import Native
 from nsw.schedulers.recognizing import Owner
+from nsw.schedulers.submission_ids import Native
 from nsw.site.scheduler_and_transport_names import ADAPTERS, SUBMITS
 
 ROOT = Path(__file__).parents[2]

@@ -23,9 +23,9 @@ from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.folder import locked
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.make_campaign import Ingredients, begin
-from nsw.campaign.meta import SCRATCH
 from nsw.campaign.orphan_commands import wait_for_commands
 from nsw.campaign.stages import Stages
 from nsw.errors import NswError, UnreachableError

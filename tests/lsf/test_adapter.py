@@ -12,7 +12,7 @@ from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.lsf import Lsf
 from nsw.schedulers.lsf_answers import answer, ended_lines
 from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 
 LSF = Lsf()
 

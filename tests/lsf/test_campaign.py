@@ -6,7 +6,7 @@ import json
 
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.lsf import Lsf
-from nsw.schedulers.native import Native
+from nsw.schedulers.submission_ids import Native
 from tests.contract.campaigns import RUN, ran, runs, until_go, wait_until, words
 
 

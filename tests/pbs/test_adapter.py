@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.native import Native
 from nsw.schedulers.pbs import Pbs, is_torque
 from nsw.schedulers.pbs_answers import answer, indices, listed_lines
+from nsw.schedulers.submission_ids import Native
 
 from .transcripts import all_steps, stdout_of
 

@@ -7,7 +7,7 @@ from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.meta import SCRATCH
+from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.stages import Stages
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import nsw
-from nsw.campaign.handover import LEDGER, RECIPE, pack, unpack
+from nsw.campaign.takeover_archive import LEDGER, RECIPE, pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
 from nsw.transport.fence import Fence, take

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.campaign.judge_run_state import parse_status
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.witness import parse_status
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture
 

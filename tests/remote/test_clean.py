@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.scratch_space import require_campaign_folder
+from nsw.campaign.site_folder_cleanup import require_campaign_folder
 from nsw.errors import CampaignError
 
 from .test_campaign import cluster  # noqa: F401  a fixture

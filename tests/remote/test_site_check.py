@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from nsw.campaign.check import Check, Verdict
 from nsw.campaign.chip_tools import chip_check
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, quota_check
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.schedulers.slurm import Slurm
 from nsw.service import kept_checks
 

@@ -10,9 +10,9 @@ from nsw.errors import CommandResult
 from nsw.schedulers import slurm
 from nsw.schedulers.adapter import Facts, Request, Watched
 from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.native import Native
 from nsw.schedulers.slurm import Slurm
 from nsw.schedulers.slurm_meanings import STATES
+from nsw.schedulers.submission_ids import Native
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
 SLURM = Slurm()

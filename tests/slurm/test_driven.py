@@ -13,12 +13,12 @@ from nsw.campaign.build_step import Builds
 from nsw.campaign.canary import Canary
 from nsw.campaign.drive import Driver
 from nsw.campaign.driven import Driven
-from nsw.campaign.ending import Ending
 from nsw.campaign.failure_limit import go_on
+from nsw.campaign.finish_tasks import Ending
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.meta import AT_A_TIME, SCRATCH, STOPPED
-from nsw.campaign.withdrawing import Withdrawing
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.quantities import seconds
 from nsw.recipe.units import parse_duration
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import collect, collect_reduced, read_tail, run_of, started_again
 from nsw.campaign.failure_line import reason_with
+from nsw.campaign.judge_run_state import Verdict, judge
+from nsw.campaign.ledger_meta_keys import COLLECT
 from nsw.campaign.ledger_rows import Kind, Reading, State
-from nsw.campaign.meta import COLLECT
 from nsw.campaign.status_files import read_status, read_statuses
-from nsw.campaign.witness import Verdict, judge
 from nsw.errors import UnreachableError
 from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Unreadable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nsw.campaign.driven import Driven
+    from nsw.campaign.judge_run_state import Status
     from nsw.campaign.ledger_rows import Flying, RunRow
-    from nsw.campaign.witness import Status
 
 _LAST_BYTES = 4096
 

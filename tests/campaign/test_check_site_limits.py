@@ -2,10 +2,10 @@
 
 import pytest
 
-from nsw.campaign.check import Check, Verdict
+from nsw.campaign.check_site_limits import account_check, limits_check
 from nsw.campaign.chip_tools import chip_check
 from nsw.campaign.site_check import host_key_check
-from nsw.campaign.site_limits import account_check, limits_check
+from nsw.campaign.site_check_result import Check, Verdict
 from nsw.schedulers.adapter import Queue
 from nsw.transport.model import HostKeyCheck
 

@@ -4,7 +4,7 @@ import pytest
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError
 from nsw.transport.local import LocalTransport
-from nsw.transport.runner import PATIENT, Retry, Runner
+from nsw.transport.scheduler_commands import PATIENT, Retry, Runner
 
 
 class Scripted:

@@ -14,7 +14,7 @@ import tarfile
 import time
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.meta import OWNED_BY
+from nsw.campaign.ledger_meta_keys import OWNED_BY
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.transport.fence import Fence, take
 
