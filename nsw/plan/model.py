@@ -166,6 +166,8 @@ class Plan:
     replay: bool = False  # recordings stand in for the machine: it costs nothing of it
     share: str = "nobody"  # who else may look at the campaign: nobody or group
     node_gpus: int = 0  # GPUs of a node where every job takes whole nodes, used or not
+    time_step_s: int = 1  # the batch system's time limits are multiples of it
+    least_time_s: int = 0  # its shortest time limit
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -175,12 +177,18 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * self._held(j) * j.walltime_s for j in self._paid) / 3600
+        return sum(len(j.tasks) * self._held(j) * self.asked_s(j) for j in self._paid) / 3600
 
     @property
     def node_hours(self) -> float:
         """At most: each task's nodes for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * j.resources.nodes * j.walltime_s for j in self._paid) / 3600
+        return sum(len(j.tasks) * j.resources.nodes * self.asked_s(j) for j in self._paid) / 3600
+
+    def asked_s(self, job: Job) -> int:
+        """The time limit of each task of a job, in seconds, as the scheduler is asked for it."""
+        if job.place != "job":
+            return job.walltime_s
+        return max(self.least_time_s, -(-job.walltime_s // self.time_step_s) * self.time_step_s)
 
     def _held(self, job: Job) -> int:
         """GPUs that nobody else gets while a task of a job runs."""

@@ -29,11 +29,11 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     if plan.note:
         out.print(plan.note, style="yellow")
     jobs = (*plan.builds, *plan.jobs, *plan.reductions)
-    rows = [_row(job) for job in jobs[:_MOST_JOBS]]
+    rows = [_row(job, plan.asked_s(job)) for job in jobs[:_MOST_JOBS]]
     out.print(table(None, ("job", "tasks>", "runs>", "nodes>", "GPUs>", "limit>", "passes"), rows, wide="passes"))
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
-    out.print(f"(limit: for each task, the time of its runs plus {AROUND_S} s)", style="dim")
+    out.print(_about_limits(plan), style="dim")
     gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
     out.print(
         f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
@@ -65,6 +65,13 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(f"warning: {warning}", style="yellow")
 
 
+def _about_limits(plan: Plan) -> str:
+    """How the limits of the jobs follow from the times of their runs."""
+    step = f", in steps of {seconds(plan.time_step_s)}" if plan.time_step_s > 1 else ""
+    least = f", at least {seconds(plan.least_time_s)}" if plan.least_time_s else ""
+    return f"(limit: for each task, the time of its runs plus {AROUND_S} s{step}{least})"
+
+
 def _cases(plan: Plan) -> str:
     """How many cases have runs: `8 of 12 cases` where the others are not here."""
     left = len({run.case_id for run in plan.runs})
@@ -77,7 +84,7 @@ def _warm_ups(plan: Plan) -> str:
     return f" ({count} of them to warm up)" if count else ""
 
 
-def _row(job: Job) -> tuple[object, ...]:
+def _row(job: Job, asked_s: int) -> tuple[object, ...]:
     if job.build == "login":
         return job.name, None, None, None, None, None, "the build, on the login node"
     if job.reduction == "login":
@@ -85,7 +92,7 @@ def _row(job: Job) -> tuple[object, ...]:
     needs = job.resources
     own = "the build" if job.build else "reports reduced" if job.reduction else None
     return (job.name, len(job.tasks), None if own else len(job.runs), needs.nodes, needs.gpus,
-            seconds(job.walltime_s), own or _passes(job))  # fmt: skip
+            seconds(asked_s), own or _passes(job))  # fmt: skip
 
 
 def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
@@ -110,16 +117,16 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "gpu_hours_at_most": plan.gpu_hours,
         "node_hours_at_most": plan.node_hours,
         "jobs": [
-            {"name": j.name, "tasks": len(j.tasks), "walltime_s": j.walltime_s, "resources": asdict(j.resources),
+            {"name": j.name, "tasks": len(j.tasks), "walltime_s": plan.asked_s(j), "resources": asdict(j.resources),
              "runs": [r.id for r in j.runs]}
             for j in plan.jobs
         ],
         "builds": [
-            {"name": b.name, "where": b.build, "walltime_s": b.walltime_s, "resources": asdict(b.resources)}
+            {"name": b.name, "where": b.build, "walltime_s": plan.asked_s(b), "resources": asdict(b.resources)}
             for b in plan.builds
         ],
         "reductions": [
-            {"name": r.name, "where": r.reduction, "tasks": len(r.tasks), "walltime_s": r.walltime_s,
+            {"name": r.name, "where": r.reduction, "tasks": len(r.tasks), "walltime_s": plan.asked_s(r),
              "resources": asdict(r.resources), "of": [run.id.removesuffix(REDUCTION) for run in r.runs]}
             for r in plan.reductions
         ],

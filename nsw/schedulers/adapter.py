@@ -49,6 +49,8 @@ class Capabilities:
         hold: Jobs and array tasks that wait can be held, and released later.
         test_run: Can be asked whether it would take a job, without submitting it.
         submissions_per_command: Submissions that nsw sends in one remote command.
+        time_step_s: Time limits are rounded up to a multiple of so many seconds.
+        least_time_s: The shortest time limit that it takes, in seconds; shorter ones are raised to it.
         arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
     """
 
@@ -68,6 +70,8 @@ class Capabilities:
     hold: bool = False
     test_run: bool = False
     submissions_per_command: int = 1
+    time_step_s: int = 1
+    least_time_s: int = 0
     arguments: bool = True
 
 

@@ -15,7 +15,7 @@ from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, 
 from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.cobalt import directives, minutes
+from nsw.scripts.cobalt import LEAST_MINUTES, directives, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +54,9 @@ class Cobalt(Adapter):
     queue = "qstat"
     history = "its .cobaltlog"
     capabilities = Capabilities(
-        late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100
-    )
+        late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100,
+        time_step_s=60, least_time_s=60 * LEAST_MINUTES,
+    )  # fmt: skip
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
 

@@ -135,6 +135,8 @@ def make_plan(
     made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
     adapter = adapter_of(place.site.scheduler)
     if adapter is not None:
+        can = adapter.capabilities
+        made = replace(made, time_step_s=can.time_step_s, least_time_s=can.least_time_s)
         if refused := refused_keys(adapter, loaded, place):
             raise InputError(refused)
         loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
