@@ -458,3 +458,18 @@ def test_rows_behind_the_end_of_a_table_of_ncu_are_said(tmp_path):
     row = "    Elapsed Cycles       cycle        2,229\n"
     _, said = rows(tmp_path, text.replace(f"{dashes}{row}", f"{row}{dashes}{row}"), "metrics", "x.txt")
     assert any("not match the header" in m for _, m in said), said
+
+
+RANGE = Path(__file__).parents[1] / "fixtures" / "h200" / "ncu-range.csv"
+
+
+@pytest.mark.parametrize(("cycles", "severity"), [("-2", "warning"), ("-304,287", "error")])
+def test_a_count_below_zero_is_left_out_and_slightly_below_it_is_no_damage(tmp_path, cycles, severity):
+    """ncu 2025.3 wrote -2 sectors of a range with set:full on an H200."""
+    text = RANGE.read_text()
+    assert text.count('"304,287"') == 1
+    found, said = rows(tmp_path, text.replace('"304,287"', f'"{cycles}"'), "metrics")
+    whole, before = rows(tmp_path, text, "metrics")
+    assert len(found) == len(whole) - 1
+    assert [s for s, m in said if "below zero and left out" in m or "slightly below zero" in m] == [severity]
+    assert not any("below zero" in m for _, m in before)
