@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
+from nsw.readers.checks.launches_against_metrics import check_launches
+from nsw.readers.model import Report
 from nsw.tables import rows as as_rows
+from nsw.tables.data import as_arrow
 
 KERNELS = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 
@@ -206,6 +209,27 @@ def test_figures_of_another_launch_do_not_stand_below_a_header(tmp_path):
     why = "grid (8, 1, 1) in its header, 9 in its section"
     assert said == [("error", f"figures of another launch are below the header of k(int): {why}: they are left out")]
     assert [r["duration_ns"] for r in rows(tmp_path, text, "launches")[0]] == [None, 1000.0]
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (8, 9), (9, 8), (8,)])
+def test_columns_tell_of_figures_of_another_launch_what_rows_tell(sizes):
+    """Where all sizes are their headers', in the order of the launches, columns show it; else the rows are compared."""
+    tables = {
+        "metrics": [
+            {"pid": 1, "launch_id": at, "kernel": "k", "metric": name, "value": value}
+            for at, size in enumerate(sizes)
+            for name, value in (("Duration", 1.0), ("Grid Size", float(size)))
+        ],
+        "launches": [{"pid": 1, "launch_id": at, "kernel": "k", "grid": "(8, 1, 1)"} for at in (0, 1)],
+    }
+    by_rows = Report("x.csv", tables=dict(tables))
+    by_columns = Report("x.csv", tables={name: as_arrow(name, found) for name, found in tables.items()})
+    check_launches(by_rows)
+    check_launches(by_columns)
+    assert [p.message for p in by_columns.problems] == [p.message for p in by_rows.problems]
+    assert bool(by_rows.problems) is (9 in sizes)
+    values = [[row["value"] for row in as_rows("metrics", of.tables["metrics"])] for of in (by_columns, by_rows)]
+    assert values[0] == values[1]
 
 
 NCU_TEXT = """\

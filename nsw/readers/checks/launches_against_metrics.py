@@ -141,6 +141,8 @@ def _leave_out_mixed(report: Report) -> None:
     if "launches" not in report.tables or "metrics" not in report.tables:
         return
     metrics = _some(report.tables["metrics"], "metric", frozenset(_SIZES))
+    if _is_unmixed(metrics, report.tables["launches"]):
+        return
     *keys, names, values = _columns(metrics, (*_KEY, "metric", "value"))
     sizes = {
         (_SIZES[name], *key): value for *key, name, value in zip(*keys, names, values, strict=True) if value is not None
@@ -171,6 +173,34 @@ def _leave_out_mixed(report: Report) -> None:
         row | {"duration_ns": None, "duration_ns_pm": None} if _key(row) in mixed else row
         for row in _rows(report.tables["launches"])
     ]
+
+
+def _is_unmixed(metrics: TableData, launches: TableData) -> bool:
+    """Whether columns show that every size is its header's: those of Arrow whose rows are in the launches' order.
+
+    Args:
+        metrics: Those that repeat a size of the header.
+        launches: All launches.
+    """
+    if isinstance(metrics, list) or isinstance(launches, list):
+        return False
+    import numpy as np
+
+    from nsw.tables.numpy_columns import coded, numbers
+
+    words, word = coded(metrics, "metric")
+    for code in np.unique(word):
+        rows = metrics.filter(word == code)
+        if len(rows) != len(launches) or not all(
+            np.array_equal(numbers(rows, key), numbers(launches, key), equal_nan=True) for key in _KEY
+        ):
+            return False
+        sizes, size = coded(launches, _SIZES[words[code]])
+        header = np.array([np.nan if (count := _product(text)) is None else count for text in sizes])[size]
+        own = numbers(rows, "value")
+        if ((header != own) & ~np.isnan(header) & ~np.isnan(own)).any():
+            return False
+    return True
 
 
 def _leave_out_negative(report: Report) -> None:
