@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from nsw.readers import read
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.csv import CsvTable
-from nsw.readers.nvprof.text.memory import MemoryTable
 from nsw.readers.nvprof.text.metrics import MetricTable
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, rates, shares, sizes, times, whole_times
 from nsw.readers.nvprof.text.summary import SummaryTable
 from nsw.readers.nvprof.text.times import exact_to_a_ns, whole_ns
 from nsw.readers.nvprof.text.trace import TraceTable
+from nsw.readers.nvprof.text.unified_memory import MemoryTable
 from nsw.readers.nvprof.text.values import Value, in_unit, in_units, metric_value, metric_values
 from nsw.readers.text.quantities import duration, percent, rate, size, whole
 from nsw.tables import rows

@@ -9,7 +9,7 @@ import pytest
 from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.ncu.csv import reader as ncu_csv
-from nsw.readers.ncu.csv.scan import Scan
+from nsw.readers.ncu.csv.line_by_line import Scan
 from nsw.readers.ncu.values import Parser
 from nsw.readers.text.quantities import number
 from nsw.tables.data import rows

@@ -11,7 +11,7 @@ from nsw.readers.pytorch import kineto_breakdown, kineto_operators, kineto_phase
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
 from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
-from nsw.readers.timeline.from_traces import wanted
+from nsw.readers.timeline.phases_from_traces import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
 from nsw.wording import one_or

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, OP
-from nsw.readers.timeline.one_process import launch_times
+from nsw.readers.timeline.phases_of_one_process import launch_times
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.pytorch.kineto_breakdown import launched
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, Trace
 from nsw.readers.pytorch.kineto_gpu import named
-from nsw.readers.timeline import one_process
+from nsw.readers.timeline import phases_of_one_process
 from nsw.readers.timeline.iterations import Iterations
-from nsw.readers.timeline.one_process import Recorded, marks_by_name, phases_of_operations
+from nsw.readers.timeline.phases_of_one_process import Recorded, marks_by_name, phases_of_operations
 
 if TYPE_CHECKING:
     from nsw.readers.timeline.iterations import Marks
@@ -30,7 +30,7 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
     of = _recorded(trace)
     if not len(of.start):
         return {}
-    return one_process.phase_tables(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
+    return phases_of_one_process.phase_tables(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
 
 
 def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.readers.timeline.arrays import Chosen, IntArray
+    from nsw.readers.timeline.array_types import Chosen, IntArray
     from nsw.tables import TableData
 
 ABSENT: Final = -1

@@ -10,7 +10,7 @@ from nsw.readers.timeline.statistics import Grouped, group, merge
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
 
     L = TypeVar("L", bound=Hashable)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
 
 FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 

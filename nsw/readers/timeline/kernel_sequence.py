@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.timeline.iterations import Iterations
 
 if TYPE_CHECKING:
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
 
 FEWEST: Final = 5  # repetitions
 _WINDOWS: Final = (1 << 14, 1 << 17)  # kernels looked at for the lag, from the later half of the sequence

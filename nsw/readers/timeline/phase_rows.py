@@ -9,7 +9,7 @@ from nsw.readers.timeline.phases import PHASES, SETUP, STEADY, Operations, Phase
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.tables import Row
 
 NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"

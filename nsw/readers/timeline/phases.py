@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.readers.timeline.iterations import Iterations
 
 PHASES: Final = ("setup", "warmup", "steady", "end")

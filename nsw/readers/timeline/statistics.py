@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
 
 _CHUNK = 1 << 20  # values turned to floats at a time
 _LARGEST = 2**62

@@ -15,7 +15,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.ncu.binary.tool import extract_command, find_ncu, import_command, print_page, run, shown
 from nsw.readers.ncu.csv import reader as ncu_csv
 from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rows import section_title
+from nsw.readers.ncu.rules_and_problems import section_title
 from nsw.readers.ncu.session import tool_version
 from nsw.readers.ncu.values import Value
 

@@ -1,6 +1,6 @@
 """The details pages of `ncu --csv` when they are large: pieces of whole lines, most of them read by numpy and Arrow.
 
-The tables are the same as those of `ncu_csv.read_exactly`, whose `Scan` reads every line that is no plain
+The tables are the same as those of `reader.read_exactly`, whose `Scan` reads every line that is no plain
 row. Other pages, labels of ranks and lines without end make `read` give None instead.
 """
 
@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from nsw.readers.model import Report, Sample
 from nsw.readers.ncu.csv.block import Block, block_of
+from nsw.readers.ncu.csv.find_plain_rows import OddFileError
 from nsw.readers.ncu.csv.gather import Gather
-from nsw.readers.ncu.csv.lines import OddFileError
 from nsw.readers.ncu.csv.page import page_of
 from nsw.readers.text.line_blocks import LONGEST
 from nsw.readers.text.ranked_lines import LOOKED_AT, as_shown, is_labelled, text_lines

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nsw.readers.ncu.csv.lines import Layout, Numbers, OddFileError, Piece, strings
+from nsw.readers.ncu.csv.find_plain_rows import Layout, Numbers, OddFileError, Piece, strings
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, page_of, split
-from nsw.readers.ncu.rows import RULE_COLUMNS
+from nsw.readers.ncu.rules_and_problems import RULE_COLUMNS
 from nsw.readers.ncu.values import Marks, Parser, half_widths, is_misplaced
 
 if TYPE_CHECKING:

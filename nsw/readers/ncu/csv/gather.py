@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from nsw.readers.ncu.csv.block import NO_TEXT, Values, values_of
-from nsw.readers.ncu.csv.lines import Layout, Numbers, OddFileError, layout_of
+from nsw.readers.ncu.csv.find_plain_rows import Layout, Numbers, OddFileError, layout_of
+from nsw.readers.ncu.csv.line_by_line import Scan
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, Page
-from nsw.readers.ncu.csv.scan import Scan
 from nsw.readers.ncu.csv.tables import Columns, fill
 from nsw.readers.ncu.messages import Messages
 from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rows import RULE_COLUMNS, LeftOut, say_other_marks, warn_of_guess
-from nsw.readers.ncu.unmeasured import NO_SIZE
+from nsw.readers.ncu.rules_and_problems import RULE_COLUMNS, LeftOut, say_other_marks, warn_of_guess
+from nsw.readers.ncu.unmeasured_launches import NO_SIZE
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Marks, Parser, decide_marks
 from nsw.readers.text.line_blocks import LONGEST
 from nsw.readers.text.ranked_lines import as_shown

@@ -41,11 +41,11 @@ def read(path: Path, options: Options) -> Report:
 
 def read_exactly(path: Path, options: Options) -> Report:
     """Row by row, whatever is between the rows."""
-    from nsw.readers.ncu.csv.scan import Scan
+    from nsw.readers.ncu.csv.line_by_line import Scan
     from nsw.readers.ncu.csv.source_page import SourceRows
     from nsw.readers.ncu.messages import Messages
     from nsw.readers.ncu.results import Results
-    from nsw.readers.ncu.rows import LeftOut
+    from nsw.readers.ncu.rules_and_problems import LeftOut
     from nsw.readers.ncu.session import tool_version
     from nsw.readers.text.pasted_lines import pasted_lines
     from nsw.readers.text.ranked_lines import by_rank

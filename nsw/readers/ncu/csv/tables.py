@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from nsw.readers.ncu.csv.block import NO_TEXT
-from nsw.readers.ncu.csv.lines import OddFileError
+from nsw.readers.ncu.csv.find_plain_rows import OddFileError
 from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary, nullable
-from nsw.readers.ncu.rows import RULE_COLUMNS, section_title
+from nsw.readers.ncu.rules_and_problems import RULE_COLUMNS, section_title
 from nsw.readers.ncu.values import in_ns, whole
 from nsw.readers.text.decimal_marks import has_other_mark
 
 if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
     from nsw.readers.ncu.csv.block import Coded, Values
-    from nsw.readers.ncu.csv.lines import Numbers
+    from nsw.readers.ncu.csv.find_plain_rows import Numbers
     from nsw.readers.ncu.results import Names
     from nsw.readers.ncu.values import Parser
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.model import Report
 from nsw.readers.ncu.messages import Messages
 from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rows import LeftOut
+from nsw.readers.ncu.rules_and_problems import LeftOut
 from nsw.readers.ncu.session import session_fact, tool_version
 from nsw.readers.ncu.text.header import Header, header_of, is_device_line, is_piece_of_header, process_of
 from nsw.readers.ncu.text.table import Columns, columns_of

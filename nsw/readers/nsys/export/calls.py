@@ -22,7 +22,7 @@ from nsw.tables.names import api_name
 if TYPE_CHECKING:
     from nsw.readers.nsys.export.phases import Split
     from nsw.readers.nsys.export.source import Source
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.tables import Row
 
 _OPENACC = {

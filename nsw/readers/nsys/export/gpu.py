@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys.export.phases import Split
     from nsw.readers.nsys.export.source import Source
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.readers.timeline.durations_by_phase import Groups, Some
     from nsw.tables import Row
 

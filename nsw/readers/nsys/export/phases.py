@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.nsys.export.nvtx import Ranges
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.tables import Row
 
 ALL: Final = len(PHASES)  # the phase of a process without iterations

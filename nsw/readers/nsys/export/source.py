@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
 
     Batch: TypeAlias = dict[str, IntArray]
 

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsw.readers.nsys.stats.columns import are_damaged, are_rows, is_header, is_known, is_row, lacks_its_first
-from nsw.readers.nsys.stats.grid import Grid, filled, first_cell, is_between
+from nsw.readers.nsys.stats.printed_table import Grid, filled, first_cell, is_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

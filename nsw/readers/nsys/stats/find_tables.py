@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.nsys.stats.columns import are_damaged, is_header, is_row
 from nsw.readers.nsys.stats.delimited import delimited, may_be_delimited
-from nsw.readers.nsys.stats.grid import Grid, border_in, dashes_in, filled
 from nsw.readers.nsys.stats.laid_out_tables import bare_titles, boxed, piped, under_dashes, without_dashes
 from nsw.readers.nsys.stats.markup import html_rows, json_rows
+from nsw.readers.nsys.stats.printed_table import Grid, border_in, dashes_in, filled
 from nsw.readers.text.peeked_lines import Lines
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.readers.nsys.stats.columns import are_damaged, are_numbers, is_header, is_known, is_row
-from nsw.readers.nsys.stats.grid import Grid, Ruler, border_in, filled, first_cell, is_between
+from nsw.readers.nsys.stats.printed_table import Grid, Ruler, border_in, filled, first_cell, is_between
 from nsw.readers.text.table_layouts import piped_cells, ruled_cells, ruled_spans, spaced_cells
 
 if TYPE_CHECKING:

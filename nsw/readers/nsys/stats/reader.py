@@ -11,7 +11,6 @@ from nsw.readers.message_meanings import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats import traces
-from nsw.readers.nsys.stats.collect import Collected
 from nsw.readers.nsys.stats.columns import (
     Marks,
     column,
@@ -24,17 +23,18 @@ from nsw.readers.nsys.stats.columns import (
 )
 from nsw.readers.nsys.stats.find_tables import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
+from nsw.readers.nsys.stats.merge_tables import Collected
 from nsw.readers.nsys.stats.reports import TABLES, Kind, announced, name_of_file, names_ranges
 from nsw.readers.text.decimal_marks import Votes
 from nsw.readers.text.pasted_lines import pasted_lines
 from nsw.readers.text.ranked_lines import by_rank
-from nsw.readers.timeline.from_traces import TRACES, add_phases, wanted
+from nsw.readers.timeline.phases_from_traces import TRACES, add_phases, wanted
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.nsys.stats.grid import Grid
+    from nsw.readers.nsys.stats.printed_table import Grid
 
 # blanks before a title never cross a line: each of many blank lines would be a beginning
 _HEADER = re.compile(

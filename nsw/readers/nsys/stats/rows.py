@@ -15,7 +15,7 @@ from nsw.tables.names import api_name, names_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nsw.readers.nsys.stats.grid import Grid
+    from nsw.readers.nsys.stats.printed_table import Grid
     from nsw.tables import Row
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")

@@ -28,15 +28,15 @@ from nsw.readers.nvprof.database.activity import (
     whole,
 )
 from nsw.readers.nvprof.database.counters import counters
+from nsw.readers.nvprof.database.cpu_samples import HITS, functions
 from nsw.readers.nvprof.database.directives import openacc_summary, openmp_summary
 from nsw.readers.nvprof.database.facts import facts
 from nsw.readers.nvprof.database.phases import phase_tables
 from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
-from nsw.readers.nvprof.database.samples import HITS, functions
 from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only
-from nsw.readers.timeline.from_traces import wanted
+from nsw.readers.timeline.phases_from_traces import wanted
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of
 

@@ -12,9 +12,9 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.csv_rows import MemoryRows, MetricRows, SummaryRows, Titles, TraceRows
+from nsw.readers.nvprof.text.damaged_titles import are_damaged_titles
 from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.summary_rows import SECTIONS
-from nsw.readers.nvprof.text.titles import are_damaged_titles
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, size_factor
 
 if TYPE_CHECKING:

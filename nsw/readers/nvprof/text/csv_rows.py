@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.memory import add_memory_row, add_memory_rows, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof.text.metric_rows import add_metric, add_metrics
 from nsw.readers.nvprof.text.numbers import ABSENT, OddRowsError, counts
 from nsw.readers.nvprof.text.summary_rows import SECTIONS, add_summary_row, add_summary_rows, calls_of, figures_of
-from nsw.readers.nvprof.text.trace_columns import TraceColumns
+from nsw.readers.nvprof.text.trace_rows import TraceColumns
+from nsw.readers.nvprof.text.unified_memory import (
+    add_memory_row,
+    add_memory_rows,
+    is_lone_total,
+    misplaced_count,
+    size_of,
+)
 from nsw.readers.nvprof.text.values import are_of_one_kind
 from nsw.readers.text.quantities import duration, percent, whole
 

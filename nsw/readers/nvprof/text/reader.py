@@ -9,16 +9,16 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.text import cpu, memory, metrics, sections, summary, trace
+from nsw.readers.nvprof.text import cpu, metrics, other_sections, summary, trace, unified_memory
 from nsw.readers.nvprof.text.csv import csv_table, header_of
+from nsw.readers.nvprof.text.damaged_titles import BEGINS, are_damaged_titles, refuse
 from nsw.readers.nvprof.text.instances import TextInstances, with_instances
 from nsw.readers.nvprof.text.lines import clean, read_runs
 from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.old_ranges import take_old_range
 from nsw.readers.nvprof.text.state import AGAIN, LinesTaker, Sink, Stream
 from nsw.readers.nvprof.text.summary_rows import nvtx_name
-from nsw.readers.nvprof.text.titles import BEGINS, are_damaged_titles, refuse
-from nsw.readers.timeline.from_traces import add_phases
+from nsw.readers.timeline.phases_from_traces import add_phases
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # a
 _TITLE = re.compile(
     r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
     r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
-    rf"|{sections.TITLES}|Data collected at .*|Warp State):?\s*\Z",
+    rf"|{other_sections.TITLES}|Data collected at .*|Warp State):?\s*\Z",
     re.IGNORECASE,
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
@@ -96,7 +96,7 @@ def sniff(sample: Sample) -> int:
         return 90
     if any(_is_header(line) or _LABELLED_ROW.match(line) for line in lines):
         return 60
-    if sections.LISTING.search(sample.text):
+    if other_sections.LISTING.search(sample.text):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
 
@@ -107,7 +107,7 @@ def _is_header(text: str) -> bool:
     return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
 
 
-_HEADERS = (summary.HEADER, trace.HEADER, metrics.HEADER, memory.HEADER, cpu.HEADER)
+_HEADERS = (summary.HEADER, trace.HEADER, metrics.HEADER, unified_memory.HEADER, cpu.HEADER)
 
 
 def read(path: Path, options: Options) -> Report:
@@ -255,7 +255,7 @@ class _Reading:
     def _enter(self, stream: Stream, what: str) -> None:
         """A title that says what the next table is of."""
         stream.table = cpu.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
-        sections.announce(self._sink, what)
+        other_sections.announce(self._sink, what)
         section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
         if section == "nvtx":
             stream.in_nvtx = True
@@ -281,7 +281,7 @@ class _Reading:
                 stream.nvtx_range = nvtx["name"]
                 stream.table = None
             return True
-        return stream.section == "um" and memory.add_fact(self._sink, stream, text)
+        return stream.section == "um" and unified_memory.add_fact(self._sink, stream, text)
 
     def _begin_table(self, stream: Stream, number: int, text: str) -> None:
         if (table := self._table(stream, number, text)) is not None:
@@ -293,8 +293,8 @@ class _Reading:
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink
-        if (other := sections.section_table(sink, stream, text)) is not None:
-            if not isinstance(other, sections.PassedOver):
+        if (other := other_sections.section_table(sink, stream, text)) is not None:
+            if not isinstance(other, other_sections.PassedOver):
                 self._need_block(stream)
             return other
         if "(%)" in text:
@@ -309,9 +309,9 @@ class _Reading:
         if found := metrics.HEADER.match(text):
             self._need_block(stream)
             return TextInstances(sink, stream, metrics.MetricTable(sink, stream, found, number))
-        if memory.HEADER.match(text):
+        if unified_memory.HEADER.match(text):
             self._need_block(stream)
-            return memory.MemoryTable(sink, stream)
+            return unified_memory.MemoryTable(sink, stream)
         if (header := header_of(text)) is not None:
             if header[0] == "summary":
                 self._begin_summary(stream, typed="Type" in header[1])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.nvprof.text.lines import columns_apart
 from nsw.readers.nvprof.text.numbers import OddRowsError
-from nsw.readers.nvprof.text.trace_columns import KNOWN, TraceColumns
+from nsw.readers.nvprof.text.trace_rows import KNOWN, TraceColumns
 from nsw.readers.text.quantities import TIME_UNITS, size_factor
 
 if TYPE_CHECKING:

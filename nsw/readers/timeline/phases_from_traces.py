@@ -11,8 +11,8 @@ from nsw.tables import count
 
 if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
-    from nsw.readers.timeline.arrays import Chosen, IntArray
-    from nsw.readers.timeline.one_process import Recorded
+    from nsw.readers.timeline.array_types import Chosen, IntArray
+    from nsw.readers.timeline.phases_of_one_process import Recorded
     from nsw.tables import Row, TableData
 
 PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
@@ -41,7 +41,7 @@ def add_phases(report: Report, options: Options) -> None:
     origin = _one_origin(trace, chosen)
     if origin is None:
         return
-    from nsw.readers.timeline.one_process import phase_tables
+    from nsw.readers.timeline.phases_of_one_process import phase_tables
 
     of = _recorded(trace, kinds, report.tables.get("api_trace", []))
     first, last = int(of.start.min()), int((of.start + of.duration).max())
@@ -57,7 +57,7 @@ def _kinds(trace: TableData) -> IntArray:
     import numpy as np
 
     from nsw.readers.timeline.columns import words
-    from nsw.readers.timeline.one_process import KINDS
+    from nsw.readers.timeline.phases_of_one_process import KINDS
 
     codes, kinds = words(trace, "kind")
     known = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
@@ -90,7 +90,7 @@ def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     import numpy as np
 
     from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-    from nsw.readers.timeline.one_process import Recorded, launch_times
+    from nsw.readers.timeline.phases_of_one_process import Recorded, launch_times
 
     chosen, timed = kinds != _NO_OPERATION, _timed(calls)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.ncu.csv.page import Page, page_of, split
 from nsw.readers.ncu.csv.source_page import SourceRows
-from nsw.readers.ncu.rows import LeftOut, rule_of, warn_of_guess
+from nsw.readers.ncu.rules_and_problems import LeftOut, rule_of, warn_of_guess
 from nsw.readers.ncu.session import session_fact
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
 

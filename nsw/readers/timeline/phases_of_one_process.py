@@ -16,7 +16,7 @@ from nsw.readers.timeline.statistics import statistics
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.readers.timeline.arrays import IntArray
+    from nsw.readers.timeline.array_types import IntArray
     from nsw.readers.timeline.durations_by_phase import Some
     from nsw.tables import Row
 

@@ -1,7 +1,7 @@
 """Which lines of a details page are plain rows of metrics or of rules, and where their cells are, by numpy.
 
 A plain row has every field in quotes, no quote within a field of its names and values, and ids that are
-numbers. All other lines are odd: `ncu_csv_scan` reads them one by one.
+numbers. All other lines are odd: `line_by_line.py` reads them.
 """
 
 from __future__ import annotations
