@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_of
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_meta_keys import PREPARED, SCRATCH
 from nsw.campaign.ledger_rows import ENDED, State
 from nsw.campaign.log import Log
 from nsw.campaign.stages import SKIPPED
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A campaign that this process drives."""
+    """A campaign that this process drives.
+
+    `cleaned`: no run is left, and nothing of it is on its site; after `nsw clean` nothing is put back there.
+    """
 
     folder: folders.CampaignFolder
     ledger: Ledger
@@ -38,6 +41,7 @@ class Held:
     transport: Transport
     scratch: str
     share: str
+    cleaned: bool
 
 
 @contextmanager
@@ -89,7 +93,9 @@ def held(
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(group_may_read(share))
         scratch = ledger.meta(SCRATCH)
-        transport = stack.enter_context(closing(connect(site, scratch, mark_of(folder, ledger))))
+        cleaned = _is_over_and_cleaned(ledger)
+        way = connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))  # the mark is a file there
+        transport = stack.enter_context(closing(way))
         watch_downloads(transport, emit)
         wait_for_commands(transport, say)
         log = Log(folder.log)
@@ -106,7 +112,7 @@ def held(
         choosing = Choosing(lambda: basis_of(folder, ledger, transport, scratch), say, warn)
         stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, choosing))
         driver = Driver(driven, ahead, stages)
-        yield Held(folder, ledger, driver, builds, log, transport, scratch, share)
+        yield Held(folder, ledger, driver, builds, log, transport, scratch, share, cleaned)
 
 
 class _Changes:
@@ -147,6 +153,12 @@ class _Changes:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
             elif row.state in ENDED and not (row.reason or "").startswith(SKIPPED):
                 self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{why}", "warning"))
+
+
+def _is_over_and_cleaned(ledger: Ledger) -> bool:
+    """Whether no run is left to be done, and the campaign's files are not on its site."""
+    left = any(count for state, count in ledger.counts().items() if state not in ENDED)
+    return not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
 
 
 def _ended(counts: Mapping[str, int]) -> int:

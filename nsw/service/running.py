@@ -126,7 +126,6 @@ class Running:
         from nsw.service.answers import is_good
         from nsw.service.driving import held
         from nsw.service.notifying import notify
-        from nsw.service.progress import Looking
         from nsw.service.read_collected import reading
 
         folder = self.folder
@@ -137,17 +136,8 @@ class Running:
             try:
                 self.emit(Started(folder.id, counts))
                 yield
-                private.prepare(folder, it.transport, it.scratch, it.share)
-                it.builds.prepare()
-                if adopted := it.driver.recover():
-                    self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
-                yield from self._wait_for_turn(it)
-                looking = Looking(it)
-                with closing(it.driver.rounds()) as rounds:
-                    for _ in rounds:
-                        if (progress := looking.look()) is not None:
-                            self.emit(progress)
-                        yield
+                if not it.cleaned:
+                    yield from self._run_what_is_left(it)
                 for told in it.builds.conclude():
                     self.emit(Message(told, "error"))
                 self.emit(RunsEnded())
@@ -171,6 +161,23 @@ class Running:
                 if self._turn is not None:
                     self._turn.release()
                     self._turn = None
+
+    def _run_what_is_left(self, it: Held) -> Generator[None]:
+        """Put what the runs need on the site, and submit, poll and judge until none is left."""
+        from nsw.campaign import private_folder as private
+        from nsw.service.progress import Looking
+
+        private.prepare(self.folder, it.transport, it.scratch, it.share)
+        it.builds.prepare()
+        if adopted := it.driver.recover():
+            self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
+        yield from self._wait_for_turn(it)
+        looking = Looking(it)
+        with closing(it.driver.rounds()) as rounds:
+            for _ in rounds:
+                if (progress := looking.look()) is not None:
+                    self.emit(progress)
+                yield
 
     def _wait_for_turn(self, it: Held) -> Generator[None]:
         """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""

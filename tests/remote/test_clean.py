@@ -44,6 +44,9 @@ def test_clean_removes_what_is_here_keeps_what_was_never_brought_and_follows_no_
     assert (outside / "data").read_text() == "do not touch"
     assert "is gone already" in cluster.nsw(*CLEAN, "--yes").stderr
     assert not there.exists()
+    resumed = cluster.nsw("resume", "--root", "campaigns")
+    assert resumed.returncode == 0, resumed.stderr
+    assert not there.exists(), sorted(there.rglob("*"))
 
 
 @ONE
