@@ -10,6 +10,7 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch import kineto_breakdown, kineto_operators, kineto_phases
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
+from nsw.readers.pytorch.kineto_repeated_events import leave_out_repeated
 from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
 from nsw.readers.timeline.phases_from_traces import wanted
 from nsw.tables import TRACES
@@ -72,12 +73,9 @@ def read(path: Path, options: Options) -> Report:
             f"{events} not whole (a begin, ph B, or no known ph): left out",
             fix="profile again, or copy the trace again: PyTorch writes such events whole (ph X)",
         )
-    if repeated := trace.repeated():
-        works = one_or(repeated, "a kernel or copy is", "kernels or copies are")
-        report.error(
-            f"{works} in the trace twice, at one time under one correlation id: the sums count both",
-            fix="copy the trace again, or profile again",
-        )
+    repeated = leave_out_repeated(trace)
+    if said := repeated.message():
+        report.error(said, fix="copy the trace again, or profile again")
     if (share := trace.share_without_operator()) > _NOTABLE:
         report.warn(
             f"kernels of {share:.0f} % of the time have no operator's External id: device times of operators lack them"
@@ -90,7 +88,8 @@ def read(path: Path, options: Options) -> Report:
         )
     if gpu_trace is not None and gpu_trace.count:
         phases = kineto_phases.of_operations(trace, options.steps, options.warmup)
-        report.tables["gpu_trace"] = gpu_trace.table(_start_pm(trace), _duration_pm(trace), phases)
+        halves = _start_pm(trace), _duration_pm(trace)
+        report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases, kept=repeated.kept)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _say_whose(report, trace)
     _say_where(report, path, trace, stream.header)
@@ -146,7 +145,8 @@ def _round(table: list[Row], half: float | None) -> None:
 
 def _duration_pm(trace: Trace) -> float | None:
     """Half a microsecond where durations have no fraction, as in traces until 2023."""
-    return 500.0 if trace.whole_us * 2 > len(trace.host.kind) + len(trace.gpu.kind) else None
+    counted = len(trace.host.kind) + len(trace.gpu.kind) + trace.left_out
+    return 500.0 if trace.whole_us * 2 > counted else None
 
 
 def _start_pm(trace: Trace) -> float | None:
@@ -168,9 +168,13 @@ def _summary(trace: Trace, kind: int) -> list[Row]:
 
 
 def _projected(trace: Trace) -> list[Row]:
+    found: dict[int, list[int]] = {}
+    for name, duration in zip(trace.projected.name, trace.projected.duration, strict=True):
+        found.setdefault(name, []).append(duration)
+    names = list(trace.names)
     return [
-        {"name": name, "calls": len(durations), "projected_ns": sum(durations)}
-        for name, durations in trace.projected.items()
+        {"name": names[name], "calls": len(durations), "projected_ns": sum(durations)}
+        for name, durations in found.items()
     ]
 
 

@@ -63,6 +63,7 @@ class Device:
     device: array[int] = field(default_factory=_ints)
     external: array[int] = field(default_factory=_ints)
     correlation: array[int] = field(default_factory=_ints)
+    lane: array[int] = field(default_factory=_ints)  # process, stream and graph node, as a number
     size: array[int] = field(default_factory=_ints)
     blocks_per_sm: array[float] = field(default_factory=_floats)
     occupancy: array[float] = field(default_factory=_floats)
@@ -74,19 +75,21 @@ class Trace:
     def __init__(self, each_gpu: Callable[[dict[str, Any], int, int, int], None] | None = None) -> None:
         self.names: dict[str, int] = {}
         self.threads: dict[tuple[Any, Any], int] = {}
+        self.lanes: dict[tuple[Any, ...], int] = {}
         self.host = Host()
         self.gpu = Device()
         self.steps: list[tuple[int, int]] = []
         self.overhead: list[
             tuple[int, int]
         ] = []  # begin and end of the profiler's own pauses; of no thread that is named
-        self.projected: dict[str, list[int]] = {}  # ranges projected on a GPU: durations in ns
+        self.projected = Host()  # ranges projected on a GPU
         self.peaks: dict[tuple[int, int], list[int]] = {}  # (device type, id): bytes allocated, reserved
         self.collectives: dict[int, dict[str, Any]] = {}  # by index of the kernel in `gpu`
         self.pids: set[int] = set()
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
         self.begun = 0  # of kernels, calls and operators, not whole (ph X)
+        self.left_out = 0  # of the events in host and gpu, since they were there twice
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
         self._each_gpu = each_gpu
@@ -130,18 +133,20 @@ class Trace:
             self.overhead.append((start, start + duration))
         else:
             label = f"{_STEP[:-1]}*" if name.startswith(_STEP) else name
-            self.projected.setdefault(label, []).append(duration)
+            self._append(self.projected, event, args, (ANNOTATION, label, start, duration))
 
     def _host(self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int) -> None:
         name = event["name"]
         if name.startswith(_STEP):
             self.steps.append((start, start + duration))
             name, kind = f"{_STEP[:-1]}*", ANNOTATION
-        pid, tid = event.get("pid"), event.get("tid")
-        if isinstance(pid, int):
+        if isinstance(pid := event.get("pid"), int):
             self.pids.add(pid)
-        thread = (str(pid), str(tid))
-        host = self.host
+        self._append(self.host, event, args, (kind, name, start, duration))
+
+    def _append(self, host: Host, event: dict[str, Any], args: dict[str, Any], what: tuple[int, str, int, int]) -> None:
+        kind, name, start, duration = what
+        thread = (str(event.get("pid")), str(event.get("tid")))
         host.kind.append(kind)
         host.name.append(self.names.setdefault(name, len(self.names)))
         host.start.append(start)
@@ -160,6 +165,8 @@ class Trace:
         gpu.device.append(_int(args.get("device", event.get("pid"))))
         gpu.external.append(_int(args.get("External id", args.get("external id"))))
         gpu.correlation.append(_int(args.get("correlation")))
+        lane = str(event.get("pid")), str(event.get("tid")), _int(args.get("stream")), _int(args.get("graph node id"))
+        gpu.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
         gpu.size.append(_int(args.get("bytes")))
         gpu.blocks_per_sm.append(_float(args.get("blocks per SM")))
         gpu.occupancy.append(_float(args.get("est. achieved occupancy %")))
@@ -174,16 +181,6 @@ class Trace:
 
         ids = np.asarray(self.host.external)[np.asarray(self.host.kind) != CALL]
         return np.isin(np.asarray(self.gpu.external), ids[ids != NONE])
-
-    def repeated(self) -> int:
-        """How many works of the GPUs have the name, time, device and correlation id of another one."""
-        import numpy as np
-
-        gpu = self.gpu
-        columns = [np.asarray(c) for c in (gpu.start, gpu.correlation, gpu.duration, gpu.device, gpu.name)]
-        order = np.lexsort(columns[1::-1])
-        same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
-        return int((same & (columns[1][order][1:] != NONE)).sum())
 
     def share_without_operator(self) -> float:
         """The share of the kernels' time, in %, that is of no operator; 0 where there are no operators."""
