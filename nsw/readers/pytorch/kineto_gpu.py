@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.pytorch.kineto_collect import Trace
-    from nsw.readers.timeline.arrays import Chosen
+    from nsw.readers.timeline.array_types import Chosen
     from nsw.tables import Row
 
 KINDS = ("kernel", "memcpy", "memset")

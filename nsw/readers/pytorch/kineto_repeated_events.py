@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.readers.pytorch.kineto_collect import Device, Host, Trace
-    from nsw.readers.timeline.arrays import Chosen, IntArray
+    from nsw.readers.timeline.array_types import Chosen, IntArray
 
 
 @dataclass(frozen=True, slots=True)
