@@ -13,7 +13,7 @@ from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
 from nsw.service import continuing
 from nsw.service.message import Message
-from nsw.service.running import Running as Driven
+from nsw.service.running_campaign import Running as Driven
 from nsw.wording import headline
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nsw import __version__
-from nsw.cli.command import Command, Commands
+from nsw.cli.command_help import Command, Commands
 
 app = typer.Typer(
     name="nsw",

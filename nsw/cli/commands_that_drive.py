@@ -72,7 +72,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.", show_default=False)] = False,
 ) -> None:
     """Write a first recipe, for a command line or from a shipped one, or a first site."""
-    from nsw.cli import starting
+    from nsw.cli import init_recipe_or_site
 
     if sum(map(bool, (command, new_site, shipped))) != 1:
         raise UsageError(
@@ -82,10 +82,10 @@ def init(
     if host is not None and new_site is None:
         raise UsageError("--host belongs to --site")
     if new_site is not None:
-        raise typer.Exit(starting.site(new_site, host, output, force))
+        raise typer.Exit(init_recipe_or_site.site(new_site, host, output, force))
     if shipped is not None:
-        raise typer.Exit(starting.from_shipped(shipped, output, force))
-    raise typer.Exit(starting.from_command(command or [], output, force))
+        raise typer.Exit(init_recipe_or_site.from_shipped(shipped, output, force))
+    raise typer.Exit(init_recipe_or_site.from_command(command or [], output, force))
 
 
 Now = Annotated[

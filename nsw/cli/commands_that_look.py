@@ -275,10 +275,10 @@ def sites(
     output: Output = None,
 ) -> None:
     """List the sites with their files, or check one: `nsw sites check NAME`."""
-    from nsw.cli import checking, looking
+    from nsw.cli import checking_sites, looking
 
     if action is not None:
         if action != "check" or name is None:
             raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
-        raise typer.Exit(checking.check(name, sites, _chosen(format, json, output), node=node))
+        raise typer.Exit(checking_sites.check(name, sites, _chosen(format, json, output), node=node))
     raise typer.Exit(looking.list_sites(sites, _chosen(format, json, output), output))

@@ -12,8 +12,8 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsw.cli.candidates import values
 from nsw.cli.command_words import Command, shipped
+from nsw.cli.completion_values import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -62,7 +62,7 @@ def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
 
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
-    from nsw.present.text_of_others import clean
+    from nsw.present.untrusted_text import clean
 
     text = (content or b"").decode(errors="replace").splitlines()
     if not text:
@@ -138,7 +138,7 @@ class _Lines:
         self._rest.clear()
 
     def _print(self, stream: str, lines: Sequence[str]) -> None:
-        from nsw.present.text_of_others import clean
+        from nsw.present.untrusted_text import clean
 
         if lines and stream != self._last:
             self._put(f"--- {stream}", style="dim")

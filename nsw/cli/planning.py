@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsw.cli import notices, writing
 from nsw.cli.notices import tell
 from nsw.errors import Exit, InputError, UnreachableError
-from nsw.present.text_of_others import harmless, say
+from nsw.present.untrusted_text import harmless, say
 from nsw.wording import plural
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nsw.cli.stdin import standard_input
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.terminal import plural
-from nsw.present.text_of_others import as_json, say
+from nsw.present.untrusted_text import as_json, say
 from nsw.readers.model import Options, Report
 
 if TYPE_CHECKING:

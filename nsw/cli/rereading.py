@@ -8,7 +8,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
 from nsw.cli import answering, notices
 from nsw.present.reading_bar import ReadingBar
-from nsw.present.text_of_others import say
+from nsw.present.untrusted_text import say
 from nsw.service import rereading
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
-from nsw.present.text_of_others import say
+from nsw.present.untrusted_text import say
 from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.overrides import Overrides
     from nsw.service.events import Event
-    from nsw.service.running import Running
+    from nsw.service.running_campaign import Running
 
 _ALL = Selection()
 
@@ -42,7 +42,7 @@ def run(
     from nsw.service import starting
     from nsw.service.kept_checks import warnings
     from nsw.service.planning import make_plan
-    from nsw.service.running import Running
+    from nsw.service.running_campaign import Running
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)

@@ -14,7 +14,7 @@ from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
-from nsw.present.text_of_others import say
+from nsw.present.untrusted_text import say
 from nsw.service.answers import summary_of
 from nsw.service.runs_by_name import as_named, campaign_and_runs
 from nsw.wording import headline

@@ -8,7 +8,7 @@ from nsw.campaign import folder as folders
 from nsw.cli.notices import tell
 from nsw.errors import Exit
 from nsw.present.live import Watch
-from nsw.present.text_of_others import say
+from nsw.present.untrusted_text import say
 from nsw.service.events import Started
 from nsw.service.onlooking import Watching
 from nsw.wording import headline

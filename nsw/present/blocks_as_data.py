@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.blocks import Finding, Note, Scatter, Table
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

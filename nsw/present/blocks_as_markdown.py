@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import NUMBERS, Column, Finding, Note, Table
 from nsw.present.block_cells import cells
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, in_one_unit, moment
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.errors import NswError, UsageError
-from nsw.present.text_of_others import as_csv_cell
-from nsw.present.text_of_others import as_json as json_text
+from nsw.present.untrusted_text import as_csv_cell
+from nsw.present.untrusted_text import as_json as json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.present.text_of_others import as_json
+from nsw.present.untrusted_text import as_json
 from nsw.tables import TABLES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from nsw.present.key_echo import KeyEcho
 from nsw.present.reading_bar import ReadingBar
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, seconds
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.service.events import (
     BuildChanged,
     Downloading,

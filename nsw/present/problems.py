@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.wording import plural
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from nsw.present.rows_view import show_rows
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.tables import TABLES, count, rows
 
 if TYPE_CHECKING:

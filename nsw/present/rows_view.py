@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.present.elided_names import elided
 from nsw.present.rules_view import show_rules
 from nsw.present.terminal import duration, number, rate, size, table
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
 from nsw.tables.importance import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES
 from nsw.tables.names import numbered

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.elided_names import elided
 from nsw.present.terminal import percent
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

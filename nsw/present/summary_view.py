@@ -10,7 +10,7 @@ from nsw.analysis.blocks import Finding
 from nsw.present.blocks_as_data import blocks_data
 from nsw.present.blocks_as_markdown import as_markdown
 from nsw.present.blocks_on_terminal import show_blocks
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nsw.present.fitted_tables import Fitted
 from nsw.present.program_name import as_typed
-from nsw.present.text_of_others import clean, harmless
+from nsw.present.untrusted_text import clean, harmless
 from nsw.present.wrapping import wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
 from nsw.wording import plural

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from nsw.present.elided_names import distinct
 from nsw.present.program_name import as_typed
-from nsw.present.text_of_others import harmless
+from nsw.present.untrusted_text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from nsw.errors import UsageError
 from nsw.service.message import Message
 from nsw.service.restart_done_runs import forget_done
 from nsw.service.retrying import AGAIN, choose
-from nsw.service.running import Running
+from nsw.service.running_campaign import Running
 from nsw.wording import headline
 
 if TYPE_CHECKING:

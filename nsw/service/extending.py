@@ -17,7 +17,7 @@ from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
 from nsw.service.message import Message
 from nsw.service.restart_done_runs import forget_done
-from nsw.service.running import Running
+from nsw.service.running_campaign import Running
 from nsw.service.runs_by_name import as_option
 
 if TYPE_CHECKING:

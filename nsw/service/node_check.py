@@ -82,7 +82,7 @@ def _recipe(home: Path, site: dict[str, Any]) -> str:
 def _carried_out(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
-    from nsw.service.running import Running
+    from nsw.service.running_campaign import Running
     from nsw.service.steering import cancel
 
     try:

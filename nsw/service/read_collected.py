@@ -29,7 +29,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     from nsw.readers.messages_in_output import said_in
     from nsw.readers.program_figures import figures
     from nsw.readers.read_many import read_many
-    from nsw.service.counters_check import checker
+    from nsw.service.requested_vs_measured import checker
 
     recipe = recipe_of(folder)
     read_files = partial(read_many, options=options_of(recipe, ledger))

@@ -14,7 +14,7 @@ from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 from nsw.recipe.load import load_recipe_text
 from nsw.service.answers import _not_as_asked
-from nsw.service.counters_check import checker
+from nsw.service.requested_vs_measured import checker
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "h200" / "ncu-mixed.csv"  # dram__bytes.sum, a duration, occupancy
 RECIPE = """\

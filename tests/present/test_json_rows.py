@@ -10,7 +10,7 @@ import pytest
 
 from nsw.present import emit
 from nsw.present import json_rows as by_columns
-from nsw.present.text_of_others import as_json
+from nsw.present.untrusted_text import as_json
 from nsw.tables import rows
 
 WORDS = ["k<int>(int *)", 'say "no"', "line\nend", "hid\u200bden", "\u202eturned", "é", "", None]

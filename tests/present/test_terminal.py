@@ -14,7 +14,7 @@ from nsw.present.elided_names import elided
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console, duration, number, percent, plural, rate, seconds, size, table
-from nsw.present.text_of_others import clean
+from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
 from nsw.readers.model import Report
 from nsw.tables.names import numbered

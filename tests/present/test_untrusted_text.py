@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.present.emit import as_csv
-from nsw.present.text_of_others import as_csv_cell, as_json, clean, harmless, say
+from nsw.present.untrusted_text import as_csv_cell, as_json, clean, harmless, say
 
 ROOT = Path(__file__).parents[2]
 STEERS = re.compile(
@@ -71,9 +71,9 @@ PRINTS = {
     "stdin.py",
     "main.py",
     "looking.py",
-    "text_of_others.py",
+    "untrusted_text.py",
     "unknown_command.py",
-    "candidates.py",
+    "completion_values.py",
 }
 
 
@@ -84,4 +84,4 @@ def test_nothing_is_printed_past_it(folder):
         named = {ast.unparse(call.func) for call in calls}
         assert "print" not in named or file.name in PRINTS, file
         assert not named & {"json.dump", "csv.writer"} or file.name in {"emit.py", "looking.py"}, file
-        assert "json.dumps" not in named or file.name in {"text_of_others.py", "command_words.py"}, file
+        assert "json.dumps" not in named or file.name in {"untrusted_text.py", "command_words.py"}, file

@@ -25,10 +25,10 @@ def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = 
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
     from nsw.campaign.site_check_result import Verdict
     from nsw.present import emit
-    from nsw.service import checking
+    from nsw.service import checking_sites
 
     found: list[Check] = []
-    for one in checking.check(name, sites, _say, node=node):
+    for one in checking_sites.check(name, sites, _say, node=node):
         found.append(one)
         if format != "json":
             _print(one)
@@ -42,7 +42,7 @@ def _print(one: Check) -> None:
     from textwrap import wrap
 
     from nsw.present.terminal import console
-    from nsw.present.text_of_others import clean
+    from nsw.present.untrusted_text import clean
 
     out = console()
     mark, style = _MARKS[one.verdict]
