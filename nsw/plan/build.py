@@ -10,7 +10,6 @@ from nsw.plan import guided
 from nsw.plan import unsupported_requests as refuse
 from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
-from nsw.plan.concurrent_runs import disturbed
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
@@ -85,7 +84,7 @@ def build_plan(
                   max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task), disturbed(runs, site)])),
+        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)])),
         files=tuple(builder.files()),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),

@@ -285,6 +285,13 @@ class Adapter(ABC):
         """Keep what waits of these from starting, or let it go; None where there is nothing to hold."""
         return None
 
+    def limit_command(self, jobs: str, running: int) -> list[str] | None:  # noqa: ARG002
+        """Let only so many jobs of a campaign, whose logs are in the folder `jobs`, run at a time, 1 or more.
+
+        None where nsw must limit how many it submits.
+        """
+        return None
+
     def held(self, result: CommandResult) -> bool:
         """Whether everything named is held or released; jobs that had ended before are no fault."""
         return result.returncode == 0 and not result.timed_out

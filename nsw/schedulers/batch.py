@@ -11,7 +11,7 @@ from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
 from nsw.schedulers.model import JOBS, Answer, Doubt, Outcome, Phase
-from nsw.schedulers.poll_interval import MOST_S, Pace
+from nsw.schedulers.poll_interval import FIRST_S, MOST_S, Pace
 from nsw.schedulers.polling import Polling
 from nsw.schedulers.submission_ids import Native
 from nsw.schedulers.throttles import Throttles
@@ -116,6 +116,8 @@ class BatchScheduler:
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
         self._waited_for: float | None = None
         self._said_slow = False
+        self._limited_to: int | None = None  # as the site knows
+        self._limit_again = 0.0
 
     def beside(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
         """Another batch system of the same campaign, reached the same way."""
@@ -290,9 +292,20 @@ class BatchScheduler:
 
     def limit(self, running: int) -> None:
         """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""
+        if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
+            self._limit_there(argv, running)
+            running = self._limits.in_flight  # all are handed over: they keep to it without nsw
         if running != self._throttles.limit:
             self._throttles.limit = running
             self._pace.now()
+
+    def _limit_there(self, argv: Sequence[str], running: int) -> None:
+        """Write the limit down at the site, once; it is tried again with the next poll where that fails."""
+        if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
+            return
+        self._limited_to, self._limit_again = None, self._clock() + FIRST_S
+        if self._runner.run(argv, timeout=60, changes=True).returncode == 0:
+            self._limited_to = running
 
     def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
         """One command, where the system can hold jobs that wait.

@@ -93,7 +93,7 @@ def create(
     if adapter is None and transport.remote:
         from nsw.schedulers.host import Host
 
-        adapter = Host()  # `local` means that machine, and never this one
+        adapter = Host(limits.get("cpu_runs") or 1)  # `local` means that machine, and never this one
     if adapter is None:
         from nsw.schedulers.gpus import detect
         from nsw.schedulers.local import LocalScheduler

@@ -1,8 +1,9 @@
 """A machine elsewhere without a batch system, such as a GPU workstation: jobs run there under a supervisor in bash.
 
-Each job is a session of its own that goes on when the connection ends; it waits for its GPUs, which it claims as an nsw
-on that machine would. What it left tells its state: LOG.host holds its id (process and start time) and queued, running
-or ended with an exit status.
+Each job is a session of its own that goes on when the connection ends. It waits for its turn, or for its GPUs, which it
+claims as an nsw on that machine would. Jobs that wait are blocked in flock; only a campaign's first looks for GPUs.
+What a job left tells its state: LOG.host holds its id (process and start time) and queued, running or ended with an
+exit status.
 """
 
 from __future__ import annotations
@@ -23,10 +24,16 @@ if TYPE_CHECKING:
     from nsw.schedulers.submission_ids import Native
 
 _CANCELLED = "143"
+_WAITS = {"held": "held by `nsw throttle 0`", "turn": "waits for its turn: other runs go on"}
 
 
 class Host(Adapter):
-    """The machine behind a transport."""
+    """The machine behind a transport.
+
+    Args:
+        cpu_runs: How many jobs that claim no GPU run at a time, of all the user's campaigns there; None: all at once,
+            as on a login node, where the caller limits them.
+    """
 
     name = "the machine"
     marker = "#NSW"
@@ -35,6 +42,9 @@ class Host(Adapter):
     capabilities = Capabilities(unique_names=True, hold=True, submissions_per_command=50)
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
 
+    def __init__(self, cpu_runs: int | None = None) -> None:
+        self._cpu_runs = cpu_runs
+
     def directives(self, job: Job, scratch: str) -> list[str]:  # noqa: ARG002  as every adapter is asked
         """None: there is nothing that reads them."""
         return []
@@ -42,8 +52,10 @@ class Host(Adapter):
     def submit_command(self, request: Request) -> list[str]:
         """Start the supervisor of one task."""
         one = request.submission
-        gpus = "any" if one.gpus is None else one.gpus
-        return _words("submit", request.log, gpus, request.script, one.attempt, one.tasks[0])
+        needs = "any" if one.gpus is None else str(one.gpus)
+        if self._cpu_runs and not one.gpus:
+            needs += f"/{self._cpu_runs}"
+        return _words("submit", request.log, needs, request.script, one.attempt, one.tasks[0])
 
     def parse_submitted(self, result: CommandResult) -> str | None:
         """Process and start time, `123.456`."""
@@ -51,10 +63,12 @@ class Host(Adapter):
         return text if text.replace(".", "", 1).isdigit() and "." in text else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
-        """Too many GPUs, or no way to claim them."""
+        """Too many GPUs, or no way to wait for them."""
         said = [line[5:] for line in result.stderr.splitlines() if line.startswith("nsw: ")]
         if result.returncode != 3 or not said:
             return None
+        if "flock" in said[0]:
+            return Refusal(said[0], None, "install util-linux there, or put its flock on PATH")
         return Refusal(said[0], "gpus", "`nvidia-smi -L` there lists what the machine has")
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
@@ -74,8 +88,12 @@ class Host(Adapter):
         return _words("cancel", *(one.log for one in watched)) if watched else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
-        """Keep the supervisors that wait from claiming GPUs, or let them."""
+        """Keep the jobs that wait from beginning, or let them."""
         return _words("hold" if held else "release", *(one.log for one in watched)) if watched else None
+
+    def limit_command(self, jobs: str, running: int) -> list[str] | None:
+        """Let the supervisors of a campaign start only so many at a time; none on a login node."""
+        return _words("limit", jobs, running) if self._cpu_runs else None
 
     def sign_of_life_command(self) -> list[str]:
         """Any command will do."""
@@ -93,7 +111,7 @@ class Host(Adapter):
 def _answer(state: str) -> Answer:
     word, _, rest = state.partition(" ")
     if word == "queued":
-        return Answer(Phase.QUEUED, "held by `nsw throttle 0`" if rest == "held" else "waits for its GPUs")
+        return Answer(Phase.QUEUED, _WAITS.get(rest, "waits for its GPUs"))
     if word == "running":
         return Answer(Phase.RUNNING)
     code, _, said = rest.strip().partition(" ")

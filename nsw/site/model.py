@@ -98,6 +98,7 @@ NumberOrAuto = Annotated[
 
 
 FILL = "fill"
+_HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that they go on without nsw
 
 
 def _count_or_fill(value: object) -> int | str:
@@ -126,7 +127,14 @@ class Limits(Model):
     """What a campaign may ask of the site."""
 
     max_in_flight: Count = Field(
-        default=20, description="Jobs and array tasks that run at a time; on this machine 1 unless said."
+        default=20,
+        description="Jobs and array tasks that run at a time; on this machine 1 by default. With `scheduler: local`"
+        " over ssh: how many runs wait and run there without nsw; 1000 by default.",
+    )
+    cpu_runs: Count = Field(
+        default=1,
+        description="Runs without GPUs, and builds, that run at a time on a machine with `scheduler: local` over ssh,"
+        " of all your campaigns there.",
     )
     max_array: Count = Field(default=1000, description="Tasks of one array.")
     max_walltime: Duration | None = Field(default=None, description="Longest walltime of a job, such as 24h.")
@@ -228,15 +236,15 @@ class Site(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_after_the_other(cls, value: Any) -> Any:
-        """Runs that go side by side on this machine disturb what is measured: only where a site asks for it."""
+    def _in_flight_without_a_scheduler(cls, value: Any) -> Any:
+        """Here runs go side by side only where the site asks for it; a machine over ssh lets them wait itself."""
         if not isinstance(value, dict) or value.get("scheduler") != LOCAL:
             return value
         transport, limits = value.get("transport", LOCAL), value.get("limits", {})
         kind = transport.get("kind") if isinstance(transport, dict) else transport
-        if kind != LOCAL or not isinstance(limits, dict):
+        if not isinstance(limits, dict):
             return value
-        return value | {"limits": {"max_in_flight": 1} | limits}
+        return value | {"limits": {"max_in_flight": 1 if kind == LOCAL else _HANDED_OVER} | limits}
 
     @model_validator(mode="after")
     def _remote_scratch(self) -> Self:

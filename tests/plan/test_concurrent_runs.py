@@ -4,32 +4,7 @@ import pytest
 
 from nsw.site.load import load_site
 
-RECIPE = """
-    nsw: 1
-    name: t
-    app: {command: './prog {{ n }}'}
-    matrix: {n: [1, 2, 3]}
-    passes: [baseline]
-    resources: {gpus: GPUS, time: 1m}
-"""
 THERE = "scheduler: local, transport: {kind: openssh, host: box}, scratch: /tmp/nsw"
-
-
-def notes(planner, site, gpus=0, **facts):
-    return [note for note in planner.plan(RECIPE.replace("GPUS", str(gpus)), site, **facts).notes if "disturb" in note]
-
-
-def test_runs_that_need_no_gpu_are_warned_of_on_a_machine_over_there(planner):
-    (note,) = notes(planner, THERE)
-    assert note.startswith("3 runs need no GPU, so up to 3 of them run at the same time on that machine")
-
-
-@pytest.mark.parametrize(
-    ("site", "gpus"),
-    [(f"{THERE}, limits: {{max_in_flight: 2}}", 0), (THERE, 1), ("scheduler: local", 0), ("scheduler: slurm", 0)],
-)
-def test_not_where_it_is_asked_for_or_cannot_happen(planner, site, gpus):
-    assert notes(planner, site, gpus, gpus_per_node=1) == []
 
 
 @pytest.mark.parametrize(
@@ -38,7 +13,8 @@ def test_not_where_it_is_asked_for_or_cannot_happen(planner, site, gpus):
         ("scheduler: local", 1),
         ("scheduler: local, transport: local, limits: {max_array: 5}", 1),
         ("scheduler: local, limits: {max_in_flight: 4}", 4),
-        (THERE, 20),
+        (THERE, 1000),
+        (f"{THERE}, limits: {{max_in_flight: 4}}", 4),
         ("scheduler: slurm", 20),
     ],
 )
@@ -46,3 +22,10 @@ def test_on_this_machine_one_goes_after_the_other_unless_the_site_says_more(tmp_
     file = tmp_path / "sites.yaml"
     file.write_text(f"nsw: 1\nsites:\n  here: {{{site}}}\n")
     assert load_site("here", [file]).site.limits.max_in_flight == most
+
+
+@pytest.mark.parametrize(("limits", "at_a_time"), [("", 1), (", limits: {cpu_runs: 4}", 4)])
+def test_a_machine_over_there_keeps_runs_without_gpus_apart_unless_the_site_says_more(tmp_path, limits, at_a_time):
+    file = tmp_path / "sites.yaml"
+    file.write_text(f"nsw: 1\nsites:\n  here: {{{THERE}{limits}}}\n")
+    assert load_site("here", [file]).site.limits.cpu_runs == at_a_time

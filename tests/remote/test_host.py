@@ -6,9 +6,11 @@ import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from nsw.schedulers.adapter import Request
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.host import Host
 from nsw.schedulers.model import Phase, Submission
@@ -38,7 +40,8 @@ def machine(tmp_path, server):
 
         site = {"transport": {"kind": "openssh", "host": "far", "config": str(server.config)}}
         transport = connect(site, str(tmp_path / "scratch"))
-        return BatchScheduler(Host(), transport, str(tmp_path / "scratch"), "c", Limits(in_flight=8, lost_after_s=5))
+        limits = Limits(in_flight=40, lost_after_s=5)
+        return BatchScheduler(Host(1), transport, str(tmp_path / "scratch"), "c", limits)
 
     made = [open_()]
     yield lambda: made[0]
@@ -116,7 +119,7 @@ def test_a_job_that_waits_for_a_gpu_lists_the_gpus_once(machine, tmp_path):
     while calls("flock") < begun + 6:  # two locks a try
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    assert calls("nvidia-smi") == 4  # when it is submitted and when it begins, each
+    assert calls("nvidia-smi") <= 2  # once for the campaign; twice if an hour began meanwhile
     (tmp_path / "go").touch()
     until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
 
@@ -133,6 +136,91 @@ def test_what_is_held_claims_no_gpu_until_it_is_released(machine, tmp_path):
     until(scheduler, sent, [Phase.ENDED, Phase.QUEUED])
     scheduler.hold(sent, held=False)
     until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
+
+
+def test_runs_without_gpus_take_turns_in_their_order_and_a_run_with_one_goes_beside_them(machine, tmp_path):
+    scheduler = machine()
+    body = f"echo $$ >>{tmp_path}/order; until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo NAME >>{tmp_path}/ended"
+    sent = handed(scheduler, *(job(tmp_path, f"c{n}", body.replace("NAME", f"c{n}")) for n in range(3)))
+    sent += handed(scheduler, job(tmp_path, "gpu", body, gpus=1))
+    answers = until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED, Phase.QUEUED, Phase.RUNNING])
+    assert [a.reason for a in answers[1:3]] == ["waits for its turn: other runs go on"] * 2
+    assert (tmp_path / "order").read_text().count("\n") == 2
+    (tmp_path / "go").touch()
+    until(scheduler, sent, [Phase.ENDED] * 4)
+    assert [line for line in (tmp_path / "ended").read_text().split() if line != "NAME"] == ["c0", "c1", "c2"]
+
+
+def test_a_build_takes_its_turn_and_sees_the_gpus(machine, tmp_path):
+    scheduler = machine()
+    body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo ${{CUDA_VISIBLE_DEVICES-all}}"
+    run, build = handed(scheduler, job(tmp_path, "run", body), job(tmp_path, "build", body, gpus=None))
+    until(scheduler, [run, build], [Phase.RUNNING, Phase.QUEUED])
+    (tmp_path / "go").touch()
+    until(scheduler, [run, build], [Phase.ENDED, Phase.ENDED])
+    logs = [(tmp_path / f"scratch/jobs/nsw-{name}.log").read_text() for name in ("run", "build")]
+    assert logs == ["\n", "all\n"]
+
+
+def test_on_a_login_node_nothing_waits_for_a_turn(machine, tmp_path):
+    scheduler = machine().beside(Host(), Limits(in_flight=2, array=1))
+    body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+    sent = handed(scheduler, *(job(tmp_path, f"l{n}", body) for n in range(2)))
+    until(scheduler, sent, [Phase.RUNNING, Phase.RUNNING])
+    (tmp_path / "go").touch()
+    until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
+
+
+def processes_of(sent):
+    """The programs of a job's session: what waits for its GPUs there."""
+    leader = Native.parse(sent.native_id).job.partition(".")[0]
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+            if rest.split()[3] == leader:
+                found.append(name)
+    return found
+
+
+def test_runs_that_wait_are_one_process_each_that_does_nothing(machine, tmp_path):
+    scheduler = machine()
+    body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+    sent = handed(scheduler, *(job(tmp_path, f"g{n}", body, gpus=2) for n in range(8)))
+    until(scheduler, sent, [Phase.RUNNING] + [Phase.QUEUED] * 7)
+    deadline = time.monotonic() + 60  # the first of those that wait looks for GPUs
+    while [processes_of(one) == ["flock"] for one in sent] != [False, False, *[True] * 6]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    scheduler.cancel(sent)
+    until(scheduler, sent, [Phase.ENDED] * 8)
+    assert not any(processes_of(one) for one in sent)
+    assert not list((tmp_path / "scratch/jobs").glob("*.hold"))
+
+
+def test_a_throttle_holds_there_without_nsw(machine, tmp_path):
+    scheduler = machine()
+    scheduler.limit(1)
+    body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+    sent = handed(scheduler, *(job(tmp_path, f"t{n}", body, gpus=1) for n in range(3)))
+    assert scheduler.room(sent) == 37
+    until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED, Phase.QUEUED])
+    scheduler.limit(2)
+    until(scheduler, sent, [Phase.RUNNING, Phase.RUNNING, Phase.QUEUED])
+    (tmp_path / "go").touch()
+    until(scheduler, sent, [Phase.ENDED] * 3)
+
+
+def test_without_flock_the_reason_names_it(tmp_path):
+    (tmp_path / "few").mkdir()
+    for program in ("bash", "mkdir"):
+        (tmp_path / "few" / program).symlink_to(shutil.which(program))
+    adapter = Host(1)
+    argv = adapter.submit_command(Request(job(tmp_path, "turn", "true"), script="/x", log=f"{tmp_path}/jobs/turn"))
+    done = LocalTransport().run(["env", f"PATH={tmp_path}/few", *argv], timeout=60)
+    refused = adapter.refusal(done)
+    assert refused.said == "there is no flock (util-linux), with which runs wait for their turn"
+    assert "install util-linux" in refused.hint
 
 
 def test_more_gpus_than_the_machine_has_are_refused(machine, tmp_path):
