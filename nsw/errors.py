@@ -132,7 +132,12 @@ class CampaignLockedError(CampaignError):
 
 
 class FencedError(CampaignError):
-    """An nsw on another machine took this campaign over; this one changes nothing on the site any more."""
+    """An nsw on another machine took this campaign over; this one changes nothing on the site any more.
+
+    `owner` says who that is, where the site tells it.
+    """
+
+    owner: str | None = None
 
 
 class DownloadLimitError(CampaignError):

@@ -117,6 +117,7 @@ AT_A_TIME: Final[Key[int | None]] = Key(
     lambda: None,
 )
 OWNED_BY: Final = _maybe_text("owner")  # the token by which this folder's nsw owns the campaign on its site
+TAKEN_OVER: Final = _maybe_text("taken_over")  # who took the campaign over, as the site said when it refused this nsw
 # submissions that the scheduler holds, since a person wants 0 tasks at a time
 HELD: Final[Key[list[str]]] = _list("held", str)
 STOP_AFTER: Final = Key("stop_after", _whole, str, lambda: None)  # failures after which nothing new is submitted

@@ -45,11 +45,11 @@ class Onlooker:
             path.write_bytes(ledger.snapshot())
             self.scratch = ledger.meta(SCRATCH)
             own, site = ledger.meta(OWNED_BY), ledger.site()
-        self.elsewhere = False  # an nsw on another machine owns the campaign
+        self.elsewhere: str | None = None  # the nsw on another machine that owns the campaign: user, host, since when
         self.changed_any = False  # the site knows more than the ledger here
-        if transport.remote and own is not None and (owner := self._owner()) and owner != own:
+        if transport.remote and own is not None and (owner := self._owner())[0] not in {"", own}:
             self._bring_state(path)
-            self.elsewhere = True
+            self.elsewhere = owner[1] or "who that is, the site does not say"
         self.ledger = Ledger(path)
         scheduler = create(site, transport, self.scratch, folder.id)
         self._scheduler = scheduler if isinstance(scheduler, BatchScheduler) else None
@@ -61,9 +61,11 @@ class Onlooker:
         self.ledger.close()
         self._copy.cleanup()
 
-    def _owner(self) -> str:
-        text = read(self._transport, f"{self.scratch}/owner", 4096) or b""
-        return text.decode(errors="replace").partition("\n")[0]
+    def _owner(self) -> tuple[str, str]:
+        """Token and name of the owner, as the site has it."""
+        text = (read(self._transport, f"{self.scratch}/owner", 4096) or b"").decode(errors="replace")
+        token, _, about = text.partition("\n")
+        return token, about.partition("\n")[0].strip()
 
     def _bring_state(self, path: Path) -> None:
         """Where an nsw elsewhere drives the campaign, its ledger is the one that knows."""

@@ -12,14 +12,15 @@ import secrets
 import socket
 import tarfile
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_meta_keys import OWNED_BY
-from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.campaign.ledger_meta_keys import OWNED_BY, TAKEN_OVER
+from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
 from nsw.transport.fence import Fence, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -76,7 +77,10 @@ class Handover:
             UnreachableError: The site gave no answer.
         """
         token = self.fence.token
-        take(self._transport, self._scratch, self._folder.id, token, token, about())
+        with noting_owner(self._ledger):
+            take(self._transport, self._scratch, self._folder.id, token, token, about())
+        if self._ledger.meta(TAKEN_OVER) is not None:  # that nsw has removed its files since
+            self._ledger.set_meta(TAKEN_OVER, None)
 
     def check(self) -> None:
         """Look now and then whether the campaign is still this nsw's, also while there is nothing to submit.
@@ -107,6 +111,17 @@ class Handover:
             raise UnreachableError(f"the campaign's state could not be kept on the site: {done.stderr.strip()}")
         if done.returncode != 0:
             raise CommandError(done, what="the campaign's state cannot be kept on the site")
+
+
+@contextmanager
+def noting_owner(ledger: Ledger) -> Iterator[None]:
+    """Write down who took the campaign over, where the site says so: `nsw status` asks no site."""
+    try:
+        yield
+    except FencedError as fault:
+        if fault.owner is not None:
+            ledger.set_meta(TAKEN_OVER, fault.owner)
+        raise
 
 
 def handover_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Handover | None:

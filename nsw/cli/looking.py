@@ -10,7 +10,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
 from nsw.campaign.ledger_rows import lacks_figure
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.select_runs import selected
@@ -155,18 +155,22 @@ def _head(
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
     unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
-    other = owner_if_other(folder.path)
+    other, taken = owner_if_other(folder.path), ledger.meta(TAKEN_OVER)
     reductions = _reductions(ledger)
     going = sum(count for state, count in reductions.items() if state not in ENDED)
     unseen = onlooker is not None and onlooker.changed_any  # runs whose reports nobody has read
-    if (left or unread or going or unseen) and not driven and not other:
+    may_go_on = not driven and not other and taken is None
+    if taken is not None and not other:
+        steps.append(f"`nsw watch {as_named(folder)}` shows its progress there; `nsw attach {folder.id}` takes it back")
+    if (left or unread or going or unseen) and may_go_on:
         waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
         what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
         steps.append(what if waiting else f"{resume} goes on")
-    if (bad or incomplete) and not driven and not other:
+    if (bad or incomplete) and may_go_on:
         again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
         steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
+            "taken_over_by": taken,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete, "unreadable": ledger.unreadable(),

@@ -130,6 +130,7 @@ class Status(TypedDict):
     campaign: str
     folder: str
     owner: str | None
+    taken_over_by: str | None
     site: str
     note: str | None
     driven: bool

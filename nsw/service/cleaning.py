@@ -80,12 +80,13 @@ def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iter
         FencedError: It is not over, and an nsw elsewhere owns it.
         UnreachableError: The site cannot be reached.
     """
+    from nsw.campaign.takeover_archive import noting_owner
     from nsw.transport.create import connect
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         scratch = ledger.meta(SCRATCH)
         fault = _not_over(folder, ledger)
-        with closing(connect(ledger.site())) as transport:
+        with closing(connect(ledger.site())) as transport, noting_owner(ledger):
             made = [(build.id, build.app) for build in ledger.builds()]
             made += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
             space = space_of(folder, transport, scratch, made)

@@ -147,7 +147,8 @@ class Watching:
             if folders.is_driven(self.folder) or (onlooker.elsewhere and time.monotonic() - begun > _RELOAD_S):
                 return self._end(over=False)
         if onlooker.elsewhere:
-            self.advice = "an nsw on another machine drives it"
+            back = f"`nsw attach {self.folder.id}` takes it back"
+            self.advice = f"an nsw on another machine drives it: {onlooker.elsewhere}; {back}"
         elif onlooker.changed_any or onlooker.flying() or onlooker.ledger.counts().get(State.PLANNED):
             self.advice = (
                 f"nobody drives it: `nsw resume {as_named(self.folder)}` continues, and reads the runs that are done"

@@ -123,13 +123,14 @@ class Running:
         from nsw import __version__
         from nsw.campaign import private_folder as private
         from nsw.campaign.recipe_lock import finish
+        from nsw.campaign.takeover_archive import noting_owner
         from nsw.service.answers import is_good
         from nsw.service.driving import held
         from nsw.service.notifying import notify
         from nsw.service.read_collected import reading
 
         folder = self.folder
-        with held(folder, self.emit, only=self.only) as it:
+        with held(folder, self.emit, only=self.only) as it, noting_owner(it.ledger):
             self._held, self.driving = it, True
             counts = it.ledger.counts()
             it.log.say(f"nsw {__version__} continues with {headline(counts)}")

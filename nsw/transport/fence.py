@@ -50,6 +50,7 @@ fi
 printf '%s\n%s\n' "$token" "$4" >owner.new && mv -f owner.new owner && echo "$token"
 """
 _TAKE_S: Final = 180.0
+_LONGEST_OWNER: Final = 200  # characters
 
 
 class Fence:
@@ -128,8 +129,10 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
 def fenced(campaign: str, said: str) -> FencedError:
     """The error of a former owner, from what the site says of the present one."""
     lines = said.splitlines()[2:3]
-    who = f" by {lines[0][:200]}" if lines and lines[0].strip() else " by another nsw"
-    return FencedError(
-        f"{campaign} was taken over{who}: nsw submits and cancels nothing more from here",
+    owner = lines[0][:_LONGEST_OWNER].strip() if lines else ""
+    fault = FencedError(
+        f"{campaign} was taken over by {owner or 'another nsw'}: nsw submits and cancels nothing more from here",
         hint=f"`nsw attach {campaign}` takes it back; `nsw watch` shows its progress",
     )
+    fault.owner = owner or None
+    return fault

@@ -58,6 +58,10 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     again = cluster.nsw("resume", campaign, "--root", "campaigns")
     assert again.returncode == 2
     assert "was taken over by" in again.stderr
+    status = cluster.nsw("status", campaign, "--root", "campaigns")
+    assert "taken over by root@" in status.stdout, "and not: nsw resume goes on"
+    assert f"nsw attach {campaign}` takes it back" in status.stdout
+    assert "nsw resume" not in status.stdout
     cleaned = cluster.nsw("clean", campaign, "--root", "campaigns", "--yes", "--everything")
     assert cleaned.returncode == 2
     assert "was taken over by" in cleaned.stderr, "and not: it is not over, resume or cancel it"
@@ -65,6 +69,7 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     assert f"nsw attach {campaign}` takes it back" in " ".join(said.split())
     back = cluster.nsw("attach", campaign, "--sites", "sites.yaml", "--root", "campaigns")
     assert back.returncode == 0, back.stderr
+    assert "taken over" not in cluster.nsw("status", campaign, "--root", "campaigns").stdout
     assert (cluster.work / "campaigns" / campaign / "reports/n-3.baseline.r1/stdout").read_text() == "speed=3\n"
     assert cluster.ran() == ["1", "2", "3"]
 

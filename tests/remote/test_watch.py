@@ -63,7 +63,8 @@ def test_watch_follows_a_campaign_that_another_machine_took_over_and_writes_noth
     def seen(text):
         looked = cluster.nsw(*words)
         assert looked.returncode == 0, looked.stderr
-        assert "an nsw on another machine drives it" in looked.stderr
+        assert "an nsw on another machine drives it: root@" in looked.stderr
+        assert f"nsw attach {campaign}` takes it back" in looked.stderr
         assert "nobody drives it" not in looked.stderr
         return text in looked.stdout
 
