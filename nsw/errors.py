@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+MOST_SHOWN: Final = 100  # faults of one file, and warnings
 
 
 class Exit(IntEnum):
@@ -61,6 +64,14 @@ class Diagnostic:
         return "\n".join(lines)
 
 
+def first_of(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics, or the first MOST_SHOWN of them and one that counts the others: nobody reads 100,000."""
+    more = len(diagnostics) - MOST_SHOWN
+    if more <= 0:
+        return tuple(diagnostics)
+    return *diagnostics[:MOST_SHOWN], Diagnostic(f"there are at least {more:,} more like these, which are not shown")
+
+
 def _caret(mark: Mark, line: str) -> str:
     width = mark.end_column - mark.column if mark.end_line == mark.line else len(line.rstrip()) - mark.column + 1
     # tabs stay tabs so that the caret is below its column
@@ -106,7 +117,7 @@ class InputError(NswError):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__(diagnostics[0].message)
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics = first_of(diagnostics)
 
     def render(self) -> str:
         """All faults, in the order of the file."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign.locked_choices import Basis, chips_of, recorded
+from nsw.campaign.ownership import open_file
 from nsw.campaign.reading import load_rows
-from nsw.recipe.document import parse
+from nsw.recipe.document import LARGEST, parse
 from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.lock import Lock, LockedGit
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 _GIT_S = 30.0
+_LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more
 _NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu"})
 _READ = (
     "bash", "-c", 'cd "$1/provenance" 2>/dev/null || exit 0; cat ./*/host; echo =; cat ./*/gpus.csv 2>/dev/null', "nsw",
@@ -178,9 +180,15 @@ def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> N
     part.replace(folder.recipe)
 
 
+def locked_text(folder: CampaignFolder) -> str:
+    """The text of the campaign's recipe.lock.yaml, as far as its parser takes it: more than that is an error there."""
+    with open_file(folder.path, folder.recipe) as file:
+        return file.read(_LONGEST).decode(errors="replace")
+
+
 def read_locked(folder: CampaignFolder) -> tuple[str, dict[str, Any]]:
     """The comments at the head of the campaign's recipe.lock.yaml, and the recipe as data."""
-    text = folder.recipe.read_text(encoding="utf-8")
+    text = locked_text(folder)
     lines = text.splitlines(keepends=True)
     head = "".join(lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)])
     recipe: dict[str, Any] = parse(text, str(folder.recipe)).data

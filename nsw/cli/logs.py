@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.ledger import ENDED
 from nsw.campaign.ledger_rows import lacks_figure
 from nsw.errors import Exit
-from nsw.service.run_output import Grown, LeftAlone, Output, can_be_followed, follow, row_named
+from nsw.service.run_output import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
 from nsw.service.runs_by_name import as_named, as_option, campaign_of_words
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import BuildRow, RunRow
     from nsw.campaign.select_runs import Selection
 
-_LONGEST = 1 << 16  # characters of a line that has no end
+_LONGEST = 1 << 16  # characters of a line that are shown
+_MOST_LINES = 2_000_000  # that are shown: the rest of a file takes gigabytes as texts
+_AT_ONCE = 10_000  # lines that are printed at once
 _BREAK = re.compile(r"\r\n|[\r\n]")
 
 
@@ -62,18 +64,25 @@ def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
 
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
-    from nsw.present.untrusted_text import clean
+    from nsw.present.terminal import size
+    from nsw.present.untrusted_text import clean, say
 
-    text = (content or b"").decode(errors="replace").splitlines()
-    if not text:
+    if not content:
         return
-    chosen = text[-lines:] if lines else text
-    out.print(
-        f"--- {name}" + (f" (last {lines} of {len(text)} lines)" if lines and len(text) > lines else ""),
-        style="dim",
-    )
-    for line in chosen:
-        out.print(clean(line), soft_wrap=True)
+    whole = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n")
+    lines = min(lines or _MOST_LINES, _MOST_LINES)
+    count = whole.count(b"\n") + 1
+    told = [f"last {lines} of {count} lines"] if count > lines else []
+    told += [f"its last {size(len(content))}"] if len(content) >= MOST_SHOWN else []
+    out.print(f"--- {name}" + (f" ({' of '.join(told)})" if told else ""), style="dim")
+    chosen = whole.rsplit(b"\n", lines)[-lines:]
+    for first in range(0, len(chosen), _AT_ONCE):
+        say("\n".join(clean(_shortened(line)) for line in chosen[first : first + _AT_ONCE]))
+
+
+def _shortened(line: bytes) -> str:
+    more = len(line) - _LONGEST
+    return line[:_LONGEST].decode(errors="replace") + (f"… ({more:,} more bytes)" if more > 0 else "")
 
 
 def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:

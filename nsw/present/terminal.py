@@ -25,7 +25,8 @@ __all__ = [
     "table",
 ]  # fmt: skip
 
-_PADDING = re.compile(r"[ \t]+(?=\n)")
+_PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
+_LONGEST_CELL = 20_000  # characters; CSV and JSON have all of them
 _NO_WIDTH = 100_000  # columns of what is no terminal: nothing is cut, wrapped or left out there
 
 
@@ -69,6 +70,12 @@ def _plain_console() -> type[Console]:
     return PlainConsole
 
 
+def _shortened(cell: str) -> str:
+    """A cell that can be laid out in a moment: words of megabytes would take half a minute."""
+    more = len(cell) - _LONGEST_CELL
+    return cell if more <= 0 else f"{cell[:_LONGEST_CELL]}… ({more:,} more characters)"
+
+
 _SENTENCES = frozenset({
     "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what"
 })  # fmt: skip  # columns that wrap
@@ -95,7 +102,7 @@ def table(
     in_units = [in_one_unit(head, [row[n] for row in made]) for n, head in enumerate(columns)]
     heads = [clean(head) for head, _ in in_units]
     texts = [
-        ["" if cell is None else clean(cell) for cell in row]
+        ["" if cell is None else _shortened(clean(cell)) for cell in row]
         for row in zip(*(cells for _, cells in in_units), strict=True)
     ]
     named = dict(zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True))

@@ -11,7 +11,7 @@ from itertools import islice
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Diagnostic, did_you_mean, nearest
+from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, plain, shown
@@ -78,7 +78,7 @@ def check(document: Document, folder: FilePath | None) -> list[Diagnostic]:
     ]
     faults += _matrix_names(document)
     if folder is not None:
-        faults += _files(document, folder)
+        faults += islice(_files(document, folder), MOST_SHOWN + 1)
     return faults
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 50  # levels of nesting
 MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
+MOST_KEYS = 50_000  # of one map: a lock has a key for each file of the program
 _TAG = "tag:yaml.org,2002:"
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
@@ -130,6 +131,7 @@ class _Composer:
         value: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
+        entries = 0
         while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
             key, mark = self._key(inner, event, depth)
             child = self._node(next(self._events), depth + 1)
@@ -144,6 +146,9 @@ class _Composer:
                 )
             elif key is not None:
                 value[key], keys[key] = child, mark
+            entries += 1
+            if entries > MOST_KEYS:
+                raise Stop(mark, f"a map has more than {MOST_KEYS:,} keys")
         for node in inherited:
             assert isinstance(node.value, dict)
             value = {k: v for k, v in node.value.items() if k not in value} | value

@@ -188,9 +188,12 @@ def _find(node: Node, pattern: tuple[str | int, ...], path: Path) -> Iterator[tu
         yield path, node
         return
     part, rest = pattern[0], pattern[1:]
+    if part != "*":
+        if (found := node.child(part)) is not None:
+            yield from _find(found, rest, (*path, part))
+        return
     for name, child in _children(node):
-        if part in ("*", name):
-            yield from _find(child, rest, (*path, name))
+        yield from _find(child, rest, (*path, name))
 
 
 def _children(node: Node) -> Iterable[tuple[str | int, Node]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from nsw.errors import Diagnostic, InputError
+from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.recipe import wrong_document as mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.matrix import Case
 
+MOST_SITES: Final = 1000  # of a file: each section is validated with the whole recipe
 _NONE = Overrides()
 _NOT_PER_SITE = frozenset({"nsw", "name", "lock", "sites"})
 
@@ -115,7 +117,7 @@ def _loaded(
     chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
     recipe, faults, read_as = validate(Recipe, chosen)
     faults += check(read_as, folder)
-    faults += _faults_of_sites(document, site, folder)
+    faults += islice(_faults_of_sites(document, site, folder), MOST_SHOWN + 1)
     cases: list[Case] = []
     warnings: list[Diagnostic] = []
     if recipe is not None and not faults:
@@ -128,11 +130,16 @@ def _loaded(
     kept = choose_cases(cases, options)
     names = {case.id for case in kept}
     left_out = [case for case in cases if case.id not in names]
-    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, in_order(warnings), left_out)
+    told = list(first_of(in_order(warnings)))
+    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, told, left_out)
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
     """Faults inside the sections of sites, also of those that are not asked for."""
+    sections = document.node(("sites",))
+    if sections is not None and isinstance(sections.value, dict) and len(sections.value) > MOST_SITES:
+        yield document.diagnostic(("sites",), f"there are more than {MOST_SITES:,} sites", key=True)
+        return
     for path, section in document.find("sites", "*"):
         if not isinstance(section, dict):
             continue

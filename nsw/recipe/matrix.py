@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nsw.recipe.yaml_nodes import Path
 
 MOST_CASES = 100_000
+_MOST_COMPARISONS = 20_000_000  # of cases with values of excludes: some ten seconds
 LONGEST_ID = 80
 
 _SAFE = re.compile(
@@ -82,6 +83,7 @@ def expansion(matrix: Matrix) -> Expansion:
         for combination in itertools.product(*(rows for _, rows in axes)):
             values = dict(zip(keys, itertools.chain.from_iterable(combination), strict=True))
             rows.append(complete({name: values[name] for name in names}))
+    _check_comparisons(len(rows), matrix.exclude)
     kept, idle_excludes = _excluded(rows, matrix.exclude)
     cases, idle_includes = _named([*kept, *_included(matrix, complete)], len(kept))
     return Expansion(cases, idle_excludes, idle_includes)
@@ -204,6 +206,17 @@ def _as_range(value: object) -> str | None:
 def _same(one: object, other: object) -> bool:
     """Equality that tells true from 1, but not 4 from 4.0."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _check_comparisons(rows: int, excludes: Sequence[dict[str, list[Scalar]] | str]) -> None:
+    """Bound the time that excludes take: each value is compared with each case; expressions have a budget already."""
+    values = sum(1 if isinstance(one, str) else sum(map(len, one.values())) for one in excludes)
+    if rows * values > _MOST_COMPARISONS:
+        raise MatrixFault(
+            ("matrix", "exclude"),
+            f"{values:,} values to exclude in {rows:,} cases take more than {_MOST_COMPARISONS:,} comparisons",
+            hint="write fewer excludes, or a condition such as '{{ gpus * batch > 256 }}'",
+        )
 
 
 def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]) -> tuple[list[Params], list[int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 
 from pydantic import BaseModel, ValidationError
 
-from nsw.errors import Diagnostic, did_you_mean, nearest
+from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.misindented_keys import set_right
 from nsw.recipe.misplaced_keys import homes
@@ -50,7 +50,9 @@ def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M
             return (None if slips else found), slips, document
         slip = _misspelt(problems, model, document, below)
         if slip is None:
-            return None, [*slips, *(_diagnostic(p, model, document, below) for p in problems)], document
+            # one more than is shown: it is slow to make each of 100,000
+            faults = [_diagnostic(p, model, document, below) for p in problems[: MOST_SHOWN + 1]]
+            return None, [*slips, *faults], document
         path, meant = slip
         slips.append(_unknown_key(path, model, document, below))
         document = document.renamed(path, meant)

@@ -82,10 +82,9 @@ def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Call
 
 def recipe_of(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
-    from nsw.campaign.ownership import open_file
+    from nsw.campaign.recipe_lock import locked_text
 
-    with open_file(folder.path, folder.recipe) as file:
-        return _parsed(file.read().decode(errors="replace"), str(folder.recipe))
+    return _parsed(locked_text(folder), str(folder.recipe))
 
 
 @lru_cache(maxsize=4)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import RunRow
     from nsw.transport.model import Transport
 
-_MOST_SHOWN = 1 << 26  # bytes
+MOST_SHOWN = 1 << 26  # bytes
 _FIRST = 1 << 16  # bytes of what is followed that are shown at once
 _PAUSE_S = 1.0
 _PATIENCE = 30  # looks in a row that may fail
@@ -93,7 +93,7 @@ class Output:
             UnreachableError: The site does not answer and nothing was brought.
         """
         if self._brought is not None and self._row.state in ENDED:
-            brought = tail(self._folder.path, (self._brought / name,), _MOST_SHOWN)
+            brought = tail(self._folder.path, (self._brought / name,), MOST_SHOWN)
             if brought is not None:
                 return brought
         return self._there(f"{run_folder(self._scratch, self._row.id, self._row.attempt)}/{name}", needed=True)
@@ -106,13 +106,13 @@ class Output:
 
     def _there(self, path: str, *, needed: bool) -> bytes | None:
         if owner_if_other(self._folder.path):
-            return tail(self._folder.path, (Path(path),), _MOST_SHOWN)
+            return tail(self._folder.path, (Path(path),), MOST_SHOWN)
         from nsw.transport.create import connect
 
         try:
             # without the folder's lock, which who drives it holds
             self._transport = self._transport or connect(self._site)
-            return self._transport.tail(path, _MOST_SHOWN)
+            return self._transport.tail(path, MOST_SHOWN)
         except NswError as fault:
             if needed:
                 raise

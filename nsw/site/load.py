@@ -11,7 +11,7 @@ from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.document import Document, in_order
 from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.load import read_document
+from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.validate import validate
 from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import FILL, Site, SitesFile
@@ -160,6 +160,9 @@ def read_sites(path: Path, *, named: bool = False, beside: bool = False) -> list
     """
     document = read_document(path, "sites file")
     origin = _BUILT_IN if path == BUILTIN else str(path)
+    sites = document.node(("sites",))
+    if sites is not None and isinstance(sites.value, dict) and len(sites.value) > MOST_SITES:
+        raise InputError([document.diagnostic(("sites",), f"there are more than {MOST_SITES:,} sites", key=True)])
     parsed, faults, read_as = validate(SitesFile, document)
     faults += _faults(read_as, path.parent)
     if parsed is None or faults:
