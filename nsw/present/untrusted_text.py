@@ -13,10 +13,13 @@ import sys
 from typing import Any, Final, TextIO
 
 # Control characters but tab and line feed (C0, DEL, C1); marks of direction and other characters that are not seen;
-# line separators; interlinear and tag characters; surrogates, which stand for bytes that are no text.
+# line separators; interlinear and tag characters; surrogates, which stand for bytes that are no text. Letters that are
+# blank (fillers of Hangul, vowels of Khmer, the empty pattern of Braille): with them a name looks like another one.
+# U+200C, U+200D and the selectors U+FE00 to U+FE0F stay: scripts and emoji need them.
 _STEERS: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+    "\ufeff\ufff0-\ufffb\U000e0000-\U000e0fff"
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 )
 _STEERING: Final = re.compile(f"[{_STEERS}]")
 _INSTEAD: Final = "\N{REPLACEMENT CHARACTER}"

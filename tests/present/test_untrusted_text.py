@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsw.present.blocks_as_markdown import rows_markdown
 from nsw.present.emit import as_csv
+from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import as_csv_cell, as_json, clean, harmless, say
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +36,28 @@ def test_a_terminal_gets_nothing_that_steers_it(capsys):
 def test_scripts_and_emoji_that_need_joiners_stay():
     text = "\u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f52c é 漢\t\n"
     assert harmless(text) == text
+
+
+BLANK = [
+    "\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u180b", "\u180e", "\u200b", "\u2060", "\u2800", "\u3164", "\uffa0",
+    "\ufff0", "\U0001bca0", "\U0001d173", "\U000e0001", "\U000e0041", "\U000e0100", "\U000e0fff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=[f"{ord(c):x}" for c in BLANK])
+def test_letters_that_are_not_seen_are_shown_on_every_way_out(blank, capsys):
+    name = f"my{blank}kernel"
+    say(name)
+    console().print(table(None, ["name"], [[name]]))
+    console().print(name)
+    as_csv([{"name": name}], ("name",))
+    print(rows_markdown(name, [{"name": name}], ["name"]))
+    out = capsys.readouterr().out
+    assert blank not in out
+    assert out.count("my\ufffdkernel") == 6
+    written = as_json([name])
+    assert blank not in written
+    assert json.loads(written) == [name]
 
 
 @given(ANY)
