@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from nsw.campaign.ledger_facts import LedgerFacts
 from nsw.campaign.ledger_file import copy_to_look, open_to_drive, open_to_look
-from nsw.campaign.ledger_guard import GuardedConnection, check
+from nsw.campaign.ledger_guard import GuardedConnection, as_campaign_error, check
 from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, BuildRow, Reading, RunRow, State
 from nsw.campaign.ledger_schema import SCHEMA, SCHEMA_2, VERSION
 from nsw.campaign.ledger_submissions import LedgerSubmissions
@@ -60,12 +60,16 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
         self._copy: TemporaryDirectory[str] | None = None
-        if create:
-            self._db: GuardedConnection = _connect(path, "rwc")
-        elif read_only:
-            self._db, self._copy = open_to_look(path, _connect)
-        else:
-            self._db = open_to_drive(path, _connect)
+        self._made = create
+        try:
+            if create:
+                self._db: GuardedConnection = _connect(path, "rwc")
+            elif read_only:
+                self._db, self._copy = open_to_look(path, _connect)
+            else:
+                self._db = open_to_drive(path, _connect)
+        except sqlite3.DatabaseError as fault:
+            raise as_campaign_error(fault, path, made=create) from None
         try:
             if create:
                 self._db.executescript(SCHEMA)
@@ -75,7 +79,10 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
                     self._db, self._copy = copy_to_look(path, _connect)
                     self._opened()
                 upgrade(self._db)
-        except (sqlite3.DatabaseError, ValueError) as fault:
+        except sqlite3.DatabaseError as fault:
+            self.close()
+            raise as_campaign_error(fault, path, made=create) from None
+        except ValueError as fault:
             self.close()
             raise CampaignError(f"{path} is damaged: {fault}") from None
         except CampaignError:
@@ -99,8 +106,15 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        """Close the file.
+
+        Raises:
+            CampaignError: The block ended since SQLite could not read or write the file, such as on a full disk.
+        """
         self.close()
+        if isinstance(fault, sqlite3.DatabaseError) and not isinstance(fault, sqlite3.ProgrammingError):
+            raise as_campaign_error(fault, self._path, made=self._made) from None
 
     def snapshot(self) -> bytes:
         """The whole ledger as the bytes of a SQLite file; outside of a transaction."""

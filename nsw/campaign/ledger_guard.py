@@ -92,6 +92,33 @@ def explained(fault: sqlite3.Error) -> str:
     return str(fault)
 
 
+def as_campaign_error(fault: sqlite3.Error, path: Path, *, made: bool = False) -> CampaignError:
+    """What is wrong with a ledger that SQLite could not read or write, and what to do.
+
+    Args:
+        fault: SQLite's error.
+        path: The ledger.
+        made: It was being made: there is no campaign yet that could be resumed.
+    """
+    again = "then run the same command again" if made else "then `nsw resume` continues"
+    code = getattr(fault, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
+    match code & 0xFF:  # the rest says more of the same
+        case sqlite3.SQLITE_FULL:
+            what, hint = f"cannot be written: {fault}", f"free some space in {path.parent} (`df -h` shows it), {again}"
+        case sqlite3.SQLITE_IOERR:
+            hint = f"check disk and quota of {path.parent} (`df -h`, `quota`), {again}"
+            what = f"cannot be read or written: {fault}"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            what, hint = f"is locked by another process: {fault}", f"wait until that has ended, {again}"
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            what, hint = f"cannot be used: {fault}", f"make the file and {path.parent} writable for you, {again}"
+        case sqlite3.SQLITE_INTERRUPT:
+            what, hint = f"cannot be used: {explained(fault)}", "nsw writes no such file: ask who made it"
+        case _:
+            what, hint = f"is damaged: {fault}", f"begin again: `nsw run {path.parent}/recipe.lock.yaml`"
+    return CampaignError(f"{path} {what}", hint=hint)
+
+
 @cache
 def _expected(schema: str) -> frozenset[tuple[str, str]]:
     return frozenset((kind.lower(), name) for kind, name in _MADE.findall(schema))

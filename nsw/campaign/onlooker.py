@@ -57,9 +57,11 @@ class Onlooker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.ledger.close()
-        self._copy.cleanup()
+    def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        try:
+            self.ledger.__exit__(kind, fault, trace)
+        finally:
+            self._copy.cleanup()
 
     def _owner(self) -> tuple[str, str]:
         """Token and name of the owner, as the site has it."""

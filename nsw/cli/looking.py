@@ -204,9 +204,6 @@ def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
 
 
 def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
-    import sqlite3
-
-    from nsw.campaign.ledger_guard import explained
     from nsw.errors import CampaignError
 
     try:
@@ -216,8 +213,6 @@ def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
                     "note": ledger.meta(NOTE)}  # fmt: skip
-    except sqlite3.Error as fault:
-        return {"campaign": folder.id, "problem": explained(fault)}
     except (CampaignError, OSError) as fault:
         return {"campaign": folder.id, "problem": str(fault)}
 

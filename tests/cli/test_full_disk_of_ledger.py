@@ -1,0 +1,122 @@
+"""SQLite cannot write the ledger at a submission, a poll, a reading: what, where, what to do, and a resume goes on."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_guard import GuardedConnection, as_campaign_error
+from nsw.errors import CampaignError
+
+APP = "{command: 'echo f=2', figures: {f: {regex: 'f=(.*)', unit: s}}}"
+STEPS = {
+    "submit": r"INSERT INTO submissions",
+    "poll": r"UPDATE tasks SET state",
+    "submitted": r"UPDATE submissions SET native_id",
+    "read": r"UPDATE tasks SET reading|DELETE FROM problems",
+    "a key": r"INSERT OR REPLACE INTO meta",
+}
+
+
+def fill(db: sqlite3.Connection) -> None:
+    """Meet the end of the disk, as SQLite does: it also rolls back what was begun."""
+    (pages,) = sqlite3.Connection.execute(db, "PRAGMA page_count").fetchone()
+    sqlite3.Connection.execute(db, f"PRAGMA max_page_count = {pages}")
+    sqlite3.Connection.execute(db, "INSERT OR REPLACE INTO meta VALUES ('ballast', zeroblob(4000000))")
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """`disk.full_at(pattern)`: from the first such statement on there is no room; `disk.roomy()`: there is again."""
+
+    class Disk:
+        pattern: str | None = None
+        met = 0
+
+        def full_at(self, pattern: str) -> None:
+            self.pattern = pattern
+
+        def roomy(self) -> None:
+            self.pattern = None
+
+        def look(self, db: sqlite3.Connection, statement: str) -> None:
+            if self.pattern and re.search(self.pattern, statement):
+                self.met += 1
+                fill(db)
+
+    found = Disk()
+    for name in ("execute", "executemany"):
+        real = getattr(GuardedConnection, name)
+
+        def guarded(self, *args, real=real):
+            found.look(self, args[0])
+            return real(self, *args)
+
+        monkeypatch.setattr(GuardedConnection, name, guarded)
+    return found
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_full_disk_ends_nsw_with_what_to_do_and_the_campaign_goes_on(nsw, recipe, disk, step):
+    with_room = nsw("run", recipe(APP, "repeats: 2\n"), "-s", "here")
+    assert with_room.code == 0, with_room.err
+    folder = CampaignFolder(next(Path("campaigns").iterdir()))
+    with Ledger(folder.ledger) as ledger:
+        ledger.update_tasks(["case.baseline.r2"], state="failed")
+    disk.full_at(STEPS[step])
+    said = nsw("retry")
+    assert disk.met, "the step is one that a retry takes"
+    assert said.code == 2, said
+    assert f"{folder.id}/campaign.db cannot be written: database or disk is full" in said.err
+    assert "free some space in" in said.err
+    assert "nsw resume" in said.err
+    for word in ("rollback", "sqlite3.", "cannot be used"):
+        assert word not in said.err
+    disk.roomy()
+    again = nsw("retry") if "failed" in nsw("status").out else nsw("resume")
+    assert again.code == 0, again.err
+    assert "2 runs: 2 done" in nsw("status").out
+
+
+def test_a_campaign_that_could_not_be_made_is_not_one_to_resume(nsw, recipe, disk, home):
+    disk.full_at("INSERT INTO tasks")
+    said = nsw("run", recipe(APP), "-s", "here")
+    assert said.code == 2
+    assert "campaign.db cannot be written" in said.err
+    assert "then run the same command again" in said.err
+    assert not list((home / "campaigns").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_FULL, ("cannot be written", "free some space")),
+        (sqlite3.SQLITE_IOERR | (3 << 8), ("cannot be read or written", "quota")),
+        (sqlite3.SQLITE_BUSY, ("is locked by another process", "wait until that has ended")),
+        (sqlite3.SQLITE_READONLY | (4 << 8), ("cannot be used", "writable for you")),
+        (sqlite3.SQLITE_CANTOPEN, ("cannot be used", "writable for you")),
+        (sqlite3.SQLITE_INTERRUPT, ("more steps than its size explains", "ask who made it")),
+        (sqlite3.SQLITE_CORRUPT, ("is damaged", "recipe.lock.yaml")),
+    ],
+)
+def test_each_kind_of_fault_says_what_to_do(code, words):
+    fault = sqlite3.OperationalError("as SQLite says")
+    fault.sqlite_errorcode = code
+    text = as_campaign_error(fault, Path("/c/x-1/campaign.db")).render()
+    assert text.startswith("/c/x-1/campaign.db ")
+    for word in words:
+        assert word in text
+
+
+def test_a_ledger_that_cannot_be_opened_is_told_by_its_path(good, monkeypatch):
+    def refuse(*_args, **_named):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr("nsw.campaign.ledger.sqlite3.connect", refuse)
+    with pytest.raises(CampaignError, match=r"campaign\.db"):
+        Ledger(good / "campaign.db", read_only=True)
