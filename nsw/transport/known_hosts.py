@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import paramiko
 
+from nsw.errors import UnreachableError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,11 +19,15 @@ _SECONDS = 20
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """The keys that a host may have, those that it may not have, and whether an authority may sign others."""
+    """The keys that a host may have, those that it may not have, and whether an authority may sign others.
+
+    `named`: there is a line with a key for it, perhaps of a kind that paramiko does not know.
+    """
 
     good: tuple[paramiko.PKey, ...] = ()
     revoked: tuple[paramiko.PKey, ...] = ()
     has_authority: bool = False
+    named: bool = False
 
 
 def look_up(name: str, files: Sequence[str]) -> KnownKeys:
@@ -30,6 +36,9 @@ def look_up(name: str, files: Sequence[str]) -> KnownKeys:
     Args:
         name: The host as known_hosts has it: `[host]:port` where the port is not 22.
         files: known_hosts files that exist.
+
+    Raises:
+        UnreachableError: ssh-keygen, which reads them, does not end.
     """
     return _sorted_by_marker([line for file in files for line in _lines(name, file)])
 
@@ -40,10 +49,16 @@ def _lines(name: str, file: str) -> Iterator[str]:
         with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
             yield from (line for line in stream if _of_host(line, name))
         return
-    done = subprocess.run(
-        ["ssh-keygen", "-F", name, "-f", file], capture_output=True, text=True, errors="replace", timeout=_SECONDS,
-        check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["ssh-keygen", "-F", name, "-f", file], capture_output=True, text=True, errors="replace",
+            timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UnreachableError(
+            f"`ssh-keygen -F {name} -f {file}` gave no answer in {_SECONDS} s, so the host key cannot be compared",
+            hint=f"check that {file} can be read: its file system may hang",
+        ) from None
     yield from done.stdout.splitlines()
 
 
@@ -70,8 +85,10 @@ def _key(line: str) -> paramiko.PKey | None:
 
 def _sorted_by_marker(lines: Iterable[str]) -> KnownKeys:
     found: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
+    named = False
     for line in lines:
+        named = named or bool(line.strip() and line[0] not in "#@")
         marker, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
         if marker in found and (key := _key(rest)) is not None:
             found[marker].append(key)
-    return KnownKeys(tuple(found[""]), tuple(found["@revoked"]), bool(found["@cert-authority"]))
+    return KnownKeys(tuple(found[""]), tuple(found["@revoked"]), bool(found["@cert-authority"]), named)

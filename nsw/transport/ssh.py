@@ -130,6 +130,7 @@ def _hop(
     from nsw.transport.known_hosts import look_up
     from nsw.transport.ssh_login import log_in, verify
 
+    known = look_up(host.known_as, host.known_hosts)
     way: Any
     if through is not None:
         way = through.open_channel("direct-tcpip", (host.hostname, host.port), ("127.0.0.1", 0), timeout=_CONNECT_S)
@@ -142,10 +143,9 @@ def _hop(
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
     try:
-        known = look_up(host.known_as, host.known_hosts)
         _prefer(transport, known.good)
         transport.start_client(timeout=_CONNECT_S)
-        verify(transport, host, known)
+        verify(transport, host, known, lambda name: look_up(name, host.known_hosts))
         log_in(transport, host, unlocked)
     except BaseException:
         transport.close()

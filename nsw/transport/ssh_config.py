@@ -41,8 +41,13 @@ class HostConfig:
     @property
     def known_as(self) -> str:
         """The name under which known_hosts has it."""
-        name = self.host_key_alias or self.hostname
+        name = self.host_key_alias or self.hostname.lower()
         return name if self.port == 22 or self.host_key_alias else f"[{name}]:{self.port}"
+
+    @property
+    def known_without_port(self) -> str | None:
+        """The name under which its key counts too where `known_as` has none; None where there is no other."""
+        return None if self.port == 22 or self.host_key_alias else self.hostname.lower()
 
 
 def resolve(host: str, *, config: str | None = None, given: Mapping[str, object] | None = None) -> HostConfig:

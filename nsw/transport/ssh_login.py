@@ -6,6 +6,7 @@ import base64
 import hashlib
 import socket
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import paramiko
@@ -14,7 +15,7 @@ from paramiko.agent import AgentSSH
 from nsw.errors import HostKeyError, LoginError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nsw.transport.known_hosts import KnownKeys
     from nsw.transport.ssh_config import HostConfig
@@ -24,8 +25,19 @@ _ASKED = "keyboard-interactive"
 _OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"
 
 
-def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) -> None:
+def verify(
+    transport: paramiko.Transport, host: HostConfig, known: KnownKeys, look_up: Callable[[str], KnownKeys]
+) -> None:
     """Compare the host's key with those of known_hosts; called between key exchange and login.
+
+    As ssh does, where known_hosts does not name the host with its port (not 22), a key counts that it has under the
+    host's name alone.
+
+    Args:
+        transport: The connection.
+        host: The host at its other end.
+        known: What known_hosts has of it, under `host.known_as`.
+        look_up: What known_hosts has of another name.
 
     Raises:
         HostKeyError: The key is unknown, revoked, or another than before.
@@ -37,6 +49,11 @@ def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) ->
         raise HostKeyError(f"{whose} is revoked: {what}", hint="ask the site's support which keys its hosts have")
     if _among(key, known.good):
         return
+    if host.known_without_port is not None and not known.named:
+        plain = look_up(host.known_without_port)
+        if _among(key, plain.good) and not _among(key, plain.revoked):
+            return
+        known = replace(known, has_authority=known.has_authority or plain.has_authority)
     if known.has_authority:
         raise HostKeyError(
             f"{whose} is not known: {what}. known_hosts has an authority that signs keys of hosts, which nsw's own"

@@ -225,6 +225,80 @@ def test_a_revoked_host_key_is_refused(far, server):
         far.read_many(["/x"])
 
 
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGLwISveCsRlNuq3mo5mIRp33q1JaLPC1OSg8fECiU7M"
+SECURITY_KEY = (  # of a kind that paramiko does not know
+    "sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAIGLwISveCsRlNuq3mo5mIRp33q1JaLPC1OSg8fECiU7M"
+    "AAAABHNzaDo="
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused"),
+    [
+        ("127.0.0.1 KEY", None),
+        ("127.0.0.* KEY", None),
+        ("[127.0.0.1]:1 KEY", "is not known"),
+        ("[127.0.0.1]:22 KEY", "is not known"),
+        ("127.0.0.1 OTHER", "is not known"),
+        ("127.0.0.1 OTHER\n127.0.0.1 KEY", None),
+        ("127.0.0.1 KEY\n[127.0.0.1]:PORT OTHER", "has changed"),
+        ("127.0.0.1 KEY\n[127.0.0.1]:PORT SECURITY", "is not known"),
+        ("127.0.0.1 OTHER\n[127.0.0.1]:PORT KEY", None),
+        ("127.0.0.1 KEY\n@revoked 127.0.0.1 KEY", "is not known"),
+        ("127.0.0.1 KEY\n@revoked [127.0.0.1]:PORT KEY", "is revoked"),
+        ("@cert-authority 127.0.0.1 KEY", "has an authority"),
+    ],
+)
+def test_a_key_that_known_hosts_has_without_the_port_counts_as_ssh_says(far, server, site, lines, refused):
+    key = host_key_line(server, "").strip()
+    words = {"KEY": key, "OTHER": OTHER_KEY, "SECURITY": SECURITY_KEY, "PORT": str(server.port)}
+    text = re.sub("|".join(words), lambda found: words[found[0]], lines)
+    (server.folder / "known_hosts").write_text(f"{text}\n")
+    if refused is None:
+        assert far.run(["echo", "in"], timeout=60).stdout == "in\n"
+        return
+    with pytest.raises(HostKeyError) as error:
+        far.read_many(["/x"])
+    if site["transport"]["kind"] == "ssh":  # the other is your ssh, which refuses the same
+        assert refused in error.value.message
+        shown = subprocess.run(
+            ["ssh-keygen", "-l", "-f", server.folder / "host_key.pub"], capture_output=True, text=True, check=True
+        )
+        assert shown.stdout.split()[1] in error.value.message
+
+
+def test_under_an_alias_the_name_without_the_port_does_not_count(far, server):
+    server.config.write_text(server.config.read_text() + "  HostKeyAlias box\n")
+    (server.folder / "known_hosts").write_text(host_key_line(server, "127.0.0.1"))
+    with pytest.raises(HostKeyError):
+        far.read_many(["/x"])
+    (server.folder / "known_hosts").write_text(host_key_line(server, "box"))
+    assert far.run(["echo", "in"], timeout=60).stdout == "in\n"
+
+
+def test_a_known_key_without_the_port_changes_no_choice_of_kind(far, server):
+    """ssh orders the kinds that it asks for by the name with the port alone, and gets the key that is not known."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", server.folder / "rsa"], check=True)
+    server.stop(sessions=True)
+    server.more = f"HostKey {server.folder}/rsa"
+    server.start()
+    kind, key, *_ = (server.folder / "rsa.pub").read_text().split()
+    (server.folder / "known_hosts").write_text(f"127.0.0.1 {kind} {key}\n")
+    with pytest.raises(HostKeyError):
+        far.read_many(["/x"])
+
+
+def test_an_ssh_keygen_that_hangs_is_an_error_with_what_to_do(server, tmp_path, monkeypatch):
+    (tmp_path / "ssh-keygen").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "ssh-keygen").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("nsw.transport.known_hosts._SECONDS", 0.2)
+    site = {"transport": {"kind": "ssh", "host": "far", "config": str(server.config)}}
+    with pytest.raises(UnreachableError, match=r"ssh-keygen -F .* gave no answer") as error:
+        connect(site, None).read_many(["/x"])
+    assert "file system may hang" in error.value.hint
+
+
 @pytest.mark.parametrize("site", ["ssh"], indirect=True)
 def test_a_key_that_only_an_authority_could_vouch_for_is_refused_and_openssh_named(far, server):
     (server.folder / "known_hosts").write_text(host_key_line(server, "@cert-authority *"))
