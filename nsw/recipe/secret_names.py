@@ -1,4 +1,4 @@
-"""Names that say that a value is secret, and lines of YAML without such values."""
+"""Names that say that a value is secret, URLs that hold a password, and lines of YAML without such values."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _SECRET_PARTS = frozenset(
     ]
 )  # fmt: skip
 _PARTS_BEFORE_KEY = frozenset(["API", "ACCESS", "AUTH", "PRIVATE", "ENCRYPTION", "SIGNING", "DEPLOY"])
+# scheme://USER:PASSWORD@host; the password may be an expression, which has spaces
+_PASSWORD = re.compile(r"(?P<before>://[^\s/?#@:]*:)(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)")
 _KEY = r"""(?P<key>[A-Za-z_][A-Za-z0-9_]*)["']?\s*:\s+"""
 _WHOLE_LINE = re.compile(rf"""^\s*(?:-\s+)?["']?{_KEY}(?P<value>[^\s{{\[].*)$""")
 _WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])*'?|[^\s{{}}\[\],"'][^{{}}\[\],]*)""")
@@ -26,12 +28,18 @@ def looks_secret(name: str) -> bool:
     )
 
 
+def holds_password(value: str) -> bool:
+    """Whether a value is or contains a URL with a password: `postgres://user:password@host/db`."""
+    return _PASSWORD.search(value) is not None
+
+
 def masked(line: str) -> str:
-    """A line of YAML with `*` for the values of keys whose name looks secret; every column stays where it is."""
+    """A line of YAML with `*` for values of keys whose name looks secret and for passwords in URLs; columns stay."""
 
     def hide(match: re.Match[str]) -> str:
         length = len(match["value"]) if looks_secret(match["key"]) else 0
         return match[0][: len(match[0]) - length] + "*" * length
 
     whole = _WHOLE_LINE.match(line)
-    return hide(whole) if whole else _WITHIN_BRACES.sub(hide, line)
+    shown = hide(whole) if whole else _WITHIN_BRACES.sub(hide, line)
+    return _PASSWORD.sub(lambda match: match["before"] + "*" * len(match["password"]), shown)

@@ -1,8 +1,8 @@
 """Environment variables whose values are secret: which ones, how a file gives them, how they are written down.
 
-A value is secret when the variable's name looks like it, or when it is marked `{secret: VALUE}`. nsw hands it to the
-job in a file that only its owner can read; in everything else that nsw writes, `{secret: {from_env: NAME}}` stands
-for it.
+A value is secret when the variable's name looks like it, when it holds a URL with a password, or when it is marked
+`{secret: VALUE}`. nsw hands it to the job in a file that only its owner can read; in everything else that nsw writes,
+`{secret: {from_env: NAME}}` stands for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, PlainSerializer
 from nsw.recipe.faults import Fault, within
 from nsw.recipe.fields import Variable, template, text, variable
 from nsw.recipe.parsed import Parsed
-from nsw.recipe.secret_names import looks_secret
+from nsw.recipe.secret_names import holds_password, looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ def _value(parse: Callable[[object], str], value: object) -> str | Secret:
 
 
 def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
-    """The values, those secret by their variable's name marked as such."""
+    """The values, those secret by their variable's name or by a password in them marked as such."""
     return {name: _marked(name, value) for name, value in values.items()}
 
 
@@ -59,7 +59,11 @@ def _marked(name: str, value: str | Secret) -> str | Secret:
         return value
     if isinstance(value, _Plain):
         return str(value)
-    return Secret(value) if looks_secret(name) else value
+    return Secret(value) if _looks_secret(name, value) else value
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    return looks_secret(name) or holds_password(value)
 
 
 def _written(values: Mapping[str, str | Secret]) -> dict[str, Any]:
@@ -70,7 +74,7 @@ def _written(values: Mapping[str, str | Secret]) -> dict[str, Any]:
 def _as_data(name: str, value: str | Secret) -> Any:
     if isinstance(value, Secret):
         return {"secret": {"from_env": value.from_env or name}}
-    return {"plain": value} if looks_secret(name) else value
+    return {"plain": value} if _looks_secret(name, value) else value
 
 
 _TEXT = {"type": ["string", "number"]}

@@ -6,7 +6,7 @@ import pytest
 from nsw.errors import InputError
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.secret_names import looks_secret, masked
+from nsw.recipe.secret_names import holds_password, looks_secret, masked
 from nsw.recipe.secrets import Secret
 
 
@@ -34,6 +34,30 @@ def test_a_name_that_only_holds_the_letters_is_not(name):
 
 
 @pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        ("postgres://user:password@host/db", True), ("redis://:password@host:6379/0", True), ("https://u:p@h", True),
+        ("mysql+pymysql://u:{{ site.account }}@h", True), ("--dsn=amqp://u:p%40@h/vhost --fast", True),
+        ("a://u:p@ss@h", True), ("https://host:8080/path@2", False), ("ssh://git@host/x", False), ("http://proxy:3128", False),
+        ("u:p@h", False), ("https://host/?a:b@c", False), ("a://u:@h", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_url_with_a_password_is_found(value, holds):
+    assert holds_password(value) is holds
+
+
+def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
+    lines = ("DATABASE_URL: postgres://u:p@h/db", "PROXY: {plain: 'http://u:p@h'}", "PAGE: http://h:80/")
+    recipe = load_recipe_text(RECIPE + "".join(f"    {line}\n" for line in lines)).recipe
+    assert recipe.app.env["DATABASE_URL"] == Secret("postgres://u:p@h/db")
+    assert recipe.model_dump(mode="json", by_alias=True)["app"]["env"] == {
+        "DATABASE_URL": {"secret": {"from_env": "DATABASE_URL"}},
+        "PROXY": {"plain": "http://u:p@h"},
+        "PAGE": "http://h:80/",
+    }
+
+
+@pytest.mark.parametrize(
     ("line", "shown"),
     [
         ("    HF_TOKEN: abc", "    HF_TOKEN: ***"),
@@ -48,6 +72,8 @@ def test_a_name_that_only_holds_the_letters_is_not(name):
         ('    HF_TOKEN: "abc', "    HF_TOKEN: ****"),
         ("    HF_TOKEN: {secret: {from_env: OTHER}}", "    HF_TOKEN: {secret: {from_env: OTHER}}"),
         ("    N: abc", "    N: abc"),
+        ("    URL: postgres://me:abc@host/db", "    URL: postgres://me:***@host/db"),
+        ('  env: {URL: "a://:x{{ n }}@h", N: 1}', '  env: {URL: "a://:********@h", N: 1}'),
         ("- secret: abc", "- secret: ***"),
     ],
 )

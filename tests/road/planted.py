@@ -14,7 +14,8 @@ MARKED = "sesame\nof two lines"
 FROM_ENV = "sesame-of-nsw's-own-environment"
 OF_SITE = "sesame-of-the-site"
 OF_CASE = "sesame-of-case-"
-VALUES = (BY_NAME, MARKED, FROM_ENV, OF_SITE, OF_CASE)
+BY_URL = "postgres://user:sesame-in-a-url@host/db"
+VALUES = (BY_NAME, MARKED, FROM_ENV, OF_SITE, OF_CASE, BY_URL)
 ENVIRONMENT = {"OPENER": FROM_ENV}
 
 SITE_ENV = f"{{WANDB_API_KEY: {OF_SITE}, PLAIN_OF_SITE: seen}}"
@@ -23,11 +24,12 @@ APP_ENV = f"""\
     OPENING: {{secret: "{MARKED.replace(chr(10), chr(92) + "n")}"}}
     DB_PASSWORD: {{secret: {{from_env: OPENER}}}}
     CASE_SECRET: "{OF_CASE}{{{{ n }}}}"
+    DATABASE_URL: {BY_URL}
     KEYBOARD: qwerty
     MAX_TOKENS: "4096"
     TOKEN_LIMIT: {{plain: "77"}}
 """
-NAMES = ("HF_TOKEN", "OPENING", "DB_PASSWORD", "WANDB_API_KEY", "CASE_SECRET")
+NAMES = ("HF_TOKEN", "OPENING", "DB_PASSWORD", "WANDB_API_KEY", "CASE_SECRET", "DATABASE_URL")
 
 # prints a hash of each, so that the output shows that they arrived and not what they are
 PROGRAM = f"""\
@@ -41,7 +43,7 @@ sys.exit(os.path.exists("fail") and open("fail").read() or 0)
 
 def expected(n: int) -> str:
     """What the program prints in case n."""
-    values = (BY_NAME, MARKED, FROM_ENV, OF_SITE, f"{OF_CASE}{n}")
+    values = (BY_NAME, MARKED, FROM_ENV, OF_SITE, f"{OF_CASE}{n}", BY_URL)
     hashes = [f"{k} {hashlib.sha256(v.encode()).hexdigest()}\n" for k, v in zip(NAMES, values, strict=True)]
     return "".join(hashes) + "KEYBOARD qwerty 4096 77 seen\n"
 

@@ -40,7 +40,10 @@ def mode(path):
 def test_secrets_reach_the_runs_and_nothing_of_a_finished_campaign_holds_them(road):
     done = road.nsw("run", at(road, "[baseline, {host: {tool: cprofile}}]"), "--site", "here")
     assert done.returncode == 0, done.stderr
-    assert "secret, in no script and no log: CASE_SECRET, DB_PASSWORD, HF_TOKEN, OPENING, WANDB_API_KEY" in done.stderr
+    assert (
+        "secret, in no script and no log: CASE_SECRET, DATABASE_URL, DB_PASSWORD, HF_TOKEN, OPENING, WANDB_API_KEY"
+        in done.stderr
+    )
     for n in (1, 2):
         assert road.output(f"n-{n}.baseline.r1") == expected(n)
         assert road.output(f"n-{n}.host.r1") == expected(n)
@@ -93,7 +96,7 @@ def test_plan_and_render_name_secrets_and_never_print_a_value(road):
         shown = road.nsw(command[0], recipe, "--site", "here", *command[1:])
         assert shown.returncode == 0, shown.stderr
         assert not said(shown.stdout, shown.stderr), command
-    assert "nsw_secrets 1    # WANDB_API_KEY HF_TOKEN OPENING DB_PASSWORD CASE_SECRET" in shown.stdout
+    assert "nsw_secrets 1    # WANDB_API_KEY HF_TOKEN OPENING DB_PASSWORD CASE_SECRET DATABASE_URL" in shown.stdout
     assert "nsw_secrets 2 " in shown.stdout
 
 
@@ -146,7 +149,12 @@ def test_the_lock_of_a_campaign_asks_for_its_secrets_again(road):
     warned = road.nsw("plan", str(lock), "--site", "here")
     assert warned.returncode == 0
     assert "where HF_TOKEN is not set" in warned.stdout
-    road.environment |= {"HF_TOKEN": "sesame-4", "OPENING": "sesame-5", "CASE_SECRET": "sesame-6"}
+    road.environment |= {
+        "HF_TOKEN": "sesame-4",
+        "OPENING": "sesame-5",
+        "CASE_SECRET": "sesame-6",
+        "DATABASE_URL": "sesame-7",
+    }
     done = road.nsw("run", str(lock), "--site", "here")
     assert done.returncode == 0, done.stderr
     assert "TOKEN_LIMIT: {plain: '77'}" in re.sub(r":\n\s+plain: ('\d+')", r": {plain: \1}", lock.read_text())
@@ -159,6 +167,7 @@ def test_a_fault_in_the_recipe_shows_its_line_without_the_secret(road):
         '    HF_TOKEN: "sesame {{ nope }}"\n',
         "    X: {secret: 'sesame {{ nope }}'}\n",
         '    HF_TOKEN: "sesame\n',
+        '    DATABASE_URL: "a://u:sesame@h/{{ nope }}"\n',
     ):
         recipe = road.recipe(f"nsw: 1\nname: t\napp:\n  command: 'true'\n  env:\n{bad}  figures: {{}}\n", "bad.yaml")
         refused = road.nsw("plan", str(recipe), "--site", "here")
