@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -134,7 +135,7 @@ class Stages:
         self._it.changed([run])
 
     def _let_go(self, sources: dict[str, list[RunRow]]) -> None:
-        """Release what was decided: when the stage has ended, an array is full, or it waited long enough."""
+        """Release what was decided: when all sources were read, an array is full, or it waited long enough."""
         chosen = self._it.ledger.choices()
         waiting = self._it.ledger.waiting_for_stages()
         ready = [run for runs in waiting.values() for run in runs if run in chosen]
@@ -143,11 +144,14 @@ class Stages:
             return
         now = self._clock()
         self._gathering_since = now if self._gathering_since is None else self._gathering_since
-        over = all(run.state in ENDED for group in waiting for run in sources.get(group, ()))
-        full = len(ready) >= self._it.scheduler.most_tasks()
-        if over or full or not self._it.scheduler.batches or now - self._gathering_since >= _GATHER_S:
+        over = not any(_may_be_read(run) for group in waiting for run in sources.get(group, ()))
+        if over or not self._it.scheduler.batches or now - self._gathering_since >= _GATHER_S:
             self._it.ledger.release_stage(ready)
             self._gathering_since = None
+        elif len(ready) >= (most := self._it.scheduler.most_tasks()):
+            undecided = {run for runs in waiting.values() for run in runs} - set(ready)
+            named = self._it.ledger.runs_named
+            self._it.ledger.release_stage(_full_arrays(named(ready), named(sorted(undecided)), most))
 
 
 def choice_file(run: str, attempt: int, choice: Choice) -> str:
@@ -158,13 +162,25 @@ def choice_file(run: str, attempt: int, choice: Choice) -> str:
     return f"nsw-choice 1 {run} {attempt} {digest} {limit}\n{body}"
 
 
+def _may_be_read(run: RunRow) -> bool:
+    """Whether a source may still be read: it is not over, or its reports are on their way."""
+    unread = run.state is State.DONE and run.reading in {Reading.NONE, Reading.COLLECTED}
+    return unread or run.state not in ENDED
+
+
+def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], most: int) -> list[str]:
+    """Those of the decided runs whose job has enough tasks for an array; a task goes when all its runs are decided."""
+    open_tasks = {(run.job, run.task) for run in undecided}
+    some = [run for run in ready if (run.job, run.task) not in open_tasks]
+    tasks = Counter(array for array, _task in {((run.job, run.attempt), run.task) for run in some})
+    return [run.id for run in some if tasks[run.job, run.attempt] >= most]
+
+
 def _hopeless(sources: Sequence[RunRow]) -> str | None:
     """Why a source will never be read; None while it may be."""
     if not sources:
         return "there is no run that it could be chosen from"
-    if any(run.state in {State.PLANNED, *IN_FLIGHT} for run in sources):
-        return None
-    if any(run.state is State.DONE and run.reading in {Reading.NONE, Reading.COLLECTED} for run in sources):
+    if any(map(_may_be_read, sources)):
         return None
     run = sources[0]
     how = "its report could not be read" if run.state is State.DONE else f"{run.state}: {run.reason or 'no reason'}"

@@ -247,14 +247,19 @@ def test_any_repeat_that_was_read_satisfies_a_need(campaign):
 class Gathering:
     """Stages over a scheduler that has arrays of two, and a clock that the test turns."""
 
-    def __init__(self, it):
-        self.now, self.ledger = 0.0, it.ledger
+    def __init__(self, it, most=2):
+        self.now, self.ledger, self.reads = 0.0, it.ledger, 0
         driven = SimpleNamespace(
-            ledger=it.ledger, scheduler=SimpleNamespace(shares_machine=False, batches=True, most_tasks=lambda: 2),
+            ledger=it.ledger, scheduler=SimpleNamespace(shares_machine=False, batches=True, most_tasks=lambda: most),
             changed=lambda _ids: None,
         )  # fmt: skip
         choose = lambda run, _sources: Choice((), None, run.id)  # noqa: E731
-        self.stages = Stages(driven, lambda: None, choose, lambda: self.now)
+        self.stages = Stages(driven, self.read_all, choose, lambda: self.now)
+
+    def read_all(self):
+        self.reads += 1
+        some = self.ledger.runs(reading=Reading.COLLECTED)
+        self.ledger.update_tasks([run.id for run in some], reading=Reading.READ)
 
     def read(self, *runs):
         self.ledger.update_tasks(runs, state=State.DONE, reading=Reading.READ)
@@ -265,9 +270,28 @@ class Gathering:
         return [run for runs in self.ledger.waiting_for_stages().values() for run in runs]
 
 
+THREE = [run for n in "123" for run in (first(f"n-{n}"), second(f"n-{n}"))]
+MEASURED = [f"n-{n}.measure.r1" for n in "123"]
+
+
 @pytest.fixture
 def gathering(campaign):
-    return Gathering(campaign([run for n in "123" for run in (first(f"n-{n}"), second(f"n-{n}"))]))
+    return Gathering(campaign(THREE))
+
+
+@pytest.fixture(params=["first time", "retried"])
+def large_arrays(campaign, request):
+    """Three cases whose second stage waits, for the first time or since a retry, and fits into one array."""
+    it = campaign(THREE)
+    if request.param == "retried":
+        before = Gathering(it, 100)
+        looks = [f"n-{n}.look.r1" for n in "123"]
+        it.ledger.update_tasks(looks, state=State.FAILED)
+        before.stages.advance()
+        assert set(it.states().values()) == {"failed", "cancelled"}
+        it.ledger.close()
+        assert sorted(again(it, *looks)) == sorted(it.states())
+    return Gathering(it, 100)
 
 
 def test_what_could_go_waits_for_others_until_the_stage_ends(gathering):
@@ -280,6 +304,36 @@ def test_what_could_go_waits_for_others_until_the_stage_ends(gathering):
     assert gathering.waiting == []
 
 
+def test_it_waits_until_every_source_is_read_and_not_only_done(large_arrays):
+    stage = large_arrays
+    stage.ledger.update_tasks(["n-1.look.r1"], state=State.DONE, reading=Reading.COLLECTED)
+    stage.stages.advance()
+    assert (stage.reads, stage.waiting) == (1, MEASURED)
+    stage.ledger.update_tasks(["n-2.look.r1"], state=State.DONE, reading=Reading.COLLECTED)
+    stage.ledger.update_tasks(["n-3.look.r1"], state=State.DONE, reading=Reading.NONE)
+    stage.now = 19.0  # too early to read again
+    stage.stages.advance()
+    assert (stage.reads, stage.waiting) == (1, MEASURED)
+    stage.now = 20.0
+    stage.stages.advance()
+    assert (stage.reads, stage.waiting) == (2, MEASURED)  # the reports of n-3 are on their way
+    stage.ledger.update_tasks(["n-3.look.r1"], reading=Reading.COLLECTED)
+    stage.now = 40.0
+    stage.stages.advance()
+    assert (stage.reads, stage.waiting) == (3, [])
+
+
+def test_what_cannot_be_read_keeps_nobody_waiting(large_arrays):
+    stage = large_arrays
+    stage.ledger.update_tasks(["n-2.look.r1"], state=State.DONE, reading=Reading.UNREADABLE)
+    stage.ledger.update_tasks(["n-3.look.r1"], state=State.LOST)
+    stage.read("n-1.look.r1")
+    assert stage.waiting == []
+    assert {run.id: str(run.state) for run in stage.ledger.runs_named(MEASURED)} == {
+        "n-1.measure.r1": "planned", "n-2.measure.r1": "cancelled", "n-3.measure.r1": "cancelled",
+    }  # fmt: skip
+
+
 def test_it_goes_when_an_array_is_full(gathering):
     gathering.read("n-1.look.r1")
     assert len(gathering.waiting) == 3
@@ -287,11 +341,27 @@ def test_it_goes_when_an_array_is_full(gathering):
     assert gathering.waiting == ["n-3.measure.r1"]
 
 
-def test_it_goes_after_ten_minutes(gathering):
-    gathering.read("n-1.look.r1")
-    gathering.now = 599.0
-    gathering.stages.advance()
-    assert len(gathering.waiting) == 3
-    gathering.now = 600.0
-    gathering.stages.advance()
-    assert gathering.waiting == ["n-2.measure.r1", "n-3.measure.r1"]
+def test_an_array_is_full_of_tasks_of_one_job(campaign):
+    other = [
+        replace(second(f"n-{n}"), id=f"n-{n}.more.r1", pass_name="more", resources=Resources(time_s=60, nodes=2))
+        for n in "123"
+    ]
+    stage = Gathering(campaign([*THREE, *other]))
+    stage.read("n-1.look.r1")
+    assert len(stage.waiting) == 6  # two runs could go, and they are of two jobs
+    stage.read("n-2.look.r1")
+    assert stage.waiting == ["n-3.measure.r1", "n-3.more.r1"]
+
+
+def test_it_goes_after_ten_minutes(large_arrays):
+    stage = large_arrays
+    stage.read("n-1.look.r1")
+    stage.now = 599.0
+    stage.stages.advance()
+    assert len(stage.waiting) == 3
+    stage.now = 600.0
+    stage.stages.advance()
+    assert stage.waiting == ["n-2.measure.r1", "n-3.measure.r1"]
+    stage.now = 1000.0  # the next ones have ten minutes of their own
+    stage.read("n-2.look.r1")
+    assert stage.waiting == ["n-2.measure.r1", "n-3.measure.r1"]
