@@ -32,7 +32,7 @@ class Source:
 class Folder:
     def __init__(self, path):
         self.recipe = path
-        self.tables = path and path.parent
+        self.path = self.tables = path and path.parent
 
 
 @pytest.fixture
