@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger_base import LedgerBase
 from nsw.campaign.ledger_rows import Flying, Kind, State
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.schedulers.model import Submission
+
+_DOUBT: Final = "not submitted, as far as is known, since"
+_WITHOUT_DOUBT: Final = f"CASE WHEN substr(reason, 1, {len(_DOUBT)}) = '{_DOUBT}' THEN NULL ELSE reason END"
 
 
 class LedgerSubmissions(LedgerBase):
@@ -42,7 +45,15 @@ class LedgerSubmissions(LedgerBase):
                 "UPDATE submissions SET native_id = ?, state = 'submitted' WHERE name = ?",
                 (native_id, submission.name),
             )
-            self._of_intent(submission, "state = 'submitted'")
+            self._of_intent(submission, f"state = 'submitted', reason = {_WITHOUT_DOUBT}")
+
+    def doubt(self, submission: Submission, why: str, since: float) -> None:
+        """Write down why it is not known whether the scheduler has it, until it is; `since` is in Unix seconds."""
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
+        self._db.execute(
+            "UPDATE tasks SET reason = ? WHERE job = ? AND submission = ? AND state = 'intent'",
+            (f"{_DOUBT} {when}: {why}", submission.job, submission.name),
+        )
 
     def withdraw(self, submission: Submission) -> None:
         """A submission that never reached the scheduler: its tasks are planned again, the attempt is not used."""

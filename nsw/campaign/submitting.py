@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
@@ -50,6 +51,7 @@ class Submitting:
         self._needs = needs
         self._stages = stages
         self._doubt: list[Submission] = []
+        self._doubt_since: dict[str, float] = {}  # name -> Unix seconds of the first try that gave no answer
         self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
         self._late: list[tuple[Submission, str]] = []
         self._gathering = Gathering(it.ledger, flight)
@@ -218,6 +220,8 @@ class Submitting:
             return True
         if outcome.doubt is not None:
             self._doubt.append(submission)
+            since = self._doubt_since.setdefault(submission.name, time.time())
+            self._it.ledger.doubt(submission, outcome.doubt.why or outcome.doubt.message, since)
             if not outcome.doubt.passing:
                 self._failed_so[submission.name, outcome.doubt.message] += 1
             return False
@@ -231,6 +235,7 @@ class Submitting:
 
     def _adopt(self, submission: Submission, native: str) -> list[str]:
         """The scheduler has it; the ids of its runs."""
+        self._doubt_since.pop(submission.name, None)
         if self._it.scheduler.shares_machine:
             self._late.append((submission, native))
         else:

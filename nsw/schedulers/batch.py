@@ -358,7 +358,13 @@ class BatchScheduler:
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
         message = CommandError(result, what=f"{adapter.submit} printed no job id").message
-        return Outcome(doubt=Doubt(message, passing=result.timed_out or result.killed or adapter.transient(result)))
+        passing = result.timed_out or result.killed or adapter.transient(result)
+        return Outcome(doubt=Doubt(message, passing, f"{adapter.submit}: {self._how_it_failed(result)}"))
+
+    def _how_it_failed(self, result: CommandResult) -> str:
+        """`exit status 1; Unable to contact slurm controller`, in one line."""
+        how = "timed out" if result.timed_out else f"exit status {result.returncode}"
+        return "; ".join(["it was killed" if result.killed else how, *self._adapter.complaints(result)])
 
     def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Try less often where command after command fails by faults of the moment, and say so once."""
@@ -369,11 +375,9 @@ class BatchScheduler:
         if self._failed_in_a_row < _IN_A_ROW:
             return
         if self._failed_in_a_row == _IN_A_ROW:
-            last = results[-1]
-            how = "timed out" if last.timed_out else f"exit status {last.returncode}"
-            said = "; ".join(["it was killed" if last.killed else how, *self._adapter.complaints(last)])
+            how = self._how_it_failed(results[-1])
             self._say(
-                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({said}); nsw keeps trying, once a minute"
+                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({how}); nsw keeps trying, once a minute"
             )
         self._full_until = self._clock() + MOST_S
 

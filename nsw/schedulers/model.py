@@ -73,10 +73,14 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why it is not known whether a submission was accepted; `passing`: by a fault of the moment."""
+    """Why it is not known whether a submission was accepted; `passing`: by a fault of the moment.
+
+    `why` is the short form of `message`, one line for a table of runs.
+    """
 
     message: str
     passing: bool = True
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from textwrap import dedent
@@ -286,6 +287,29 @@ def test_an_sbatch_that_fails_with_unknown_words_is_looked_up_and_never_refused_
         assert it.states == ["failed"] * 3
         assert "cannot write /var/log/site.log" in it.run(1).reason
         assert "the same came 3 times, and no job of that name appeared" in it.run(1).reason
+
+
+def test_why_and_since_when_a_submission_is_in_doubt_is_in_the_ledger_until_it_is_known(campaign, fake):
+    down = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=down)
+    for _ in range(40):
+        fake.fault("squeue", rc=1, stderr=down)
+    it.rounds()
+    assert it.states == ["intent"] * 3
+    ((state, reason, first, count),) = it.ledger.why_waiting()
+    assert (state, first, count) == (State.INTENT, "n-1.baseline.r1", 3)
+    assert re.match(
+        r"not submitted, as far as is known, since 20\d\d-\d\d-\d\d \d\d:\d\d UTC: sbatch: exit status 1; ", reason
+    )
+    assert "Unable to contact slurm controller" in reason
+    it.rounds(2)
+    assert it.ledger.why_waiting() == [(state, reason, first, count)]
+    for left in fake.state.glob("faults/squeue*"):
+        left.unlink()
+    it.rounds(4)
+    assert it.states == ["queued"] * 3
+    assert not any("as far as is known" in (run.reason or "") for run in it.ledger.runs())
 
 
 @pytest.mark.parametrize("code", [137, 143])
