@@ -25,10 +25,10 @@ ones; `nsw read --max-unpacked 20G` raises the limit.
 
 ## Damaged reports
 
-Rows that contradict their own file are left out and reported (`nsw/readers/checks`): negative times and counts, a total
-below calls x minimum, own time above the total, shares above 100 %, a row that is there twice, one ID for two launches,
-figures of another launch, an unknown unit, two units in one row or table, another decimal mark than the rest of the
-file, names that the file does not hold.
+Rows that contradict their own file are left out and reported (`nsw/readers/checks`): negative times and counts, times
+of more than ten years, a total below calls x minimum, own time above the total, shares above 100 %, a row that is there
+twice, one ID for two launches, figures of another launch, an unknown unit, two units in one row or table, another
+decimal mark than the rest of the file, names that the file does not hold.
 
 Other damage contradicts nothing, and no reader can find it:
 

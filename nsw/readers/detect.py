@@ -6,6 +6,7 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from nsw.readers.checks.impossible_times import leave_out_impossible_times
 from nsw.readers.checks.launches_against_metrics import check_launches
 from nsw.readers.checks.plausible import leave_out_contradictions
 from nsw.readers.checks.repeated_rows import leave_out_repeated_rows
@@ -37,6 +38,7 @@ def read(path: Path, options: Options | None = None) -> Report:
         A report with tables, or with at least one problem of severity `error`.
     """
     report = _read(path, options or Options())
+    leave_out_impossible_times(report)
     leave_out_repeated_rows(report)
     leave_out_contradictions(report)
     if report.tool == "ncu":

@@ -21,6 +21,7 @@ calm = settings(deadline=None, suppress_health_check=list(HealthCheck), max_exam
 GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 CALLS = {"cuda_runtime", "cuda_driver"}
 _MOST_US = 9e15  # in ns an int64
+_TEN_YEARS = 3653 * 24 * 3600 * 10**9  # ns
 
 
 def copied(event, number):
@@ -83,7 +84,7 @@ def timed(text, categories):
         if event.get("ph") != "X" or not isinstance(kind, str) or kind.lower() not in categories:
             continue
         start, took = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
-        if isinstance(name, str) and start is not None and took is not None and took >= 0:
+        if isinstance(name, str) and start is not None and took is not None and 0 <= took <= _TEN_YEARS:
             same = identity(event, kind.lower(), name, start, took)
             if same not in seen:
                 found.append((name, took))
@@ -139,7 +140,9 @@ def test_sums_are_those_of_the_events(tmp_path, edits):
 
 def test_durations_beyond_an_int64_are_refused_in_so_many_words(tmp_path):
     path = tmp_path / "trace.json"
-    path.write_text(written([(1, "set", "dur", 8 * 10**15)]))
+    kernel = next(event for event in WHOLE if event.get("cat") == "kernel")
+    events = [copied(kernel, number) | {"dur": 3 * 10**14} for number in range(20)]  # of nine years each
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
     (problem,) = read(path).problems
     assert problem.message.startswith("no summary: durations too large to be added")
 

@@ -267,6 +267,10 @@ def test_a_header_over_two_lines_keeps_its_kernel(tmp_path, header, kernel):
         "CUPTI_ACTIVITY_KIND_KERNEL: a row starts before time 0: left out",
     ),
     (
+        f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start + {4 * 10**17} WHERE rowid = 2",
+        "CUPTI_ACTIVITY_KIND_KERNEL: a row lasts more than ten years: left out",
+    ),
+    (
         "DELETE FROM StringIds WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL)",
         "a name is not in StringIds: shown as 'string ",
     ),

@@ -7,6 +7,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.checks.impossible_times import LONGEST_NS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -118,7 +120,7 @@ class Trace:
         if gpu is None and host is None and category not in _OTHERS:
             return
         start, duration, name = _ns(event.get("ts")), _ns(event.get("dur")), event.get("name")
-        if start is None or duration is None or duration < 0 or not isinstance(name, str):
+        if start is None or duration is None or not 0 <= duration <= LONGEST_NS or not isinstance(name, str):
             self.timeless += 1
             return
         self.whole_us += isinstance(event["dur"], int)

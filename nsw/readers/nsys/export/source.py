@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from nsw.readers.checks.impossible_times import LONGEST_NS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,8 +41,8 @@ class TableFault(Exception):  # noqa: N818  it names a fault of the file
 class Contradictions:
     """What of an export cannot be, gathered while it is read.
 
-    `backwards`: by table, start and end of rows that end before they start, or start before time 0; they are left
-    out. `nameless`: ids that StringIds lacks.
+    `backwards`: by table, start and end of rows that end before they start, start before time 0 or last for years; they
+    are left out. `nameless`: ids that StringIds lacks.
     """
 
     backwards: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
@@ -94,8 +96,8 @@ def require_integers(table: str, batch: Batch, *columns: str) -> None:
 def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> Batch:
     """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
 
-    Rows that end before they start are left out and noted in `contradictions`; so is GPU work that
-    starts before the recording does.
+    Rows that end before they start, or last longer than any program, are left out and noted in `contradictions`; so is
+    GPU work that starts before the recording does.
 
     Raises:
         TableFault: Times so far apart that they are none.
@@ -106,7 +108,7 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     absent = (start == NULL) | (end == NULL)
     none = bool(absent.any())
     known_start, known_end = (start[~absent], end[~absent]) if none else (start, end)
-    low = 0
+    low = high = 0
     if len(known_start):
         low = min(int(known_start.min()), int(known_end.min()))
         high = max(int(known_start.max()), int(known_end.max()))
@@ -115,6 +117,8 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
     timed = batch | {DURATION: duration}
     backwards = (duration < 0) & ~absent if none else duration < 0
+    if high - low > LONGEST_NS:
+        backwards |= (duration > LONGEST_NS) & ~absent
     if low < 0 and table in _GPU_WORK:
         backwards |= (start < 0) & ~absent
     if not backwards.any():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nsw.readers.checks.impossible_times import LONGEST_NS
 from nsw.readers.model import MOST_SHOWN
 from nsw.readers.nsys.export import calls, facts, gpu, nvtx, traces
 from nsw.readers.nsys.export.diagnostics import diagnostics
@@ -203,9 +204,11 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
         for table, rows in source.contradictions.backwards.items():
             backwards.setdefault(table, set()).update(rows)
     for table, rows in sorted(backwards.items()):
-        early = {(start, end) for start, end in rows if start <= end}
+        long = {(start, end) for start, end in rows if end - start > LONGEST_NS}
+        early = {(start, end) for start, end in rows - long if start <= end}
         for some, one, several in (
-            (rows - early, "a row ends before it starts", "rows end before they start"),
+            (rows - long - early, "a row ends before it starts", "rows end before they start"),
+            (long, "a row lasts more than ten years", "rows last more than ten years"),
             (early, "a row starts before time 0", "rows start before time 0"),
         ):
             if some:
