@@ -21,6 +21,7 @@ from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.request_locations import marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
+from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
@@ -57,8 +58,15 @@ def build_plan(
     faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
     faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
-    runs = [run for case in cases for run in builder.runs_of(case) if part is None or run.id in part.runs]
-    apps = {run.app for run in runs}
+    runs: list[Run] = []
+    text, apps = TextSize(loaded), set[str]()
+    for case in cases:
+        made = [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
+        new_builds = [builder.builds[app] for app in {run.app for run in made} - apps if app in builder.builds]
+        if (too_long := text.add([*made, *(run for job in new_builds for run in job.runs)])) is not None:
+            raise InputError([too_long])
+        apps |= {run.app for run in made}
+        runs += made
     built = part.built if part else ()
     faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
@@ -76,12 +84,15 @@ def build_plan(
     recipe, site = loaded.recipe, place.site
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
+    jobs = pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
+                max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus)  # fmt: skip
+    if (too_long := setup_fault(loaded, recipe.app.setup, len(jobs))) is not None:
+        raise InputError([too_long])
     return Plan(
         name=recipe.name,
         site=site.name,
         cases=tuple(case.id for case in cases),
-        jobs=pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
-                  max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus),
+        jobs=jobs,
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
         notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)])),
