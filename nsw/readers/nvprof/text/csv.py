@@ -61,7 +61,7 @@ def header_of(text: str) -> tuple[str, list[str], str] | None:
 
 
 def cells_of(text: str, mark: str) -> list[str]:
-    """The cells of one line; a quote that is never closed closes at the line's end."""
+    """The cells of one line; a quote that is never closed closes at the line's end. None where one is too long."""
     if '"' not in text:
         return text.split(mark)
     try:
@@ -95,6 +95,8 @@ class CsvTable:
         if self._mark not in text or text.startswith("="):
             return False
         cells = cells_of(text.strip(" ") if self._mark != "\t" else text, self._mark)
+        if not cells:  # one is longer than Python's csv module takes
+            return self._fault(number, [cell.strip(' "') for cell in text.split(self._mark)])
         if not self.rows and self._take_units(cells):
             return True
         fitted = None if self._is_damaged else self._fit(cells, quoted='"' in text)

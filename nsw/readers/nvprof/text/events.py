@@ -10,10 +10,10 @@ Their traces have a row an event; as text with the first ten characters of names
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.nvprof.text.csv import cells_of
 from nsw.readers.nvprof.text.metric_rows import add_metric, add_value
 from nsw.readers.nvprof.text.values import metric_value
 from nsw.readers.text.quantities import whole
@@ -84,7 +84,7 @@ class _EventTrace:
         """Read a row."""
         if text[:1] == "=" or text.count(",") < _CSV_CELLS - 2:
             return False
-        cells = next(csv.reader([text.strip()]), [])
+        cells = cells_of(text.strip(), ",")
         device = whole(cells[0]) if cells else None
         value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
         if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
