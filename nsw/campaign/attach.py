@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import folder as folders
-from nsw.campaign.access import make_private
 from nsw.campaign.collect import collect, collect_reduced
+from nsw.campaign.folder_permissions import make_private
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack

@@ -15,7 +15,7 @@ from nsw.campaign.finish_tasks import Ending
 from nsw.campaign.in_flight import InFlight
 from nsw.campaign.ledger_rows import State
 from nsw.campaign.needs import Needs
-from nsw.campaign.ownership import require_own
+from nsw.campaign.owning_user import require_own
 from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.throttle import Holding

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.campaign.access import make_private
-from nsw.campaign.ownership import is_own, require_own
+from nsw.campaign.folder_permissions import make_private
+from nsw.campaign.owning_user import is_own, require_own
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean
 from nsw.safe_files import open_plain
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw import __version__
 from nsw.campaign import folder as folders
 from nsw.campaign import ledger_meta_keys
-from nsw.campaign.access import group_may_read
+from nsw.campaign.folder_permissions import group_may_read
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import origins
 from nsw.campaign.private_folder import write_secrets

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import NOTE
-from nsw.campaign.ownership import open_file
+from nsw.campaign.owning_user import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.files_of_one_recording import parts
 from nsw.recipe.faults import shown

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign.locked_choices import Basis, chips_of, recorded
-from nsw.campaign.ownership import open_file
+from nsw.campaign.owning_user import open_file
 from nsw.campaign.reading import load_rows
 from nsw.recipe.document import LARGEST, parse
 from nsw.recipe.dump_yaml import as_yaml

@@ -12,7 +12,7 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
 from nsw.campaign.ledger_rows import lacks_figure
-from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.select_runs import selected
 from nsw.cli import writing
 from nsw.cli.notices import warn

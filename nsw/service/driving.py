@@ -62,11 +62,11 @@ def held(
         CampaignLockedError: Another process drives the campaign.
         UnreachableError: A command of a killed nsw still runs there.
     """
-    from nsw.campaign.access import group_may_read
     from nsw.campaign.build_step import Builds
     from nsw.campaign.canary import Canary
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
+    from nsw.campaign.folder_permissions import group_may_read
     from nsw.campaign.orphan_commands import wait_for_commands
     from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.stages import Stages

@@ -10,7 +10,7 @@ from nsw.campaign.collect import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ownership import require_own
+from nsw.campaign.owning_user import require_own
 from nsw.campaign.select_runs import needed, selected
 from nsw.errors import UsageError
 from nsw.service.downloading import watch_downloads

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ledger_rows import IN_FLIGHT
-from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.owning_user import owner_if_other
 from nsw.errors import NswError
 from nsw.service.events import RunChanged, Started
 from nsw.service.message import Message

@@ -11,7 +11,7 @@ from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_rows import State
-from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.progress_lines import MOST, last_lines
 from nsw.errors import NswError
 from nsw.safe_files import read_plain

@@ -53,7 +53,7 @@ def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], n
     from dataclasses import replace
     from functools import partial
 
-    from nsw.campaign.ownership import owner_if_other
+    from nsw.campaign.owning_user import owner_if_other
     from nsw.campaign.reading import read_table
     from nsw.readers.read_many import read_many
 
