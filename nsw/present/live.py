@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.cells import cell_len
@@ -41,6 +42,7 @@ _OVER = 5  # lines of a kind
 _RUNNING = 8
 _REASONS = 4
 _REFRESH_S = 0.25
+_FEW = 3  # runs that failed together for one reason and still get a line each
 _LEAST_ID = 24  # characters of a run's name
 _LEAST_SAID = 12  # characters of what a program printed that are worth showing
 _WORTH_SAYING = 24  # characters for which a run's name gives up its middle
@@ -73,6 +75,7 @@ class Watch:
         self._total = 0
         self._waiting: list[tuple[State, str | None, str, int]] = []
         self._recent: dict[str, RunRow] = {}
+        self._told_together: Counter[str | None] = Counter()  # reason -> runs of the group that are still to come
         self._began = time.time()
         self._progress = _NOTHING_SEEN
         self._download: Downloading | None = None  # while files come nothing else happens
@@ -135,6 +138,9 @@ class Watch:
 
     def _changed(self, event: RunChanged) -> None:
         run = event.run
+        if event.alike > _FEW:
+            self._say_together(event)
+            return
         self._recent.pop(run.id, None)
         self._recent[run.id] = run
         if self._live is None:
@@ -146,6 +152,19 @@ class Watch:
         self._refresh()
         going = [r for r in self._recent.values() if r.state is State.RUNNING]
         self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
+
+    def _say_together(self, event: RunChanged) -> None:
+        """One line for all runs that failed together for one reason, when the first of them is told."""
+        run = event.run
+        if self._told_together[run.reason]:
+            self._told_together[run.reason] -= 1
+            return
+        self._told_together[run.reason] = event.alike - 1
+        text = f"{run.state:9} {run.id} and {event.alike - 1} more: {clean(run.reason or '')}"
+        if self._live is not None:
+            self.say(text)
+        else:
+            self._out.print(f"{event.over + event.alike - 1}/{event.total} {text}", soft_wrap=True)
 
     def _refresh(self) -> None:
         now = time.monotonic()

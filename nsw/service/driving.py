@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -138,9 +139,11 @@ class _Changes:
             self._emit(BuildChanged(build))
         if ended := sum(row.state in ENDED for row in rows):
             self._over = max(0, _ended(self._ledger.counts()) - ended)
+        refused = Counter(row.reason for row in rows if _has_failed_unbegun(row))
         for row in rows:
             self._over += row.state in ENDED
-            self._emit(RunChanged(row, self._over, self._total))
+            alike = refused[row.reason] if _has_failed_unbegun(row) else 1
+            self._emit(RunChanged(row, self._over, self._total, alike))
 
     def _say_reductions(self, ids: list[str]) -> None:
         """A line of the log for each that changed, and a message of each that ended: the runs are over by then."""
@@ -159,6 +162,11 @@ def _is_over_and_cleaned(ledger: Ledger) -> bool:
     """Whether no run is left to be done, and the campaign's files are not on its site."""
     left = any(count for state, count in ledger.counts().items() if state not in ENDED)
     return not left and not ledger.meta(PREPARED) and not ledger.has_reductions_to_do()
+
+
+def _has_failed_unbegun(run: RunRow) -> bool:
+    """Whether it failed before it began, such as one whose job the scheduler refused."""
+    return run.state is State.FAILED and run.started is None and run.reason is not None
 
 
 def _ended(counts: Mapping[str, int]) -> int:

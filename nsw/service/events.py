@@ -38,11 +38,13 @@ class RunChanged:
         run: The run as it is now: `id`, `state`, `reason`, `params`, `seconds` ...
         over: How many runs of the campaign have ended, this one counted if it has.
         total: How many runs the campaign has.
+        alike: How many runs failed together with it for the same reason before they began, this one counted.
     """
 
     run: RunRow
     over: int
     total: int
+    alike: int = 1
 
     def __str__(self) -> str:
         return f"{self.over}/{self.total} {_line(self.run)}"

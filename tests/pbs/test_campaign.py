@@ -116,6 +116,16 @@ def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings,
     assert ran(pbs) == []
 
 
+def test_runs_that_are_refused_for_one_reason_share_a_line_with_their_number(pbs):
+    done = pbs.nsw(*words(pbs, 12, extra=", queue: nosuch"))
+    assert [state for state, _ in runs(pbs)] == ["failed"] * 12
+    (line,) = [line for line in done.stderr.splitlines() if "refused the job" in line]
+    assert line.startswith("12/12 failed    n-1.baseline.r1 and 11 more: qsub refused the job: Unknown queue")
+    status = pbs.nsw("status", "--root", "campaigns").stdout
+    assert status.count("refused the job") == 1
+    assert "and 11 more" in status
+
+
 def test_text_that_a_site_prints_before_an_answer_changes_nothing(pbs):
     for command in ("qsub", "qstat", "qstat"):
         pbs.double.fault(command, noise="NOTICE: maintenance on Monday 9.30 am")

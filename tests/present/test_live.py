@@ -5,7 +5,7 @@ import pytest
 from nsw.campaign.ledger import State
 from nsw.present.live import Watch, running_line
 from nsw.present.status_view import so_far
-from nsw.service.events import Progress
+from nsw.service.events import Progress, RunChanged
 
 from .test_terminal import run_row
 
@@ -75,3 +75,18 @@ def test_status_keeps_the_reason_and_the_job_where_columns_go(width, monkeypatch
     assert "on device 3" in " ".join(text.split())
     assert "RuntimeError:" in text
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("count", "lines"), [(12, 1), (3, 3)])
+def test_runs_that_were_refused_together_share_a_line_with_their_number(count, lines, capsys):
+    reason = "qsub refused the job: Unknown queue"
+    watch = Watch(None)
+    for turn in (0, 1):  # a second group of the same reason is told too
+        for n in range(count):
+            run = run_row(id=f"n-{n}.baseline.r1", state=State.FAILED, started=None, ended=None, reason=reason)
+            watch.show(RunChanged(run, turn * count + n + 1, 2 * count, count))
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 * lines
+    if lines == 1:
+        assert said[0] == f"12/24 failed    n-0.baseline.r1 and 11 more: {reason}"
+        assert said[1].startswith("24/24 failed    n-0.baseline.r1 and 11 more")
