@@ -63,7 +63,7 @@ def _note(p: Perturbation, slowed_times: float) -> str:
     if abs(p.change_pct) < WARN_PCT or p.is_much:
         return ""
     if not p.may_be_start:
-        return "one run of either"
+        return "one of them ran only once"
     explained = p.baseline * (slowed_times - 1) >= _MOST * (p.profiled - p.baseline)
     return "" if explained else "profiler's start?"
 
@@ -82,5 +82,5 @@ def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
             f"{what}, and how much of that falls on the steady state is not known: take shares from it, and times"
             f" from the baseline; a figure of the program (`app.figures`) tells more{named}"
         )
-    once = "; one run of either, so it may be scatter" if p.certain is None else ""
+    once = "; one of them ran only once, so it may be scatter" if p.certain is None else ""
     return f"{what}: take shares from it, and times from the baseline{once}{named}"
