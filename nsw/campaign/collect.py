@@ -134,6 +134,15 @@ def started_again(folder: CampaignFolder, run: str) -> str | None:
     return f"job {', '.join(jobs)} started it a second time and left it alone" if jobs else None
 
 
+def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
+    """Add a job that found the run done, where it has not written that down itself: that leaves no mark in the run."""
+    file = folder.reports / run / AGAIN
+    known = read_tail(file) or b""
+    if job not in known.decode(errors="replace").split() and file.parent.is_dir():
+        file.unlink(missing_ok=True)  # it may be the very file of the site
+        file.write_bytes(known + f"{job}\n".encode())
+
+
 def _set_aside(target: Path, attempt: int) -> None:
     old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
     number = attempt_of(target)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import collect, collect_reduced, read_tail, run_of, started_again
+from nsw.campaign.collect import collect, collect_reduced, note_second_job, read_tail, run_of, started_again
 from nsw.campaign.failure_line import reason_with
 from nsw.campaign.judge_run_state import Verdict, judge
 from nsw.campaign.ledger_meta_keys import COLLECT
@@ -28,12 +28,16 @@ _LAST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An attempt of which nothing more will come, and how it ended."""
+    """An attempt of which nothing more will come, and how it ended.
+
+    `second`: the job that nsw submitted for it, where another one of the same name did it.
+    """
 
     one: Flying
     verdict: Verdict
     status: Status | None
     attempt: int
+    second: str | None = None
 
 
 class Ending:
@@ -131,6 +135,8 @@ class Ending:
             stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
             waits = verdict.state is State.DONE and one.id in self._reduced
             more: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
+            if end.second is not None:
+                note_second_job(self._it.folder, one.id, end.second)
         else:  # what it left stays on the site
             stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
             more = {}

@@ -216,7 +216,8 @@ class Watching:
             return None
         verdict = judge(answer, status)
         if verdict.ended:
-            return self._ending.end_of(one, verdict, status)
+            end = self._ending.end_of(one, verdict, status)
+            return replace(end, second=self._passed_over(name, one, status))
         # a scheduler may report a job as running before the job has reported where and since when
         if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
             return None
@@ -243,6 +244,13 @@ class Watching:
         self._followed[one.id] = status.job_id
         self._it.scheduler.follow(submission, one.task, status.job_id)
         return True
+
+    def _passed_over(self, name: str, one: Flying, status: Status | None) -> str | None:
+        """The job that nsw submitted for a run that another one of the same name did; None where it did it itself."""
+        if not self._it.scheduler.batches or status is None or not status.job_id:
+            return None
+        mine = self._it.scheduler.job_of(self._flight.submission(name), one.task)
+        return None if mine == status.job_id else mine
 
     def _is_withdrawn(self, some: tuple[str, Flying, Answer]) -> bool:
         """Whether nsw gave up this attempt, was killed before it planned the next, and its job is over."""

@@ -243,6 +243,27 @@ def test_of_two_jobs_the_one_that_claimed_a_run_is_believed(campaign, fake, ends
     assert it.run(1).state is state
 
 
+def test_a_run_that_another_job_than_nsws_own_did_says_so(campaign, fake):
+    it = campaign()
+    it.rounds()
+    other = second_job(fake)  # as of a wrapper that submits twice
+    fake.execute(other, 0)
+    fake.set(1, 0, "RUNNING")  # it finds the run done after nsw has seen that
+    it.rounds(6)
+    assert it.run(1).state is State.DONE
+    assert it.run(1).reason == "job 1_0 started it a second time and left it alone"
+
+
+def test_a_job_that_is_started_anew_after_its_run_was_done_is_no_second_one(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.execute(1, 0)
+    fake.execute(1, 0, restart=1)
+    fake.set(1, 0, "COMPLETED")
+    it.rounds(6)
+    assert (it.run(1).state, it.run(1).reason) == (State.DONE, None)
+
+
 def test_a_lost_run_that_ended_after_all_is_believed_by_the_next_nsw(campaign, fake):
     it = campaign()
     it.rounds()
