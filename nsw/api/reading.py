@@ -113,9 +113,9 @@ def read(
     Raises:
         UsageError: There is no such table.
     """
-    from nsw.readers.folders import below, is_meant_as_report, is_report
     from nsw.readers.model import Options
     from nsw.readers.read_many import read_many
+    from nsw.readers.report_search import ReportSearch
 
     names = None if tables is None else [tables] if isinstance(tables, str) else list(tables)
     for name in names or ():
@@ -124,12 +124,6 @@ def read(
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
     options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps)
-    given = files(paths) or []
-    folders = {path for path in given if path.is_dir() and not is_report(path)}
-    found = [file for path in given for file in (below(path) if path in folders else [path])]
-    named = {str(path) for path in given}
-    reports = [
-        report for report in read_many(found, options)
-        if report.path in named or report.tool is not None or is_meant_as_report(report)
-    ]  # fmt: skip
-    return Reports(reports, options)
+    search = ReportSearch()
+    found = list(search.files(files(paths) or []))
+    return Reports(list(search.known(read_many(found, options))), options)

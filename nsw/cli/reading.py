@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.cli import reading_kernels, writing
@@ -14,6 +14,7 @@ from nsw.present import emit
 from nsw.present.terminal import plural
 from nsw.present.untrusted_text import as_json, say
 from nsw.readers.model import Options, Report
+from nsw.readers.report_search import ReportSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,17 +58,17 @@ def read(
     made = reading_kernels.computed(tables)
     wanted = reading_kernels.SOURCES if made else frozenset(tables) if tables else None
     options = Options(wanted, max_unpacked=max_unpacked, steps=steps)
-    search = _Search()
+    search = ReportSearch()
     with standard_input(files) as given:
-        paths = list(search.paths(given.files))
+        paths = list(search.files(given.files))
         asked = _Asked(tables, several=len(paths) > 1)
         found = given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
         if made:
             picked = chosen(search.known(found), where, launch, None)
-            return max(reading_kernels.put(made, picked, format, output, top), search.tell())
+            return max(reading_kernels.put(made, picked, format, output, top), _tell(search))
         picked = chosen(asked.noted(search.known(found)), where, launch, top)
         code = _put_out(picked, tables, format, output, most=_MOST_ROWS if top is None else top)
-    return max(code, search.tell(), asked.tell())
+    return max(code, _tell(search), asked.tell())
 
 
 def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None, *, most: int) -> int:
@@ -85,51 +86,17 @@ def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: 
     return _code(found)
 
 
-@dataclass(slots=True)
-class _Search:
-    """The reports below folders: which files came of one, and how many of them were none."""
-
-    folders: list[Path] = field(default_factory=list)
-    searched: set[str] = field(default_factory=set)
-    reports: int = 0
-
-    def paths(self, files: Sequence[Path]) -> Iterator[Path]:
-        """The files; of a folder that is no report itself, every file below it."""
-        named = {str(f) for f in files}
-        for path in files:
-            if not path.is_dir():
-                yield path
-                continue
-            from nsw.readers.folders import below, is_report
-
-            if is_report(path):
-                yield path
-                continue
-            self.folders.append(path)
-            for found in below(path):
-                if str(found) not in named:
-                    self.searched.add(str(found))
-                    yield found
-
-    def known(self, reports: Iterable[Report]) -> Iterator[Report]:
-        """The reports without those of searched files that no profiler wrote; broken ones are among them."""
-        for report in reports:
-            if report.path in self.searched and report.tool is None and _is_another_file(report):
-                continue
-            self.reports += report.path in self.searched
-            yield report
-
-    def tell(self) -> int:
-        """Say on stderr how many files were no reports; 1 where folders held none at all."""
-        if not self.folders:
-            return Exit.GOOD
-        others = len(self.searched) - self.reports
-        where = ", ".join(str(f) for f in self.folders)
-        if others:
-            tell(f"{others} other file{'s' * (others != 1)} in {where}: no known report format")
-        if self.reports == 0:
-            tell(f"no report in {where}")
-        return Exit.GOOD if self.reports else Exit.SOME_FAILED
+def _tell(search: ReportSearch) -> int:
+    """Say on stderr how many files were no reports; 1 where folders held none at all."""
+    if not search.folders:
+        return Exit.GOOD
+    others = len(search.searched) - search.reports
+    where = ", ".join(str(f) for f in search.folders)
+    if others:
+        tell(f"{others} other file{'s' * (others != 1)} in {where}: no known report format")
+    if search.reports == 0:
+        tell(f"no report in {where}")
+    return Exit.GOOD if search.reports else Exit.SOME_FAILED
 
 
 @dataclass(slots=True)
@@ -174,12 +141,6 @@ def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
     from rich.progress import track
 
     yield from track(reports, "reading", total=total, console=out, transient=True)
-
-
-def _is_another_file(report: Report) -> bool:
-    from nsw.readers.folders import is_meant_as_report
-
-    return not is_meant_as_report(report)
 
 
 def _is_bad(report: Report) -> bool:
