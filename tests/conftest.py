@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +19,14 @@ TIMELESS = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.t
 hypothesis.settings.register_profile("steady", derandomize=True, **TIMELESS)
 hypothesis.settings.register_profile("explore", **TIMELESS)
 hypothesis.settings.load_profile("explore" if os.environ.get("NSW_EXPLORE") else "steady")
+with suppress(ImportError, AttributeError):  # versions that make no examples so
+    from hypothesis.internal.conjecture import providers
+
+    # Hypothesis makes examples of the constants in all modules that a process has loaded: after other tests a test would
+    # have other examples, and fail in some orders only
+    if not os.environ.get("NSW_EXPLORE") and callable(providers._get_local_constants):
+        no_constants = providers._local_constants
+        providers._get_local_constants = lambda: no_constants
 
 MOST_BYTES = 8  # of a test's name
 # whole folders that wait for batch systems, servers and processes, while the others compute
