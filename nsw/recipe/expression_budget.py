@@ -61,11 +61,11 @@ class Budget:
         self.spend(1 + size // _A_STEP)
 
 
-def size_of(value: object) -> int:
-    """Characters of a text, items of a list, with what is in them; what is more than LONGEST is not counted on."""
+def size_of(value: object, most: int = LONGEST) -> int:
+    """Characters of a text, items of a list, with what is in them; what is more than `most` is not counted on."""
     size = 0
     waiting: list[Iterator[Any]] = [iter((value,))]
-    while waiting and size <= LONGEST:
+    while waiting and size <= most:
         each = next(waiting[-1], waiting)
         if each is waiting:
             waiting.pop()
@@ -94,7 +94,7 @@ def check_number(value: object) -> None:
         raise SecurityError(f"the number has more than {MOST_BITS} bits")
 
 
-def printf_size(text: str, values: object) -> int:
+def printf_size(text: str, values: object, most: int = LONGEST) -> int:
     """The most characters that `text % values` may give.
 
     Raises:
@@ -106,7 +106,7 @@ def printf_size(text: str, values: object) -> int:
         size += width
         fields += 1
         at = text.find("%", at)
-    return size + fields * size_of(values)
+    return size + fields * size_of(values, most)
 
 
 def _field(text: str, at: int) -> tuple[int, int]:
