@@ -162,7 +162,8 @@ class App(Model):
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
     env: EnvironmentTemplates = Field(
         default={},
-        description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...)"
+        description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...),"
+        " where it holds a URL with a password,"
         " or where it is written {secret: VALUE}: it reaches the job through a file that only you can read.",
     )
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")
