@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.campaign.ledger_base import LedgerBase
-from nsw.campaign.ledger_meta_keys import CALLS, CREATED, SITE_DATA, withdrawals_of
+from nsw.campaign.ledger_meta_keys import CALLS, CREATED, SITE_DATA, is_site, withdrawals_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +41,17 @@ class LedgerFacts(LedgerBase):
     def site(self) -> dict[str, Any]:
         """The site as it was when the campaign began, as data."""
         return self.meta(SITE_DATA)
+
+    def checked_site(self) -> dict[str, Any]:
+        """The same, of a ledger that somebody else may have written.
+
+        Raises:
+            CampaignError: It is not a site.
+        """
+        site = self.site()
+        if not is_site(site):
+            raise self._damaged(f"{SITE_DATA.name} is not a site")
+        return site
 
     def created(self) -> float:
         """When the campaign began, in Unix seconds."""

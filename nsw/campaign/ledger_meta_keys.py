@@ -91,6 +91,14 @@ def _is_yes(text: str) -> bool:
     return text == "yes"
 
 
+def is_site(data: dict[str, Any]) -> bool:
+    """Whether JSON has the parts of a site that nsw relies on; the objects among them may be absent."""
+    transport = data.get("transport")
+    texts = (data.get("name"), data.get("scheduler"), transport.get("kind") if isinstance(transport, dict) else None)
+    objects = (data.get(key) for key in ("gpus", "limits", "profilers", "env"))
+    return all(isinstance(text, str) for text in texts) and all(isinstance(part, dict | None) for part in objects)
+
+
 VERSION: Final = _text("version")  # of the nsw that began the campaign
 NAME: Final = _text("name")
 SITE: Final = _text("site")

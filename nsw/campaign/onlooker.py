@@ -44,7 +44,7 @@ class Onlooker:
         with Ledger(folder.ledger, read_only=True) as ledger:
             path.write_bytes(ledger.snapshot())
             self.scratch = ledger.meta(SCRATCH)
-            own, site = ledger.meta(OWNED_BY), ledger.site()
+            own, site = ledger.meta(OWNED_BY), ledger.checked_site()
         self.elsewhere: str | None = None  # the nsw on another machine that owns the campaign: user, host, since when
         self.changed_any = False  # the site knows more than the ledger here
         if transport.remote and own is not None and (owner := self._owner())[0] not in {"", own}:

@@ -9,10 +9,26 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_PARTS = frozenset(
     [
         "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL",
-        "CREDENTIALS", "APIKEY", "JWT",
+        "CREDENTIALS", "CREDS", "APIKEY", "JWT", "PAT", "PGPASS", "COOKIE", "BEARER",
     ]
 )  # fmt: skip
-_PARTS_BEFORE_KEY = frozenset(["API", "ACCESS", "AUTH", "PRIVATE", "ENCRYPTION", "SIGNING", "DEPLOY"])
+_PARTS_BEFORE_KEY = frozenset(
+    [
+        "API",
+        "ACCESS",
+        "AUTH",
+        "PRIVATE",
+        "ENCRYPTION",
+        "SIGNING",
+        "DEPLOY",
+        "CLI",
+        "WANDB",
+        "STORAGE",
+        "SERVICE",
+        "MASTER",
+    ]
+)
+_SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts: DB_PASS, but neither PASS nor PWD
 # scheme://USER:PASSWORD@host; the password may be an expression, which has spaces
 _PASSWORD = re.compile(r"(?P<before>://[^\s/?#@:]*:)(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)")
 _KEY = r"""(?P<key>[A-Za-z_][A-Za-z0-9_]*)["']?\s*:\s+"""
@@ -23,9 +39,9 @@ _WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])
 def looks_secret(name: str) -> bool:
     """Whether a variable's name says that its value is secret: by its parts, so that KEYBOARD and MAX_TOKENS do not."""
     parts = [part.upper() for part in _PART.findall(name)]
-    return not _SECRET_PARTS.isdisjoint(parts) or any(
-        after == "KEY" and before in _PARTS_BEFORE_KEY for before, after in pairwise(parts)
-    )
+    if not _SECRET_PARTS.isdisjoint(parts) or (len(parts) > 1 and parts[-1] in _SECRET_ENDS):
+        return True
+    return any(after == "KEY" and before in _PARTS_BEFORE_KEY for before, after in pairwise(parts))
 
 
 def holds_password(value: str) -> bool:

@@ -37,7 +37,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
     drives the campaign: it knows of runs that ended since.
     """
     with Ledger(folder.ledger, read_only=True) as ledger:
-        site, counts = ledger.site(), ledger.counts()
+        site, counts = ledger.checked_site(), ledger.counts()
         here = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
         left = here and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
         if not left or owner_if_other(folder.path):
@@ -125,7 +125,7 @@ class Watching:
         from nsw.transport.create import connect
 
         with Ledger(self.folder.ledger, read_only=True) as ledger:
-            site = ledger.site()
+            site = ledger.checked_site()
         with closing(connect(site)) as transport, Onlooker(self.folder, transport) as onlooker:
             return (yield from self._at_site(onlooker, transport))
 

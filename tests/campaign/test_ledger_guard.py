@@ -41,7 +41,7 @@ def path(tmp_path):
     plan = Plan("n", "s", ("c",), (Job("j", Resources(), tuple((run(n),) for n in range(300))),))
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.add_plan(plan)
-        made.set_meta(SITE_DATA, {})
+        made.set_meta(SITE_DATA, {"name": "a", "scheduler": "local", "transport": {"kind": "local"}})
     return tmp_path / "campaign.db"
 
 
@@ -90,6 +90,15 @@ HELD = {
         f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'",
         "site_data is not a JSON object",
     ),
+    "a site without a scheduler": (
+        """UPDATE meta SET value = '{"name": "a", "transport": {"kind": "local"}}' WHERE key = 'site_data'""",
+        "site_data is not a site",
+    ),
+    "a transport that is a text": (
+        """UPDATE meta SET value = '{"name": "a", "scheduler": "local", "transport": "x"}' WHERE key = 'site_data'""",
+        "site_data is not a site",
+    ),
+    "no site at all": ("DELETE FROM meta WHERE key = 'site_data'", "site_data is not a site"),
     "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
     "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
     "held jobs that are not texts": ("INSERT INTO meta VALUES ('held', '[[1]]')", "held has another type"),
@@ -107,7 +116,15 @@ HELD = {
 
 
 def look_at_all(ledger):
-    for look in (ledger.runs, ledger.counts, ledger.site, ledger.calls, ledger.created, ledger.absent, ledger.problems):
+    for look in (
+        ledger.runs,
+        ledger.counts,
+        ledger.checked_site,
+        ledger.calls,
+        ledger.created,
+        ledger.absent,
+        ledger.problems,
+    ):
         look()
     for key in (HELD_JOBS, ORIGINS, PLACES, VERSIONS):
         ledger.meta(key)

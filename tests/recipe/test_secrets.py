@@ -16,6 +16,7 @@ from nsw.recipe.secrets import Secret
         "TOKEN", "HF_TOKEN", "hf_token", "GITHUB_TOKEN_2", "hfToken", "TOKEN2", "MY_SECRET", "CLIENT_SECRETS", "PASSWORD",
         "DB_PASSWD", "WANDB_API_KEY", "WANDB_APIKEY", "apiKey", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID",
         "SSH_PRIVATE_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_CREDENTIAL", "GPG_PASSPHRASE", "SERVICE_JWT",
+        "DB_PASS", "PGPASS", "MYSQL_PWD", "GITHUB_PAT", "REDIS_AUTH", "S3_CREDS", "NGC_CLI_KEY", "WANDB_KEY", "COOKIE",
     ],
 )  # fmt: skip
 def test_a_name_with_a_part_that_says_so_is_secret(name):
@@ -27,6 +28,7 @@ def test_a_name_with_a_part_that_says_so_is_secret(name):
     [
         "KEYBOARD", "MONKEY", "SORT_KEY", "KEY", "API", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "TOKENIZER", "SECRETARY",
         "PASSES", "PWD", "OMP_NUM_THREADS", "PATH", "CUDA_VISIBLE_DEVICES", "COMPASS", "CASSETTE", "API_URL_KEY",
+        "OLDPWD", "PASS", "AUTH", "SSH_AUTH_SOCK", "PATTERN", "XAUTHORITY",
     ],
 )  # fmt: skip
 def test_a_name_that_only_holds_the_letters_is_not(name):
