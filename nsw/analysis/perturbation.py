@@ -14,7 +14,7 @@ _START_S: Final = 5.0  # what a profiler's start and export take at most (nsys o
 class Perturbation:
     """One figure of a pass, or the run time of its whole job step, against the baseline: medians over the runs.
 
-    `certain`: the ranges of both lie apart; None: one of them ran only once, so that scatter is not known.
+    `certain`: the ranges of both lie apart; None: the pass or the baseline ran only once, so that scatter is not known.
     """
 
     pass_name: str

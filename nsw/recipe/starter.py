@@ -23,7 +23,7 @@ _HEAD: Final = """\
 #   nsw plan {file}     what would run and what it costs at most; nothing is submitted
 #   nsw run {file}      all of it, up to the answer
 #
-# Lines that begin with "#-" are keys to use: take the "#-" away.
+# Lines that begin with "#- " are keys to use: take "#- ", with its space, away.
 """
 _NODES: Final = re.compile(r"(?:^| )(?:-N ?|--nodes[ =])([1-9]\d*)(?= |$)")  # of srun, which needs a job with them
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")

@@ -67,7 +67,7 @@ def test_cases_in_which_a_pass_changed_the_same_are_one_warning_that_names_them(
 
     assert warning() == (
         "warning: pass timeline changed speed of 4 cases by more than 10 %: take shares from it, and times from the"
-        " baseline; one of them ran only once, so it may be scatter (n-1500 x 15, n-20 -80 %, n-150 +50 %, n-130 +30 %)"
+        " baseline; pass and baseline ran only once, so it may be scatter (n-1500 x 15, n-20 -80 %, n-150 +50 %, n-130 +30 %)"
     )
     monkeypatch.setattr(perturbation, "_NAMED", 2)
     assert warning().endswith("(n-1500 x 15, n-20 -80 %, and 2 more)")
@@ -88,7 +88,7 @@ def test_a_change_above_the_share_is_a_warning_that_says_what_to_do():
     )
     assert text.count("warning: ") == 1  # the run time says the same again
     once = (figure("baseline", False, 100), figure("timeline", True, 80))
-    assert "; one of them ran only once, so it may be scatter" in shown(perturbed(once, RUNS))
+    assert "; pass and baseline ran only once, so it may be scatter" in shown(perturbed(once, RUNS))
 
 
 def times(baseline, timeline):
@@ -115,7 +115,8 @@ def test_a_run_time_that_the_programs_own_slowness_explains_is_not_called_a_star
 
 def test_a_longer_run_time_is_a_warning_where_repeats_show_it_with_what_it_does_not_tell():
     assert "warning" not in shown(perturbed((), times([100.0], [130.0])))
-    assert "one of them ran only once" in shown(perturbed((), times([100.0], [130.0])))
+    assert "pass and baseline ran once" in shown(perturbed((), times([100.0], [130.0])))
+    assert " baseline ran once" in shown(perturbed((), times([100.0], [130.0, 131.0])))
     found = perturbed((), times([100.0, 101.0], [130.0, 131.0]))
     text = " ".join(shown(found).split())
     assert "changed run time of n-1 by +30 %" in text
