@@ -42,13 +42,17 @@ def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
 
 def _finding(reason: Reason, idle: Sequence[tuple[float, CaseSummary, IdleGpu]]) -> Finding:
     _, case, one = min(idle, key=lambda item: item[0])
-    others = [
-        f"{other.id} ({100 - busy:.0f} %{f', {its.process}' if its.process else ''})"
-        for busy, other, its in idle if other is not case
-    ]  # fmt: skip
+    others = [f"{other.id} ({100 - busy:.0f} %{_whose(its)})" for busy, other, its in idle if other is not case]
     named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
     text = f"In {case.id} {_head(case, one)}: {_why(reason, one)}" + (f" Likewise in {named}." if others else "")
     return Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))
+
+
+def _whose(one: IdleGpu) -> str:
+    """Which process waits for its host, and why all GPUs together may look busy."""
+    if not one.process:
+        return ""
+    return f", {one.process}{'; the others wait for it in NCCL kernels' if one.collectives else ''}"
 
 
 def _reason(one: IdleGpu) -> Reason:

@@ -174,11 +174,12 @@ def test_of_several_cases_the_worst_is_told_and_the_others_are_named():
 
 def test_of_another_case_with_several_processes_it_is_said_whose_gpu_it_is():
     runs = [timeline("a", "one"), timeline("b", "two")]
-    rows = [idle(30.0, run="a"), *(idle(busy, run="b", pid=pid) for pid, busy in ((1, 95.0), (2, 45.0)))]
     parts = [part("steady", "k", 18 * MS, run="a")]
     parts += [part("steady", "k", 18 * MS, run="b", pid=pid, device=pid) for pid in (1, 2)]
-    _, (text,) = told(parts, rows, runs=runs)
-    assert text.endswith("Likewise in two (55 %, the process on GPU 2).")
+    for nccl, why in ((0.0, ""), (40.0, "; the others wait for it in NCCL kernels")):
+        two = [idle(busy, run="b", pid=pid) | {"med_communication_pct": nccl} for pid, busy in ((1, 95.0), (2, 45.0))]
+        _, (text,) = told(parts, [idle(30.0, run="a"), *two], runs=runs)
+        assert text.endswith(f"Likewise in two (55 %, the process on GPU 2{why}).")
 
 
 def test_of_many_cases_a_few_are_named():
