@@ -76,7 +76,8 @@ def build_plan(
         )
         faults.append(
             loaded.document.diagnostic(
-                ("passes",), f"nothing of this recipe can be done on site {place.site.name}: {why}"
+                ("passes",), f"nothing of this recipe can be done on site {place.site.name}: {why}",
+                hint=builder.recorded() if fit else None,
             )
         )
     if faults:
@@ -352,9 +353,15 @@ class _Builder:
                 hint = f"`nodes: {-(-most // has)}` in resources spreads them over nodes; {hint}"
         else:
             hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
-        if not has and site == "local":
-            hint += "; `nsw run alexnet_scaling --site demo` shows recorded results on a machine without a GPU"
+        if recorded := self.recorded():
+            hint += f"; {recorded}"
         return [document.diagnostic(("resources", "gpus"), what, hint=hint)]
+
+    def recorded(self) -> str | None:
+        """What can be looked at without a GPU; None where this machine has one, or another is asked."""
+        if self._facts.gpus_per_node or self._place.site.name != LOCAL:
+            return None
+        return "`nsw run alexnet_scaling --site demo` shows recorded results on a machine without a GPU"
 
 
 def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:

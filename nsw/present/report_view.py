@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _RANGES = 5  # names in a line
 _OF_KERNELS = ("metrics", "launches", "rules")  # which the kernel table sums up
+_SHARED = ("gpu_summary", "api_summary")
+_WHOLE = 101.0  # per cent: printed shares are rounded
 
 
 def show_report(out: Console, report: Report, most: int, told: Merged, *, kernels: bool = True) -> None:
@@ -50,6 +52,11 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
         top = list(islice(rows(name, data), most))
         more = f" (first {most} of {total:,})" if total > most else ""
         show_rows(out, name + more, top, TABLES[name].names, of=name)
+        if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _WHOLE:
+            out.print(
+                "(time: as the report prints it, a share of each of its parts; so it is over 100 % in all)\n",
+                style="dim",
+            )
 
 
 def _show_kernels(out: Console, report: Report) -> bool:

@@ -128,9 +128,9 @@ def make_plan(
     from nsw.site.load import load_site
 
     place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
+    loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)
     if site is None:
         _warn_of_batch_system(place, notify)
-    loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)
     known = facts(place)
     made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
     adapter = adapter_of(place.site.scheduler)
@@ -219,7 +219,7 @@ def _warn_of_batch_system(place: LoadedSite, notify: Callable[[Message], object]
         return
     if found := batch_commands_here():
         text = (
-            f"no site is named, so all runs here and now, though this machine has {found[0]}: name one with --site or"
+            f"no site is named, so all runs start on this machine itself, though it has {found[0]}: name a site with --site or"
             " NSW_SITE, or write `default: true` at a site"
         )
         notify(Message(text, "warning"))

@@ -119,3 +119,11 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
     (report,) = json.loads(nsw("read", details, "--json").out)["reports"]
     assert report["kernels"][0]["metrics"]["achieved_occupancy"] == pytest.approx(49.23, abs=0.01)
     assert len(report["tables"]["metrics"]) == 174
+
+
+def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
+    fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
+    told = nsw("read", str(fixtures / "tiled-stats.txt")).out
+    assert "62.10" in told
+    assert told.count("(time: as the report prints it, a share of each of its parts") == 1
+    assert "(time:" not in nsw("read", str(fixtures / "tiled.sqlite.gz")).out
