@@ -76,7 +76,8 @@ def build_plan(
         )
         faults.append(
             loaded.document.diagnostic(
-                ("passes",), f"nothing of this recipe can be done on site {place.site.name}: {why}",
+                ("passes",),
+                f"nothing of this recipe can be done on site {place.site.name}: {why}",
                 hint=builder.recorded() if fit else None,
             )
         )
@@ -341,7 +342,7 @@ class _Builder:
         most, nodes = self._too_many
         if not most:
             return []
-        has, site = self._facts.gpus_per_node, self._place.site.name
+        has = self._facts.gpus_per_node
         what = self._gpus_asked(most, nodes)
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:

@@ -219,8 +219,8 @@ def _warn_of_batch_system(place: LoadedSite, notify: Callable[[Message], object]
         return
     if found := batch_commands_here():
         text = (
-            f"no site is named, so all runs start on this machine itself, though it has {found[0]}: name a site with --site or"
-            " NSW_SITE, or write `default: true` at a site"
+            f"no site is named, so all runs start on this machine itself, though it has {found[0]}: name a site with"
+            " --site or NSW_SITE, or write `default: true` at a site"
         )
         notify(Message(text, "warning"))
 

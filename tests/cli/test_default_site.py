@@ -73,7 +73,7 @@ def test_local_unasked_beside_a_batch_system_warns_in_one_line(site_of, tmp_path
     site, told = site_of()
     assert site == "local"
     assert told.count("\n") == 1
-    assert f"though this machine has {command}" in told
+    assert f"though it has {command}" in told
     assert "--site" in told
     assert site_of("--site", "local")[1] == ""
     monkeypatch.setattr("shutil.which", lambda _name, **_: None)
