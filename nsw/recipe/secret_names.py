@@ -29,8 +29,11 @@ _PARTS_BEFORE_KEY = frozenset(
     ]
 )
 _SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts: DB_PASS, but neither PASS nor PWD
-# scheme://USER:PASSWORD@host; the password may be an expression, which has spaces
-_PASSWORD = re.compile(r"(?P<before>://[^\s/?#@:]*:)(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)")
+# scheme://USER:PASSWORD@host, whose password may be an expression with spaces; and https://TOKEN@host, as forges take it:
+# an account's name is shorter than any of their tokens
+_PASSWORD = re.compile(
+    r"(?P<before>://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)"
+)
 _KEY = r"""(?P<key>[A-Za-z_][A-Za-z0-9_]*)["']?\s*:\s+"""
 _WHOLE_LINE = re.compile(rf"""^\s*(?:-\s+)?["']?{_KEY}(?P<value>[^\s{{\[].*)$""")
 _WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])*'?|[^\s{{}}\[\],"'][^{{}}\[\],]*)""")
@@ -45,7 +48,7 @@ def looks_secret(name: str) -> bool:
 
 
 def holds_password(value: str) -> bool:
-    """Whether a value is or contains a URL with a password: `postgres://user:password@host/db`."""
+    """Whether a value is or contains a URL with a password or a token: `postgres://me:pass@host`, `https://ghp_...@host`."""
     return _PASSWORD.search(value) is not None
 
 

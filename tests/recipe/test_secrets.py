@@ -42,6 +42,8 @@ def test_a_name_that_only_holds_the_letters_is_not(name):
         ("mysql+pymysql://u:{{ site.account }}@h", True), ("--dsn=amqp://u:p%40@h/vhost --fast", True),
         ("a://u:p@ss@h", True), ("https://host:8080/path@2", False), ("ssh://git@host/x", False), ("http://proxy:3128", False),
         ("u:p@h", False), ("https://host/?a:b@c", False), ("a://u:@h", False), ("", False),
+        ("git+https://ghp_0123456789abcdefghijABCDEFGHIJ@github.com/a/b", True), ("https://group-of-us@dev.azure.com/a", False),
+        ("https://host/ghp_0123456789abcdefghijABCDEFGHIJ@2", False), ("ssh://a-long-name-of-some-account@host/x", False),
     ],
 )  # fmt: skip
 def test_a_url_with_a_password_is_found(value, holds):
@@ -63,6 +65,7 @@ def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
     ("line", "shown"),
     [
         ("    HF_TOKEN: abc", "    HF_TOKEN: ***"),
+        ("    REPO: https://" + 24 * "t" + "@h/a", "    REPO: https://" + 24 * "*" + "@h/a"),
         ("    HF_TOKEN: a,b{c  # d", "    HF_TOKEN: **********"),
         ('    "HF_TOKEN": "a b"', '    "HF_TOKEN": *****'),
         ("  env: {HF_TOKEN: abc, N: 1}", "  env: {HF_TOKEN: ***, N: 1}"),
