@@ -29,7 +29,7 @@ _PARTS_BEFORE_KEY = frozenset(
     ]
 )
 _SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts: DB_PASS, but neither PASS nor PWD
-# scheme://USER:PASSWORD@host, whose password may be an expression with spaces; and https://TOKEN@host, as forges take it:
+# scheme://USER:PASSWORD@host, whose password may be an expression with spaces; and https://TOKEN@host:
 # an account's name is shorter than any of their tokens
 _PASSWORD = re.compile(
     r"(?P<before>://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)"
