@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+_LONGEST: Final = 4096  # characters of a name or a path: others' ledgers are printed, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,14 @@ class Key(Generic[T]):
     absent: Callable[[], T]
 
 
+def _short(text: str) -> str:
+    if len(text) > _LONGEST:
+        raise ValueError(f"is longer than {_LONGEST:,} characters")
+    return text
+
+
 def _text(name: str) -> Key[str]:
-    return Key(name, str, str, str)
+    return Key(name, _short, str, str)
 
 
 def _maybe_text(name: str) -> Key[str | None]:

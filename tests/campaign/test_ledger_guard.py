@@ -9,7 +9,7 @@ import pytest
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_guard import GuardedConnection, explained
 from nsw.campaign.ledger_meta_keys import HELD as HELD_JOBS
-from nsw.campaign.ledger_meta_keys import ORIGINS, PLACES, SITE_DATA, VERSIONS
+from nsw.campaign.ledger_meta_keys import ORIGINS, PLACES, SITE, SITE_DATA, VERSIONS
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
@@ -100,6 +100,10 @@ HELD = {
     ),
     "no site at all": ("DELETE FROM meta WHERE key = 'site_data'", "site_data is not a site"),
     "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
+    "a site's name that fills a screen": (
+        "INSERT OR REPLACE INTO meta VALUES ('site', printf('%.*c', 4097, 'x'))",
+        "site is longer than 4,096 characters",
+    ),
     "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
     "held jobs that are not texts": ("INSERT INTO meta VALUES ('held', '[[1]]')", "held has another type"),
     "origins that are not pairs": ("INSERT INTO meta VALUES ('origins', '[[\"a\"]]')", "origins has another type"),
@@ -126,7 +130,7 @@ def look_at_all(ledger):
         ledger.problems,
     ):
         look()
-    for key in (HELD_JOBS, ORIGINS, PLACES, VERSIONS):
+    for key in (HELD_JOBS, ORIGINS, PLACES, VERSIONS, SITE):
         ledger.meta(key)
 
 
