@@ -7,6 +7,7 @@ Its pages can also point to each other in circles. Both are found at the opening
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,9 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, made: bool = False) -
         path: The ledger.
         made: It was being made: there is no campaign yet that could be resumed.
     """
-    again = "then run the same command again" if made else "then `nsw resume` continues"
+    again = (
+        "then run the same command again" if made else f"then `nsw resume {shlex.quote(str(path.parent))}` continues"
+    )
     code = getattr(fault, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
     match code & 0xFF:  # the rest says more of the same
         case sqlite3.SQLITE_FULL:
