@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_PARTS = frozenset(
@@ -29,12 +33,11 @@ _PARTS_BEFORE_KEY = frozenset(
     ]
 )
 _SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts: DB_PASS, but neither PASS nor PWD
-# scheme://USER:PASSWORD@host, whose password may be an expression with spaces; and https://TOKEN@host:
-# an account's name is shorter than any of their tokens
-_PASSWORD = re.compile(
-    r"(?P<before>://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>(?:\{\{.*?\}\}|[^\s/?#@])+)(?=@)"
-)
-_KEY = r"""(?P<key>[A-Za-z_][A-Za-z0-9_]*)["']?\s*:\s+"""
+# scheme://USER:PASSWORD@host; and https://TOKEN@host: an account's name is shorter than any of their tokens. No part of
+# it can hold a slash, so that each character is looked at a few times at most
+_PASSWORD = re.compile(r"(?:://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>[^\s/?#@]++)(?=@)")
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_KEY = r"""(?<![A-Za-z0-9_])[0-9]*+(?P<key>[A-Za-z0-9_]++)["']?\s*:\s+"""
 _WHOLE_LINE = re.compile(rf"""^\s*(?:-\s+)?["']?{_KEY}(?P<value>[^\s{{\[].*)$""")
 _WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])*'?|[^\s{{}}\[\],"'][^{{}}\[\],]*)""")
 
@@ -49,7 +52,7 @@ def looks_secret(name: str) -> bool:
 
 def holds_password(value: str) -> bool:
     """Whether a value is or contains a URL with a password or a token: `postgres://me:pass@host`, `https://ghp_...@host`."""
-    return _PASSWORD.search(value) is not None
+    return next(_passwords(value), None) is not None
 
 
 def masked(line: str) -> str:
@@ -61,4 +64,16 @@ def masked(line: str) -> str:
 
     whole = _WHOLE_LINE.match(line)
     shown = hide(whole) if whole else _WITHIN_BRACES.sub(hide, line)
-    return _PASSWORD.sub(lambda match: match["before"] + "*" * len(match["password"]), shown)
+    characters = list(shown)
+    for begin, end in _passwords(shown):
+        characters[begin:end] = "*" * (end - begin)
+    return "".join(characters)
+
+
+def _passwords(text: str) -> Iterator[tuple[int, int]]:
+    """Where passwords in URLs are, also those that are expressions, with whatever these hold."""
+    yield from (match.span("password") for match in _PASSWORD.finditer(text))
+    end = text.rfind("}}") + 2  # what is opened behind it is never closed
+    if end > 1:
+        plain = _EXPRESSION.sub(lambda match: "x" * len(match[0]), text[:end]) + text[end:]
+        yield from (match.span("password") for match in _PASSWORD.finditer(plain))

@@ -1,5 +1,7 @@
 """Which environment variables are secret, by name or by mark, and how they are written down."""
 
+import time
+
 import jsonschema
 import pytest
 
@@ -48,6 +50,27 @@ def test_a_name_that_only_holds_the_letters_is_not(name):
 )  # fmt: skip
 def test_a_url_with_a_password_is_found(value, holds):
     assert holds_password(value) is holds
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "://a:" + "{{}}" * 16, "://a:" + "{{}}" * 100_000, "://a:" + "{{" * 100_000, "{{://a:}}" * 50_000, "://a:" * 50_000,
+        "https://" + "t" * 400_000, "a" * 400_000, "https://" * 50_000, "://a:{{" * 50_000 + "}}",
+    ],
+)  # fmt: skip
+def test_what_almost_holds_a_password_takes_time_in_proportion_to_its_length(value):
+    began = time.process_time()
+    assert not holds_password(value)
+    assert masked(value) == value
+    assert time.process_time() - began < 2
+
+
+def test_a_password_is_found_in_and_behind_expressions():
+    assert holds_password("a://u:{{ n }}b{{ m }}@h")
+    assert holds_password("a://u:{{n}} b://u:{{ c@d }}@h")
+    assert holds_password("{{ 'a://u:p@h' }}")
+    assert masked("X: {{ 'a://u:p@h' }}") == "X: {{ 'a://u:*@h' }}"
 
 
 def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
