@@ -85,6 +85,16 @@ def open_regular(path: Path | str) -> int:
     return descriptor
 
 
+def open_anew(path: Path) -> int:
+    """A descriptor for writing a new file in the place of what has that name: of a link the link goes, not its file.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
 def user_name(uid: int) -> str:
     """A user for people: the name, or the number where it has none."""
     import pwd

@@ -96,6 +96,7 @@ def render(
     recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
 ) -> int:
     """Print or write the scripts."""
+    from nsw.safe_files import open_anew
     from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
@@ -105,7 +106,8 @@ def render(
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (into / f"{name}.sh").write_text(text, encoding="utf-8")
+            with open(open_anew(into / f"{name}.sh"), "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
+                file.write(text)
         tell(f"{plural(len(jobs), 'script')} in {into}")
     else:
         for number, (name, text) in enumerate(texts.items()):

@@ -25,7 +25,7 @@ class Files(TableFiles):
     def _write(self, name: str, data: TableData, report: str) -> None:
         new = name not in self._streams
         if new:
-            stream = self._part(name).open("w", encoding="utf-8", newline="")
+            stream = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115  a descriptor
             self._open[name] = self._streams[name] = stream
         found = (row | {"report": report} for row in rows(name, data))
         write_csv(self._streams[name], found, TABLES[name].names, head=new)

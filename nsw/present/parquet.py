@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.table_files import TableFiles
@@ -35,8 +36,10 @@ class Files(TableFiles):
                 at, table.schema.field(at), pa.array([report], pa.string()).take(_zeros(len(table)))
             )
             if name not in self._writers:
-                writer = pq.ParquetWriter(self._part(name), table.schema, compression="zstd")
-                self._open[name] = self._writers[name] = writer
+                opened = self._open[name] = ExitStack()
+                file = opened.enter_context(open(self._new_part(name), "wb"))  # noqa: PTH123, SIM115
+                writer = pq.ParquetWriter(file, table.schema, compression="zstd")
+                self._writers[name] = opened.enter_context(writer)
             self._writers[name].write_table(table)
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, Self
 
 from nsw.errors import NswError
+from nsw.safe_files import open_anew
 from nsw.tables import count
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class TableFiles(ABC):
     def _part(self, name: str) -> Path:
         path = self._paths[name]
         return path.with_name(f".{path.name}.part")
+
+    def _new_part(self, name: str) -> int:
+        """A descriptor of the file's part, which may be written; a link in its place is not followed."""
+        return open_anew(self._part(name))
 
     def __enter__(self) -> Self:
         return self

@@ -120,7 +120,7 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
     target = path or Path(source.name)
     files = load_recipe(source).recipe.app.files
     wanted = [(source, target), *((source.parent / f, target.parent / f) for f in files)]
-    others = [there for here, there in wanted[1:] if there.exists() and not _same(here, there)]
+    others = [there for here, there in wanted[1:] if _is_taken(there) and not (there.exists() and _same(here, there))]
     for there in (target, *others):
         _require_free(there, force=force)
     for here, there in wanted:
@@ -190,10 +190,15 @@ def _names(path: Path) -> list[str]:
 
 
 def _require_free(path: Path, *, force: bool) -> None:
-    if path.exists() and not force:
+    if _is_taken(path) and not force:
         raise UsageError(
             f"{path} already exists", hint="choose another file with --output, or overwrite it with --force"
         )
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether there is anything of that name, also a link that leads nowhere yet: what is written would go there."""
+    return os.path.lexists(path)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,0 +1,59 @@
+"""Links that another user put where nsw writes: they cost nobody a file, and lead to none."""
+
+import cProfile
+
+import pytest
+
+from tests.cli.conftest import HEAD, in_folder
+
+
+@pytest.fixture
+def precious(tmp_path):
+    """A file of who uses nsw, elsewhere."""
+    path = tmp_path / "precious"
+    path.write_text("mine")
+    return path
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch):
+    """A folder where others may write."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("NSW_ROOT", "NSW_SITES", "NSW_SITE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_unfinished_file_of_a_table_follows_no_link(shared, precious, form):
+    cProfile.runctx("sum(())", {}, {}, str(shared / "x.pstats"))
+    (shared / "out").mkdir()
+    (shared / "out" / f".functions.{form}.part").symlink_to(precious)
+    said = in_folder(shared, "read", "x.pstats", "-f", form, "-o", "out/")
+    assert said.code == 0, said
+    assert precious.read_text() == "mine"
+    assert (shared / "out" / f"functions.{form}").is_file()
+    assert not (shared / "out" / f"functions.{form}").is_symlink()
+
+
+def test_scripts_follow_no_link(shared, precious):
+    (shared / "r.yaml").write_text(HEAD + "app: {command: echo}\n")
+    assert in_folder(shared, "render", "r.yaml", "--into", "out").code == 0
+    (script, *_) = (shared / "out").glob("*.sh")
+    text = script.read_text()
+    script.unlink()
+    script.symlink_to(precious)
+    assert in_folder(shared, "render", "r.yaml", "--into", "out").code == 0
+    assert precious.read_text() == "mine"
+    assert script.read_text() == text
+
+
+@pytest.mark.parametrize("words", [("--", "echo"), ("--from", "cpu_quickstart")], ids=str)
+def test_a_first_recipe_is_not_written_where_a_link_leads_that_leads_nowhere(shared, tmp_path, words):
+    (shared / "recipe.yaml").symlink_to(tmp_path / "new")
+    said = in_folder(shared, "init", "-o", "recipe.yaml", *words)
+    assert said.code == 2, said
+    assert "recipe.yaml already exists" in said.err
+    assert not (tmp_path / "new").exists()
