@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.tables.data import arrow_schema
+from nsw.tables.parquet_pages import PageError, unpacked_sizes
 from nsw.tables.schema import TABLES
 from nsw.tables.unpacking_limit import Allowance
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from nsw.tables.data import Row
 
@@ -84,17 +86,22 @@ def _batches(file: BinaryIO, name: str, allowance: Allowance, *, cell: int = 1) 
 
     with pq.ParquetFile(file) as table:
         texts = _check_columns(table.schema_arrow, name)
-        honest = Allowance(
-            os.fstat(file.fileno()).st_size, allowance.most
-        )  # a first look, at what the file says of itself
+        honest = Allowance(os.fstat(file.fileno()).st_size, allowance.most)  # a first look, at what its pages unpack to
         honest.take(table.metadata.num_rows * table.metadata.num_columns * cell)
-        for group in range(table.metadata.num_row_groups):
-            honest.take(table.metadata.row_group(group).total_byte_size)
+        for size in _page_sizes(file, table.metadata):
+            honest.take(size)
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         for batch in table.iter_batches(_BATCH, use_threads=False):
             for column in batch.columns:
                 allowance.take(column.nbytes)
             yield batch
+
+
+def _page_sizes(file: BinaryIO, footer: pq.FileMetaData) -> Iterator[int]:
+    try:
+        yield from unpacked_sizes(file, footer)
+    except PageError as fault:
+        raise StoredTableError(str(fault)) from None
 
 
 def _check_columns(schema: pa.Schema, name: str) -> list[str]:

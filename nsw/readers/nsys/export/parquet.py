@@ -8,6 +8,8 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.arrow_sizes import NoArrowError, unpacked_sizes
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
+from nsw.tables.parquet_pages import PageError
+from nsw.tables.parquet_pages import unpacked_sizes as page_sizes
 from nsw.tables.parquet_tables import values
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, hint
 
@@ -116,7 +118,7 @@ class ParquetSource:
             yield from _batches(file, present, Allowance(file.stat().st_size, self._max_unpacked))
         except TooMuchError as fault:
             raise TableFault(table, f"holds {fault}", fix=hint("nsw read")) from fault
-        except (pa.ArrowException, OSError, UnicodeDecodeError, NoArrowError) as fault:
+        except (pa.ArrowException, OSError, UnicodeDecodeError, NoArrowError, PageError) as fault:
             raise TableFault(table, str(fault)) from fault
 
     def _column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
@@ -174,15 +176,12 @@ def _of_parquet(file: Path, columns: list[str], allowance: Allowance) -> Iterato
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    honest = Allowance(file.stat().st_size, allowance.most)  # a first look, at what the file says of itself
-    with pq.ParquetFile(file) as table:
+    honest = Allowance(file.stat().st_size, allowance.most)  # a first look, at what its pages unpack to
+    with file.open("rb") as raw, pq.ParquetFile(raw) as table:
         texts = [field.name for field in table.schema_arrow if field.name in columns and field.type == pa.string()]
         honest.take(table.metadata.num_rows * len(columns) * _NUMBER)
-        for at in range(table.metadata.num_row_groups):
-            group = table.metadata.row_group(at)
-            for number in range(group.num_columns):
-                if (chunk := group.column(number)).path_in_schema in columns:
-                    honest.take(chunk.total_uncompressed_size)
+        for size in page_sizes(raw, table.metadata, columns):
+            honest.take(size)
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
 
