@@ -4,6 +4,7 @@ import html
 import json
 import re
 import sys
+import time
 import tracemalloc
 
 import pytest
@@ -830,3 +831,21 @@ def test_a_process_has_its_command_in_its_block(load):
         (0, 351, "./nbody 4096"),
         (1, 352, "./other 1"),
     ]
+
+
+@pytest.mark.parametrize("length", [60, 100_000])
+def test_a_name_of_many_underscores_takes_time_in_proportion_to_its_length(tmp_path, length):
+    row = "          1  {}     Instructions Executed           1           1           1\n"
+    lines = (
+        "==1== NVPROF is profiling process 1, command: ./a\n==1== Profiling result:\n==1== Metric result:\n"
+        "Invocations                               Metric Name                        Metric Description         Min"
+        '         Max         Avg\nDevice "Tesla P100 (0)"\n    Kernel: k(int)\n'
+    )
+    path = tmp_path / "a.txt"
+    path.write_text(
+        lines + row.format("inst_executed") + f"          1  a{'_' * length}!\n" + row.format("inst_issued")
+    )
+    began = time.process_time()
+    report = read(path)
+    assert time.process_time() - began < 5
+    assert {one["metric"] for one in report.tables["metrics"]} >= {"inst_executed", "inst_issued"}

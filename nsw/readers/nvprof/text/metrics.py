@@ -30,7 +30,7 @@ _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
 _WIDE_GAP = re.compile(r"\s{3,}")  # each blank of a gap would be tried as the end of the description
 _APART = re.compile(r"\s{2,}|\t")
-_ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*(?:_\w+)+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
+_ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*_\w+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
