@@ -25,6 +25,7 @@ from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
+from nsw.recipe.faults import Fault
 from nsw.recipe.numbers_as_written import as_text
 from nsw.recipe.secrets import Secret
 from nsw.recipe.shipped_files import source
@@ -219,7 +220,7 @@ class _Builder:
                 elif value.from_env is not None:
                     found[name] = value
                 else:
-                    found[name] = Secret(as_text(self._resolver.value(value.value, values)))
+                    found[name] = self._secret(value.value, values)
         env = {name: value for name, value in found.items() if not isinstance(value, Secret)}
         secret = {name: value for name, value in found.items() if isinstance(value, Secret)}
         if not secret or self._facts.replay is not None:
@@ -227,6 +228,12 @@ class _Builder:
         if secret not in self.secrets:
             self.secrets.append(secret)
         return env, self.secrets.index(secret) + 1
+
+    def _secret(self, text: str, values: Mapping[str, Any]) -> Secret:
+        try:
+            return Secret(as_text(self._resolver.value(text, values)))
+        except Fault:  # whose message repeats the text
+            raise Fault("this cannot be computed, and is not shown because it is secret") from None
 
     def _run_secrets(self, number: int, tool: str | None) -> RunSecrets | None:
         if not number:

@@ -10,6 +10,7 @@ from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
 from nsw.recipe.secret_names import holds_password, looks_secret, masked
 from nsw.recipe.secrets import Secret
+from nsw.service.planning import make_plan
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,16 @@ def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
 def test_a_line_is_shown_without_secrets_and_every_column_stays(line, shown):
     assert masked(line) == shown
     assert len(shown) == len(line)
+
+
+def test_a_secret_that_cannot_be_computed_is_not_in_the_message(tmp_path):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(RECIPE + '    HF_TOKEN: "hf_abcdef{{ 1 / (n - 1) }}"\n')
+    with pytest.raises(InputError) as told:
+        make_plan(str(recipe), "local")
+    (fault,) = told.value.diagnostics
+    assert "hf_abcdef" not in f"{fault.message} {fault.hint} {fault.source_line}"
+    assert "cannot be computed" in fault.message
 
 
 RECIPE = "nsw: 1\nname: t\nmatrix: {n: [1]}\napp:\n  command: echo {{ n }}\n  env:\n"
