@@ -45,7 +45,7 @@ def _imports(folder: Path, name: str) -> Iterator[str]:
         return
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError):  # what it means is not nsw's to judge
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it means is not nsw's to judge
         return
     parent = PurePosixPath(name).parent
     for module in _modules(tree):
