@@ -67,7 +67,7 @@ class Road:
 
     def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*words), capture_output=True, text=True, env=self.env, cwd=self.home, check=False, timeout=120
+            self.command(*words), capture_output=True, text=True, env=self.env, cwd=self.home, check=False, timeout=300
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:

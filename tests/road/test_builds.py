@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from .test_going_on import HEAD, wait_until
+from .test_going_on import HEAD, PATIENCE_S, wait_until
 
 BUILD = "app: {command: bash prog.sh, files: [make.sh], build: {command: 'bash make.sh {{ kind }}'}}\n"
 CASES = "matrix: {kind: [one, two], n: [1, 2]}\n"
@@ -87,7 +87,7 @@ def test_nsw_cancel_ends_a_build(road):
     process = road.start("run", str(recipe), "--site", "one")
     wait_until(lambda: built(road) == ["one"])
     assert road.nsw("cancel").returncode == 0
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert builds(road)["build-kind-one"]["state"] == "cancelled"
     assert road.status()["counts"] == {"cancelled": 4}
     assert built(road) == ["one"]

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.road.test_going_on import wait_until
+from tests.road.test_going_on import PATIENCE_S, wait_until
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0, time: 5m}\npasses: [baseline]\n"
 
@@ -37,12 +37,12 @@ def test_logs_are_followed_from_before_a_run_begins_until_it_ends(road):
     assert "one\ntwo\n" in begun
     assert "half" not in begun, "a line is printed when it is whole"
     (road.home / "go").touch()
-    rest, told = following.communicate(timeout=60)
+    rest, told = following.communicate(timeout=PATIENCE_S)
     assert following.returncode == 0, told
     assert "half a line\nlast\n" in rest
     assert rest.rstrip().endswith("case.baseline.r1: done")
     assert "\x1b" not in begun + rest
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.far
@@ -53,11 +53,11 @@ def test_ctrl_c_ends_following_and_nothing_else(road):
     following = road.start("logs", "-f")
     lines_of(following, "here")
     following.send_signal(signal.SIGINT)
-    _, told = following.communicate(timeout=60)
+    _, told = following.communicate(timeout=PATIENCE_S)
     assert (following.returncode, told) == (130, "")
     assert process.poll() is None
     (road.home / "go").touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
 
 
@@ -70,7 +70,7 @@ def test_a_run_that_goes_on_without_nsw_is_followed_to_its_end(road):
     following = road.start("logs", "-f")
     lines_of(following, "here")
     (road.home / "go").touch()
-    rest, _ = following.communicate(timeout=60)
+    rest, _ = following.communicate(timeout=PATIENCE_S)
     assert "over\n" in rest
     assert "is over, and no nsw drives its campaign: `" in rest
 
@@ -97,6 +97,6 @@ def test_some_runs_are_cancelled_and_the_others_go_on(road):
     states = {run["case"]: run["state"] for run in road.runs().values()}
     assert states == {"a-1": "cancelled", "a-2": "running", "a-3": "cancelled"}
     (road.home / "go").touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert road.runs()["a-2.baseline.r1"]["state"] == "done"
     assert "these runs have ended" in road.nsw("cancel", "--case", "a=1").stderr

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.road.test_going_on import wait_until
+from tests.road.test_going_on import PATIENCE_S, wait_until
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0, time: 5m}\npasses: [baseline]\n"
 
@@ -30,7 +30,7 @@ def test_status_has_the_last_line_of_a_running_program_and_what_is_left(road):
     assert " so far, about " in shown
     for n in (2, 3):
         (road.home / f"go{n}").touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     assert road.status()["last_lines"] == {}
     assert "so far" not in road.nsw("status").stdout
 
