@@ -129,7 +129,7 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
         (native,) = ledger.native_ids().values()
     place.expire(int(native))
-    assert process.wait(timeout=120) == 1
+    assert process.wait(timeout=300) == 1
     with Ledger(campaign(place) / "campaign.db", read_only=True) as ledger:
         told = [(str(run.state), (run.reason or "").replace("of 1m", "of 2m")) for run in ledger.runs()]
     over = "the job was over its time limit of 2m"

@@ -36,7 +36,7 @@ app:
 matrix:
   n: {range: [1, COUNT]}
 passes: [baseline: {}]
-resources: {gpus: 1, time: 1m, memory: 50M}
+resources: {gpus: 1, time: LIMIT, memory: 50M}
 """
 
 
@@ -51,11 +51,17 @@ def cluster(request) -> Iterator[Real]:
 
 
 def recipe(
-    place: Fake | Real, count: int, body: str = "true", most: int = 1000, extra: str = "", packed: int = 1
+    place: Fake | Real,
+    count: int,
+    body: str = "true",
+    most: int = 1000,
+    extra: str = "",
+    packed: int = 1,
+    limit: str = "1m",
 ) -> tuple[str, ...]:
-    """Files for a campaign of `count` runs; the words that choose them."""
+    """Files for a campaign of `count` runs, each with that time limit; the words that choose them."""
     text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
-    (place.work / "recipe.yaml").write_text(text + extra)
+    (place.work / "recipe.yaml").write_text(text.replace("LIMIT", limit) + extra)
     sites = SITES.replace("MOST", str(most)).replace("PACKED", str(packed)).replace("KEYS", place.site_keys)
     (place.work / "sites.yaml").write_text(sites)
     return ("recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
@@ -117,15 +123,15 @@ def test_what_the_partition_can_not_give_is_refused_with_the_line_that_asks(clus
 
 def test_a_requeued_job_runs_again_and_its_first_traces_are_kept(accounted):
     with accounted.in_folder() as place:
-        body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 60"
-        process = place.start(*nsw_words("run", *recipe(place, 1, body=body)))
+        body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 300"
+        process = place.start(*nsw_words("run", *recipe(place, 1, body=body, limit="10m")))
         wait_until((place.work / "second").exists)
         (job,) = in_queue(place, "R", "%A")
         as_root(place, "scontrol", "requeue", job)
         # Slurm lets it wait two minutes; a node that still ends the first try would refuse it at once
         wait_until(lambda: place.run("squeue", "--me", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
         as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
-        assert process.wait(timeout=120) == 0
+        assert process.wait(timeout=300) == 0
         assert states(place) == {"done": 1}
         names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
         assert names == ["attempt-1", "attempt-1.before-restart-1"]
@@ -140,7 +146,7 @@ def test_a_controller_that_goes_and_comes_back_costs_no_run(sign):
         daemons.end_controller(sign)
         wait_until(lambda: place.run("squeue", "-h").returncode != 0)
         daemons.up()
-        assert process.wait(timeout=120) == 0
+        assert process.wait(timeout=300) == 0
         assert states(place) == {"done": 6}
         assert ran(place) == list(range(1, 7))
 
@@ -161,7 +167,7 @@ def as_root(place: Real, *words: str) -> None:
     subprocess.run(words, env=place.env, check=False, capture_output=True)
 
 
-def wait_until(holds, seconds: float = 60) -> None:
+def wait_until(holds, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline

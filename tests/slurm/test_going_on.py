@@ -47,11 +47,11 @@ def runs(place: Real) -> dict[int, dict]:
 
 
 def test_a_driven_campaign_is_cancelled_by_another_nsw_and_done_again_by_a_third(place):
-    process = begun(place, *recipe(place, 3, body=waiting(place)))
+    process = begun(place, *recipe(place, 3, body=waiting(place), limit="10m"))
     wait_until(lambda: len(ran(place)) == 3)
     done = nsw(place, "cancel")
     assert "3 runs: 3 cancelled" in done.stdout
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=300) == 1
     wait_until(lambda: not in_queue(place))
     assert runs(place)[2]["reason"] == "cancelled by nsw cancel"
     (place.work / "go").touch()
@@ -60,7 +60,7 @@ def test_a_driven_campaign_is_cancelled_by_another_nsw_and_done_again_by_a_third
 
 
 def test_a_campaign_that_nobody_drives_is_cancelled(place):
-    process = begun(place, *recipe(place, 3, body=waiting(place)))
+    process = begun(place, *recipe(place, 3, body=waiting(place), limit="10m"))
     wait_until(lambda: ran(place))
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -69,7 +69,7 @@ def test_a_campaign_that_nobody_drives_is_cancelled(place):
 
 
 def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place):
-    words = recipe(place, 2, body=f"echo to be seen; {waiting(place)}", most=1,
+    words = recipe(place, 2, body=f"echo to be seen; {waiting(place)}", most=1, limit="10m",
                    extra="sites: {mycluster: {resources: {extra: ['#SBATCH --begin=now+10minutes']}}}\n")  # fmt: skip
     process = begun(place, *words)
     wait_until(lambda: (place.work / "campaigns").exists() and "BeginTime" in nsw(place, "status").stdout)
@@ -83,18 +83,18 @@ def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place)
     job_shown = [nsw(place, "logs", f"n-{n}.baseline.r1").stdout for n in (1, 2)]
     assert sum("what slurmd said" in text for text in job_shown) == 1
     (place.work / "go").touch()
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=300) == 0
 
 
 def test_how_many_run_at_a_time_is_changed_for_a_running_array(place):
-    process = begun(place, *recipe(place, 24, body=waiting(place)))
+    process = begun(place, *recipe(place, 24, body=waiting(place), limit="10m"))
     wait_until(lambda: len(ran(place)) == 16)
     done = nsw(place, "throttle", "20")
     assert "20 tasks at a time; 24 runs not over" in done.stdout
     wait_until(lambda: len(ran(place)) == 20)
     assert in_queue(place).count("PENDING") == 4
     (place.work / "go").touch()
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=300) == 0
     assert ran(place) == list(range(1, 25))
 
 
@@ -111,7 +111,7 @@ def test_a_job_that_depends_on_one_that_failed_is_not_waited_for(place):
 
 
 def test_a_job_that_is_put_back_and_held_is_not_waited_for(place):
-    process = begun(place, *recipe(place, 1, body=waiting(place)))
+    process = begun(place, *recipe(place, 1, body=waiting(place), limit="10m"))
     wait_until(lambda: ran(place))
     (job,) = in_queue(place, "R", "%A")
     as_root(place, "scontrol", "requeuehold", job)
@@ -120,9 +120,9 @@ def test_a_job_that_is_put_back_and_held_is_not_waited_for(place):
 
 
 def test_a_program_over_its_memory_says_so_without_cgroups(place):
-    (place.work / "eat.py").write_text("import time; a = b'x' * 200_000_000; time.sleep(30)")
+    (place.work / "eat.py").write_text("import time; a = b'x' * 200_000_000; time.sleep(300)")
     eater = f"/usr/bin/python3 {place.work}/eat.py"
-    done = nsw(place, "run", *recipe(place, 1, body=eater)[:-3], "--yes")
+    done = nsw(place, "run", *recipe(place, 1, body=eater, limit="10m")[:-3], "--yes")
     assert done.returncode == 1
     left = {path.name: path.read_text(errors="replace") for path in place.work.rglob("*.log")}
     assert "out of memory: " in runs(place)[1]["reason"], left
@@ -158,26 +158,26 @@ def test_a_walltime_over_the_sites_limit_is_refused_at_its_line(place):
 def test_a_node_that_dies_has_its_runs_done_again_and_keeps_what_they_left():
     with own_cluster(accounting=False) as daemons, daemons.place.in_folder() as place:
         body = f"if [ -e {place.work}/second ]; then exit 0; fi; touch {place.work}/second; sleep 300"
-        process = begun(place, *recipe(place, 1, body=body))
+        process = begun(place, *recipe(place, 1, body=body, limit="10m"))
         wait_until((place.work / "second").exists)
         job, node = place.run("squeue", "--me", "-h", "-t", "R", "-o", "%A %N").stdout.split()
         daemons.kill_node(node)
         as_root(place, "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=died")
         wait_until(lambda: place.run("squeue", "-h", "-j", job, "-o", "%T").stdout.strip() == "PENDING")
         as_root(place, "scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
-        assert process.wait(timeout=120) == 0
+        assert process.wait(timeout=300) == 0
         names = sorted(p.name for p in (campaign(place) / "scratch/runs/n-1.baseline.r1").iterdir())
         assert names == ["attempt-1", "attempt-1.before-restart-1"]
 
 
 def test_a_throttle_of_0_holds_what_waits_and_another_releases_it_also_by_another_nsw(place):
-    process = begun(place, *recipe(place, 20, body=waiting(place)))
+    process = begun(place, *recipe(place, 20, body=waiting(place), limit="10m"))
     wait_until(lambda: len(ran(place)) == 16)
     done = nsw(place, "throttle", "0")
     assert "held; no new run starts until `nsw throttle N`; 20 runs not over" in done.stdout
     wait_until(lambda: in_queue(place, "PD", "%r") == ["JobHeldUser"] * 4)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=300) == 130
     (place.work / "go").touch()
     wait_until(lambda: not in_queue(place, "R,CG"))
     assert len(ran(place)) == 16
