@@ -209,7 +209,7 @@ class Cluster:
                 self.run("slurmd", "-N", node)
         for node in NODES:
             self.works("scontrol", "update", f"nodename={node}", "state=resume")
-        wait_for("nodes", self.nodes_up, seconds=60)
+        wait_for("nodes", self.nodes_up)
 
     def nodes_up(self) -> bool:
         up = self.run("sinfo", "-h", "-N", "-t", "idle,mix,alloc", "-o", "%N").split()
@@ -265,7 +265,7 @@ def stop(file: Path) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+def wait_for(what: str, ready: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
