@@ -24,7 +24,7 @@ def test_a_campaign_that_another_drives_is_followed_to_its_end(recipe, home):
             seen += watching
     finally:
         (home / "go").touch()
-        thread.join(60)
+        thread.join(300)
     assert isinstance(seen[0], Started)
     states = [str(event.run.state) for event in seen if isinstance(event, RunChanged)]
     assert states[:1] == ["running"]

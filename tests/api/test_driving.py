@@ -72,8 +72,8 @@ def test_who_leaves_the_loop_leaves_the_campaign_to_be_resumed(recipe):
     assert "interrupted" in (left.folder / "log.txt").read_text()
 
 
-def test_ctrl_c_leaves_runs_alone_and_the_campaign_free(recipe):
-    running = nsw.run(recipe("{command: 'sleep 0.5; true'}"), "here")
+def test_ctrl_c_leaves_runs_alone_and_the_campaign_free(recipe, home):
+    running = nsw.run(recipe(f"{{command: 'until [ -e {home}/go ]; do sleep 0.05; done'}}"), "here")
 
     def press(event):
         if isinstance(event, RunChanged) and event.run.state == "running":
@@ -83,6 +83,7 @@ def test_ctrl_c_leaves_runs_alone_and_the_campaign_free(recipe):
         running.wait(press)
     assert not running.driving
     assert "done" not in running.campaign.counts
+    (home / "go").touch()
     again = nsw.resume(running.campaign).wait()
     assert (again.good, list(again.runs["attempt"])) == (True, [1])
 
@@ -95,7 +96,7 @@ def test_a_campaign_whose_program_was_killed_is_resumed(recipe, home):
         "    if isinstance(event, nsw.events.RunChanged) and event.run.state == 'done':\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == -9, done.stderr
     campaign = nsw.open()
     assert campaign.counts != {"done": 3}
@@ -109,7 +110,7 @@ def test_in_a_thread_of_a_notebook_or_a_server(recipe):
     events: list[nsw.events.Event] = []
     thread = threading.Thread(target=lambda: events.extend(running))
     thread.start()
-    thread.join(60)
+    thread.join(300)
     assert not thread.is_alive()
     assert sorted(ended(events)) == ["n-1.baseline.r1", "n-2.baseline.r1"]
     assert running.campaign.good
@@ -131,7 +132,7 @@ def test_two_campaigns_in_one_process_by_turns_and_in_threads(recipe):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert [list(running.campaign.tables.figures["value"]) for running in both] == [[1, 2], [3, 4]]
 
 
@@ -203,14 +204,14 @@ def test_a_retry_may_change_the_time_limit(recipe):
 def other(recipe, home):
     """A campaign of another process that runs on this machine until the file `go` is there."""
     recipe(f"{{command: 'touch {home}/begun; until [ -e {home}/go ]; do sleep 0.05; done'}}", name="other.yaml")
-    process = subprocess.Popen([sys.executable, "-m", "nsw", "run", "other.yaml", "-s", "here"], cwd=home,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    process = subprocess.Popen([sys.executable, "-m", "nsw", "run", "other.yaml", "-s", "here", "--set", "resources.time=1h"],
+                               cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     while not (home / "begun").exists():
         assert process.poll() is None
         time.sleep(0.02)
     yield process
     (home / "go").touch()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
 
 
 def test_a_campaign_waits_for_that_of_another_process_or_starts_beside_it(recipe, other):

@@ -27,7 +27,7 @@ class Said:
 def in_folder(folder: Path, *words: str) -> Said:
     """A command in a process of its own, in a folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "nsw", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "nsw", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
     return Said(done.returncode, done.stdout, done.stderr)
 

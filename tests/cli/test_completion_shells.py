@@ -61,7 +61,7 @@ def shell(request, home, tmp_path):
 
     def until(what) -> None:
         """Read what the terminal shows until something is so."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not what():
             assert time.monotonic() < deadline, seen.decode(errors="replace")
             if select.select([terminal], [], [], 0.05)[0]:

@@ -7,7 +7,7 @@ import sys
 import termios
 import time
 
-DEADLINE_S = 60
+DEADLINE_S = 300  # on a busy machine an nsw alone takes a minute to start
 
 
 def read_until(terminal, is_there):

@@ -137,5 +137,5 @@ def test_a_reader_that_has_enough_is_no_failure(words):
         [sys.executable, "-m", "nsw", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     program.stdout.close()
-    _, said = program.communicate(timeout=60)
+    _, said = program.communicate(timeout=300)
     assert (program.returncode, said) == (0, "")

@@ -20,7 +20,7 @@ from nsw.site.load import read_sites
 from tests.cli.conftest import HEAD
 
 RECIPE = HEAD + "app: {command: echo}\n"
-PATIENCE_S = 60  # what took minutes or for ever takes a second or two
+PATIENCE_S = 60  # of the processor: what took minutes or for ever takes a second or two
 
 
 def faults_of(text):
@@ -62,10 +62,10 @@ def test_words_of_megabytes_in_a_ledger_are_cut_in_tables(good, nsw, words):
     with closing(sqlite3.connect(good / "campaign.db")) as db:
         db.execute("UPDATE tasks SET state = 'failed', reason = ? WHERE id = 'case.baseline.r1'", (words,))
         db.commit()
-    began = time.monotonic()
+    began = time.process_time()
     for command in ("status", "summarize"):
         assert nsw(command, good.name).code in {0, 1}
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.process_time() - began < PATIENCE_S
 
 
 def test_a_cell_of_a_table_says_how_much_of_it_is_not_shown(capsys):
@@ -76,10 +76,10 @@ def test_a_cell_of_a_table_says_how_much_of_it_is_not_shown(capsys):
 
 
 def test_spaces_at_the_end_of_lines_take_time_in_proportion(capsys):
-    began = time.monotonic()
+    began = time.process_time()
     console().print("a" + " " * 2_000_000 + "b\nc" + " " * 100 + "\n", soft_wrap=True)
     assert capsys.readouterr().out.endswith("b\nc\n\n")
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.process_time() - began < PATIENCE_S
 
 
 def test_a_map_of_too_many_keys_is_refused():
@@ -97,9 +97,9 @@ def test_a_map_of_too_many_keys_is_refused():
     HEAD.replace("[baseline]", "\n" + "- baseline\n" * 20_000) + "app: {command: echo}\n",
 ], ids=["unknown", "twice", "figures", "passes"])  # fmt: skip
 def test_of_very_many_faults_the_first_are_shown_and_the_rest_is_counted(text):
-    began = time.monotonic()
+    began = time.process_time()
     faults = faults_of(text)
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.process_time() - began < PATIENCE_S
     assert len(faults) == MOST_SHOWN + 1
     assert "more like these" in faults[-1].message
     assert faults[0].mark is not None
@@ -112,10 +112,10 @@ def test_as_many_faults_as_are_shown_stay_as_they_are():
 
 
 def test_very_many_parameters_take_time_in_proportion():
-    began = time.monotonic()
+    began = time.process_time()
     text = RECIPE.replace("echo", "'echo {{ k0 }}'") + "matrix:\n" + "".join(f"  k{n}: [1]\n" for n in range(5_000))
     assert len(load_recipe_text(text).cases) == 1
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.process_time() - began < PATIENCE_S
 
 
 def test_too_many_sites_are_refused(tmp_path):

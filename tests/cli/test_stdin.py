@@ -16,7 +16,7 @@ TRACE = json.dumps({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "t
 
 def piped(home, data: bytes, *words: str, **more) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "nsw", "read", *words]
-    return subprocess.run(command, input=data, capture_output=True, cwd=home, check=False, timeout=60, **more)
+    return subprocess.run(command, input=data, capture_output=True, cwd=home, check=False, timeout=300, **more)
 
 
 @pytest.mark.parametrize("data", [TRACE, gzip.compress(TRACE, mtime=0)], ids=["plain", "packed"])
@@ -69,7 +69,7 @@ def test_on_a_terminal_it_says_how_to_end_what_is_typed(home):
             said += more
     except OSError:  # the other end is closed
         pass
-    assert nsw.wait(timeout=30) == 1
+    assert nsw.wait(timeout=300) == 1
     assert b"no known report format" in said
     os.close(master)
 

@@ -99,7 +99,7 @@ def test_an_interrupt_ends_all_at_once_without_a_traceback(files, tmp_path):
         while not children(process.pid) and process.poll() is None:
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert b"Traceback" not in err
     assert children(process.pid) == []

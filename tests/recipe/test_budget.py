@@ -160,4 +160,4 @@ def limited(*words, cwd: Path):
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
     command = [sys.executable, "-m", "nsw", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, preexec_fn=limit, timeout=60)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, preexec_fn=limit, timeout=300)

@@ -23,7 +23,7 @@ from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
 
 FOUR = [Gpu(str(n), "H200", f"GPU-{n:08d}-aaaa") for n in range(4)]
-DEADLINE_S = 30
+DEADLINE_S = 120
 
 
 def wait_until(condition) -> None:
