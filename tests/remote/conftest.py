@@ -42,11 +42,15 @@ Host far
 """
 
 
+KEPT: list[socket.socket] = []  # they hold their ports, and do not listen
+
+
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """A port that nobody listens at, and that no other process gets before a server of this test listens there."""
+    KEPT.append(free := socket.socket())
+    free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: so one may listen there all the same
+    free.bind(("127.0.0.1", 0))
+    return free.getsockname()[1]
 
 
 @dataclass
@@ -86,7 +90,7 @@ class Server:
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen([SSHD, "-D", "-e", "-f", self.folder / "sshd_config"], stderr=log)
         log.close()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
