@@ -41,7 +41,7 @@ def test_a_list_without_jobs_that_run_for_a_while_loses_none_of_them(system, tmp
 def test_a_run_that_nsw_gave_up_as_lost_and_that_ended_well_is_believed_by_the_next(system, tmp_path, kind):
     with distant(kind, system) as it:
         body = f"until [ -e {it.folder}/go ]; do sleep 0.1; done"
-        campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=body, lost_after_s=20)
+        campaign = Staged(tmp_path / "campaigns", it.site(), cases=1, body=body, lost_after_s=20, time_s=1500)
         process = campaign.start()
         until(campaign.begun)
         it.plan(system.lists, *[system.gone] * 1000)

@@ -27,7 +27,7 @@ app:
   figures: {speed: {regex: 'speed=(\\d+)', unit: 1/s}}
 matrix: {n: [1, 2, 3]}
 passes: [baseline]
-resources: {gpus: 0, time: 1m}
+resources: {gpus: 0, time: 10m}
 """
 SITES = """
 nsw: 1

@@ -1,8 +1,8 @@
 """`nsw watch` over a real sshd: it shows what has become of runs and changes nothing, here or there."""
 
+import json
 import re
 import signal
-import time
 
 from .test_attach import ONE, until
 from .test_campaign import cluster  # noqa: F401  a fixture
@@ -28,7 +28,9 @@ def test_watch_shows_a_campaign_that_is_driven_and_one_left_alone_and_writes_not
     until(lambda: len(cluster.ran()) == 3)
     (here,), (there,) = (cluster.work / "campaigns").iterdir(), cluster.scratch.glob("*/*")
     until(lambda: len(list(there.glob("runs/*/attempt-1/status"))) == 3)
-    time.sleep(0.1)
+    jobs = cluster.server.folder.parent / "fake-slurm" / "jobs"
+    tasks = [file for file in jobs.glob("*/*.json") if file.name != "job.json"]
+    until(lambda: all(json.loads(file.read_text())["state"] == "COMPLETED" for file in tasks))
     before = (contents(here), contents(there))
     seen = cluster.nsw(*words)
     assert seen.returncode == 0, seen.stderr
