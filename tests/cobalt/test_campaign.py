@@ -17,7 +17,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
-from tests.contract.campaigns import ran, runs, until_go, wait_until, words
+from tests.contract.campaigns import PATIENCE_S, ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
     from .places import Cobalt
@@ -99,7 +99,7 @@ def test_an_outage_costs_no_run(cobalt):
     (cobalt.work / "go").touch()
     time.sleep(2)  # as long as nsw asks and gets no answer
     cobalt.settings(kill_s=0.3)
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert ran(cobalt) == [1, 2, 3]
 
 
@@ -107,7 +107,7 @@ def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(cobalt):
     process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1")))
     wait_until(lambda: ran(cobalt) == [1, 2])
     cobalt.run("qdel", "1", "2")
-    assert process.wait(timeout=90) == 1
+    assert process.wait(timeout=PATIENCE_S) == 1
     (first, second) = runs(cobalt)
     assert first[0] in {"failed", "cancelled"}
     assert "deleted" in first[1]
@@ -130,7 +130,7 @@ def test_a_job_that_the_site_holds_waits_with_what_to_do_and_goes_on_when_it_is_
     wait_until(lambda: "`qrls 1`" in runs(cobalt)[0][1])
     assert runs(cobalt)[0][0] == "queued"
     cobalt.run("qrls", "1")
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):
@@ -144,7 +144,7 @@ def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):
     other.chmod(0o755)
     assert cobalt.run("qsub", "-t", "10", "-n", "1", str(other)).stdout.strip() == "1"
     cobalt.run("cqadm", "--startq", "default")
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert ran(cobalt) == [1]
 
 
@@ -152,7 +152,7 @@ def test_of_a_packed_job_that_was_killed_only_what_did_not_finish_is_done_again(
     process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2"), limits="runs_per_job: 3"))
     wait_until(lambda: ran(cobalt) == [1, 2])
     cobalt.run("qdel", "1")
-    assert process.wait(timeout=90) == 1
+    assert process.wait(timeout=PATIENCE_S) == 1
     (cobalt.work / "go").touch()
     again = cobalt.nsw("retry", "--root", "campaigns")
     assert again.returncode == 0, again.stderr

@@ -7,7 +7,7 @@ import json
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.lsf import Lsf
 from nsw.schedulers.submission_ids import Native
-from tests.contract.campaigns import RUN, ran, runs, until_go, wait_until, words
+from tests.contract.campaigns import PATIENCE_S, RUN, ran, runs, until_go, wait_until, words
 
 
 def test_runs_are_done_once_in_one_array_from_index_1_with_few_questions(lsf):
@@ -58,7 +58,7 @@ def test_a_job_that_somebody_killed_is_reported_so_even_when_only_bhist_knows_it
     events = ["Submitted from host <login1>", "Signal <KILL> requested by user or administrator <root>", "Exited"]
     lsf.element(101, 0, stat="EXIT", events=events)
     lsf.forget(101)
-    assert process.wait(timeout=90) == 1
+    assert process.wait(timeout=PATIENCE_S) == 1
     ((state, reason),) = runs(lsf)
     assert state == "cancelled"
     assert "killed by root" in reason
@@ -89,4 +89,4 @@ def test_a_job_that_begins_just_before_it_is_held_is_not_left_suspended(lsf):
     wait_until(lambda: runs(lsf)[0][0] == "done")
     assert runs(lsf)[1] == ("queued", "held: `bresume JOB` releases it")
     assert lsf.run("bresume", "101").returncode == 0
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 FAKE = Path(__file__).parents[1] / "fakes" / "pbs"
-STARTS_S = 30
+STARTS_S = 120
 NONE = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contract.campaigns import folder, ran, runs, until_go, wait_until, words
+from tests.contract.campaigns import PATIENCE_S, folder, ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
     from .places import Pbs
@@ -49,7 +49,7 @@ def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
     pbs.double.control("_rerun", id="1.pbs0")
     wait_until(lambda: ran(pbs) == [1, 1])
     (pbs.work / "go").touch()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert runs(pbs) == [("done", "")]
     assert len(pbs.double.control("_jobs")["jobs"]) == 1
 
@@ -62,7 +62,7 @@ def test_a_server_that_is_away_for_a_while_costs_no_run(pbs):
     time.sleep(2)  # as long as nsw asks and gets no answer
     assert process.poll() is None or process.returncode == 0
     pbs.double.down(is_down=False)
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert ran(pbs) == [1, 2, 3]
 
 
@@ -81,7 +81,7 @@ def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
     jobs = {seq for seq, _, _ in pbs.double.control("_jobs")["jobs"]}
     first = min(jobs)
     pbs.double.command("qdel", f"{first}.pbs0")
-    assert process.wait(timeout=90) == 1
+    assert process.wait(timeout=PATIENCE_S) == 1
     told = dict(runs(pbs))
     assert "done" in told
     assert any("deleted" in reason for state, reason in runs(pbs) if state != "done")
@@ -151,7 +151,7 @@ def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):
     (pbs.work / "go").touch()
     pbs.double.control("_regain_node")
     pbs.double.control("_cycle")
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert ran(pbs) == [1, 1]
     assert runs(pbs) == [("done", "")]
     (scratch,) = (folder(pbs) / "scratch" / "runs").iterdir()
@@ -166,7 +166,7 @@ def test_a_held_job_waits_with_its_reason_and_goes_on_when_it_is_released(pbs):
     pbs.double.release()
     wait_until(lambda: runs(pbs)[0][1].startswith("held by the user"))
     pbs.double.command("qrls", "1.pbs0")
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_output_that_pbs_cannot_deliver_does_not_spoil_the_run(pbs):
@@ -175,7 +175,7 @@ def test_output_that_pbs_cannot_deliver_does_not_spoil_the_run(pbs):
     (log,) = (folder(pbs) / "scratch" / "jobs").glob(".start.*")
     (log.parent / f"{name_of(pbs)}.log").mkdir()  # nothing can be copied there
     (pbs.work / "go").touch()
-    assert process.wait(timeout=90) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert runs(pbs) == [("done", "")]
     wait_until(lambda: "Stageout_status = 0" in pbs.double.command("qstat", "-x", "-f", "1.pbs0").stdout)
 
@@ -204,7 +204,7 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     process = pbs.start(*words(pbs, 3, body, limits="runs_per_job: 3"))
     wait_until(lambda: ran(pbs) == [1, 2])
     pbs.double.command("qalter", "-l", "walltime=00:00:01", "1.pbs0")
-    assert process.wait(timeout=90) == 1
+    assert process.wait(timeout=PATIENCE_S) == 1
     told = runs(pbs)
     assert [state for state, _ in told] == ["done", "failed", "failed"]
     assert all("the job was over its time limit" in reason for _, reason in told[1:])
