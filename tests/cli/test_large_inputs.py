@@ -57,7 +57,11 @@ def test_of_very_many_lines_of_a_log_the_last_are_shown(good, nsw, monkeypatch):
     assert "--- stdout (last 2 of 5 lines)\n4\n\n" in nsw("logs", "case.baseline.r1", "-n", "2").out
 
 
-@pytest.mark.parametrize("words", ["word " * 600_000, "x" * 3_000_000, "a" + " " * 3_000_000 + "b"])
+@pytest.mark.parametrize(
+    "words",
+    ["word " * 600_000, "x" * 3_000_000, "a" + " " * 3_000_000 + "b"],
+    ids=["words", "a word", "spaces"],  # pytest 8 hands the whole text to programs, as PYTEST_CURRENT_TEST
+)
 def test_words_of_megabytes_in_a_ledger_are_cut_in_tables(good, nsw, words):
     with closing(sqlite3.connect(good / "campaign.db")) as db:
         db.execute("UPDATE tasks SET state = 'failed', reason = ? WHERE id = 'case.baseline.r1'", (words,))
