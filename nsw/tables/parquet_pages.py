@@ -41,8 +41,8 @@ def unpacked_sizes(file: BinaryIO, footer: pq.FileMetaData, wanted: Container[st
         columns = footer.row_group(group)
         for number in range(columns.num_columns):
             column = columns.column(number)
-            if wanted is not None and column.path_in_schema not in wanted:
-                continue
+            if column.num_values == 0 or (wanted is not None and column.path_in_schema not in wanted):
+                continue  # of no values Arrow reads no page; where they would begin is not said
             at = column.data_page_offset
             if column.has_dictionary_page and 0 < column.dictionary_page_offset < at:
                 at = column.dictionary_page_offset

@@ -96,6 +96,15 @@ def test_the_pages_are_those_that_an_honest_footer_counts(tmp_path, options):
     assert 0.8 * said < sum(found) <= said  # which counts the headers too
 
 
+def test_a_table_without_rows_has_no_pages(tmp_path):
+    """As nsys exports tables that stayed empty: their pages are said to begin at byte 0."""
+    pq.write_table(pa.table({"start": pa.array([], pa.int64()), "name": pa.array([], pa.string())}), tmp_path / "t")
+    footer = pq.ParquetFile(tmp_path / "t").metadata
+    assert footer.num_row_groups == 1
+    with (tmp_path / "t").open("rb") as file:
+        assert list(unpacked_sizes(file, footer)) == []
+
+
 def test_pages_that_are_none_are_an_error_whatever_is_there(table):
     whole = table.read_bytes()
     footer = pq.ParquetFile(table).metadata
