@@ -45,7 +45,9 @@ def counts_of(folder: CampaignFolder) -> dict[str, int]:
 
 
 def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
-    """The runs that are meant and not over, and the reductions of those that are done: all of a task or none.
+    """The runs that are meant and not over, and the reductions of all that did not fail: all of a task or none.
+
+    A run may be done before it is cancelled; then its reduction is what was meant.
 
     Raises:
         UsageError: No run is meant, or one shares its task with others that are not.
@@ -54,8 +56,8 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
         every = ledger.runs()
         meant = selected(ledger, every, selection)
         chosen = [run for run in meant if run.state not in ENDED]
-        done = {run.id for run in meant if run.state is State.DONE}
-        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), of=done)]
+        reduced = {run.id for run in meant if run.state is State.DONE or run.state not in ENDED}
+        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), of=reduced)]
     ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
     for run in every:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:

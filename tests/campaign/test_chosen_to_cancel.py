@@ -1,0 +1,33 @@
+"""What `nsw cancel --case` ends: runs that are not over, and reductions that would begin when their run is done."""
+
+import pytest
+
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.ledger_rows import Kind
+from nsw.campaign.select_runs import Selection
+from nsw.plan.model import REDUCTION, Job, Plan, Resources, Run
+from nsw.service.steering import to_cancel
+
+
+def task(id_):
+    return (Run(id_, f"case-{id_[0]}", {"n": 1}, "p", "baseline", None, 1, ("true",), {}, Resources(), ()),)
+
+
+@pytest.mark.parametrize(
+    ("state", "chosen"),
+    [
+        (State.RUNNING, ["a1", f"a1{REDUCTION}"]),  # done, it may be, before anybody ends it
+        (State.DONE, [f"a1{REDUCTION}"]),
+        (State.FAILED, []),
+    ],
+)
+def test_a_reduction_is_ended_with_the_run_that_is_meant_unless_that_failed(tmp_path, state, chosen):
+    folder = CampaignFolder(tmp_path)
+    with Ledger(folder.ledger, create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), (task("a1"), task("b1"))),)))
+        ledger.add_tasks(
+            Kind.REDUCTION, [Job("r", Resources(), tuple(task(f"{one}{REDUCTION}") for one in ("a1", "b1")))]
+        )
+        ledger.update_tasks(["a1"], state=state)
+    assert to_cancel(folder, Selection(only=("case-a",))) == chosen
