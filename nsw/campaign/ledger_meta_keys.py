@@ -32,14 +32,14 @@ class Key(Generic[T]):
     absent: Callable[[], T]
 
 
-def _short(text: str) -> str:
+def _name_or_path(text: str) -> str:
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST:,} characters")
     return text
 
 
 def _text(name: str) -> Key[str]:
-    return Key(name, _short, str, str)
+    return Key(name, _name_or_path, str, str)
 
 
 def _maybe_text(name: str) -> Key[str | None]:

@@ -79,7 +79,7 @@ def build_plan(
             loaded.document.diagnostic(
                 ("passes",),
                 f"nothing of this recipe can be done on site {place.site.name}: {why}",
-                hint=builder.recorded() if fit else None,
+                hint=builder.demo_hint() if fit else None,
             )
         )
     if faults:
@@ -361,11 +361,11 @@ class _Builder:
                 hint = f"`nodes: {-(-most // has)}` in resources spreads them over nodes; {hint}"
         else:
             hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
-        if recorded := self.recorded():
-            hint += f"; {recorded}"
+        if demo := self.demo_hint():
+            hint += f"; {demo}"
         return [document.diagnostic(("resources", "gpus"), what, hint=hint)]
 
-    def recorded(self) -> str | None:
+    def demo_hint(self) -> str | None:
         """What can be looked at without a GPU; None where this machine has one, or another is asked."""
         if self._facts.gpus_per_node or self._place.site.name != LOCAL:
             return None

@@ -54,7 +54,7 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
         show_rows(out, name + more, top, TABLES[name].names, of=name)
         if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _WHOLE:
             out.print(
-                "(time: as the report prints it, a share of each of its parts; so it is over 100 % in all)\n",
+                "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",
                 style="dim",
             )
 

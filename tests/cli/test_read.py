@@ -125,5 +125,5 @@ def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
     told = nsw("read", str(fixtures / "tiled-stats.txt")).out
     assert "62.10" in told
-    assert told.count("(time: as the report prints it, a share of each of its parts") == 1
-    assert "(time:" not in nsw("read", str(fixtures / "tiled.sqlite.gz")).out
+    assert told.count("(time (%) is the share within each part of the report") == 1
+    assert "(time (%) is" not in nsw("read", str(fixtures / "tiled.sqlite.gz")).out

@@ -63,12 +63,12 @@ def _note(p: Perturbation, slowed_times: float) -> str:
     if abs(p.change_pct) < WARN_PCT or p.is_much:
         return ""
     if not p.may_be_start:
-        return f"{_once([p])} ran once"
+        return f"{_ran_once([p])} ran once"
     explained = p.baseline * (slowed_times - 1) >= _MOST * (p.profiled - p.baseline)
     return "" if explained else "profiler's start?"
 
 
-def _once(changes: Sequence[Perturbation]) -> str:
+def _ran_once(changes: Sequence[Perturbation]) -> str:
     """What ran too seldom to know the scatter of changes."""
     known = {"pass": [p.runs for p in changes], "baseline": [p.baseline_runs for p in changes]}
     return " and ".join(who for who, runs in known.items() if set(runs) == {1}) or "pass or baseline"
@@ -88,5 +88,5 @@ def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
             f"{what}, and how much of that falls on the steady state is not known: take shares from it, and times"
             f" from the baseline; a figure of the program (`app.figures`) tells more{named}"
         )
-    once = f"; {_once([p for _, p in alike])} ran only once, so it may be scatter" if p.certain is None else ""
+    once = f"; {_ran_once([p for _, p in alike])} ran only once, so it may be scatter" if p.certain is None else ""
     return f"{what}: take shares from it, and times from the baseline{once}{named}"
