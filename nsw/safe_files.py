@@ -92,7 +92,7 @@ def open_anew(path: Path) -> int:
         OSError: It cannot be made.
     """
     path.unlink(missing_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    return open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
 
 
 def user_name(uid: int) -> str:
