@@ -16,6 +16,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from pathlib import Path
 from string import Template
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONF = Path(__file__).resolve().parent / "conf"
-PACKAGES = ("slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge")
-ACCOUNTING_PACKAGES = ("slurmdbd", "mariadb-server")
+PACKAGES = Path(__file__).resolve().parents[2] / "tools" / "debian_packages.py"
+NOT_INSTALLED = 3  # exit status: Slurm is not here, and could not be installed
 NODES = ("volta1", "volta2", "ampere1", "ampere2")
 FOLDERS = ("state", "run", "log", "spool", "dev", "etc", *(f"spool/{node}" for node in NODES))
 ACCOUNT = "research"
@@ -45,38 +46,13 @@ def main() -> None:
         raise SystemExit("cluster.py: needs root (sudo)")
     cluster = Cluster(asked.folder.resolve(), asked.port, accounting=asked.accounting, min_job_age=asked.min_job_age)
     if asked.action == "up":
-        install((*PACKAGES, *(ACCOUNTING_PACKAGES if asked.accounting else ())))
+        groups = ("slurm", *(("slurm-accounting",) if asked.accounting else ()))
+        if subprocess.run([sys.executable, PACKAGES, *groups], check=False).returncode:
+            raise SystemExit(NOT_INSTALLED)
         cluster.up(asked.user)
         print(f"SLURM_CONF={cluster.conf}")
     else:
         cluster.down()
-
-
-def install(packages: tuple[str, ...]) -> None:
-    """Install what is missing, without letting the packages start their own daemons."""
-    missing = [p for p in packages if not installed(p)]
-    if not missing:
-        return
-    policy = Path("/usr/sbin/policy-rc.d")
-    made = not policy.exists()
-    if made:
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600"]
-    quiet = {"env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, "stdout": subprocess.DEVNULL}
-    try:
-        subprocess.run([*apt, "update"], check=True, **quiet)
-        subprocess.run([*apt, "install", "--no-install-recommends", *missing], check=True, **quiet)
-    finally:
-        if made:
-            policy.unlink()
-
-
-def installed(package: str) -> bool:
-    found = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() == "installed"
 
 
 class Cluster:
