@@ -76,7 +76,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan"], ["Missing argument", "nsw plan --help"]),
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
-        (["compare"], ["there is no command 'compare'", "`nsw --help` lists the commands"]),
+        (["compare"], ["there is no command 'compare'", "`report: {compare: {parameter: NAME}}`"]),
         (["status", "--jsn"], ["No such option: --jsn", "--json"]),
         (["status", "--format", "xml"], ["'xml'"]),
         (["logs", "r", "-n", "many"], ["--lines"]),
