@@ -23,11 +23,11 @@ def one_or(count: int, one: str, several: str) -> str:
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
-    """`24 runs: 20 done (2 without a required figure, 1 with reports that cannot be read), 1 running, 3 failed`."""
+    """`24 runs: 20 done (2 without a required figure, 1 with missing or unreadable reports), 1 running, 3 failed`."""
     total = sum(counts.values())
     parts = {s: f"{counts[s]} {s}" for s in _ORDER if counts.get(s)}
     but = [f"{incomplete} without a required figure"] if incomplete else []
-    but += [f"{unreadable} with reports that cannot be read"] if unreadable else []
+    but += [f"{unreadable} with missing or unreadable reports"] if unreadable else []
     if but and "done" in parts:
         parts["done"] += f" ({', '.join(but)})"
     return f"{plural(total, 'run')}: " + ", ".join(parts.values())

@@ -56,7 +56,11 @@ class Met(StrEnum):
 
 
 class Reading(StrEnum):
-    """What became of a run's reports. `INCOMPLETE`: read, but the run printed no value for a required figure."""
+    """What became of a run's reports.
+
+    `INCOMPLETE`: read, but the run printed no value for a required figure. `UNREADABLE`: one is
+    missing, or has an error.
+    """
 
     NONE = "none"
     COLLECTED = "collected"
@@ -198,3 +202,15 @@ class Flying:
 def lacks_figure(row: RunRow | BuildRow) -> bool:
     """Whether it is a run that is done and printed no value for a required figure."""
     return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.INCOMPLETE
+
+
+def lacks_reports(row: RunRow | BuildRow) -> bool:
+    """Whether it is a run that is done, and reports of which are missing or cannot be read."""
+    return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.UNREADABLE
+
+
+def what_lacks(row: RunRow | BuildRow) -> str | None:
+    """What a run that is done lacks, in words."""
+    if lacks_figure(row):
+        return "without a required figure"
+    return "with missing or unreadable reports" if lacks_reports(row) else None

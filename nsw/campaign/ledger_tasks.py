@@ -179,9 +179,9 @@ class LedgerTasks(LedgerNeeds):
     def names(self, begin: str, most: int, *, of: str = "id", states: Sequence[str] = ()) -> list[str]:
         """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
 
-        With `states` only runs in one of these, and those that lack a required figure.
+        With `states` only runs in one of these, and those that lack a required figure or a report.
         """
-        among = f" AND (state IN ({marks(states)}) OR reading = 'incomplete')" if states else ""
+        among = f" AND (state IN ({marks(states)}) OR reading IN ('incomplete', 'unreadable'))" if states else ""
         found = self._db.execute(
             f"SELECT {of} FROM tasks WHERE kind = 'run' AND substr({of}, 1, ?) = ?{among}"  # noqa: S608
             f" GROUP BY {of} ORDER BY min(seq) LIMIT ?",

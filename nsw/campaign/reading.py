@@ -6,13 +6,13 @@ A run counts as read once its rows are in the files: ended in between, its repor
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import NOTE
+from nsw.campaign.missing_ranks import missing_ranks, rank_of, sentence, severity
 from nsw.campaign.owning_user import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.files_of_one_recording import parts
@@ -37,7 +37,6 @@ Rows: TypeAlias = dict[str, list[dict[str, Any]]]  # by table
 _T = TypeVar("_T")
 _FLUSH_EVERY_S = 30.0
 _NOT_DONE = (State.FAILED, State.LOST, State.CANCELLED)
-_RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
 
 
 def read_each(
@@ -48,6 +47,7 @@ def read_each(
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
     required: Collection[str] = (),
     checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
+    ranks: Callable[[RunRow], Collection[int] | None] = lambda _run: (),
 ) -> Generator[tuple[int, int]]:
     """Read the reports of every collected run and write the tables, a run at a time.
 
@@ -62,6 +62,7 @@ def read_each(
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
         required: The figures that every run must print.
         checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
+        ranks: The processes of a run that leave a report each; None: not known.
     """
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
@@ -73,6 +74,7 @@ def read_each(
     }
     for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
         result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked, unreduced.get(run.id))
+        _miss_ranks(run, result, [file.name for file in own], ranks)
         _read_figures(folder, run, result, figures, required)
         batch.append((run, result))
         yield number, len(waiting)
@@ -121,10 +123,9 @@ class _Read:
 
     def add(self, table: str, found: Iterator[dict[str, Any]], run: RunRow, report: str) -> None:
         rows = self.tables.setdefault(table, [])
-        named = _RANK.match(report.rpartition("/")[2])
-        rank = {"rank": int(named[1])} if named else {}
+        rank = rank_of(report.rpartition("/")[2])
         for row in found:
-            more = rank if row.get("rank") is None else {}
+            more = {} if rank is None or row.get("rank") is not None else {"rank": rank}
             rows.append(row | {"run": run.id, "report": report} | more)
 
 
@@ -180,6 +181,18 @@ def _read_run(
         for table, some in extra.items():
             result.tables[table] = [row | {"run": run.id} for row in some]
     return result
+
+
+def _miss_ranks(
+    run: RunRow, result: _Read, reports: list[str], ranks: Callable[[RunRow], Collection[int] | None]
+) -> None:
+    """Report the processes that left no report: none of the run's figures counts them."""
+    if run.state is not State.DONE:
+        return
+    missing, total = missing_ranks(reports, ranks(run))
+    if missing:
+        fix = f"`nsw logs {run.id}` may say why; `nsw retry {run.id}` measures it again"
+        result.problems.append((None, severity(run.tool), sentence(missing, total), fix))
 
 
 def _read_figures(

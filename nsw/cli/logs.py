@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import ENDED
-from nsw.campaign.ledger_rows import lacks_figure
+from nsw.campaign.ledger_rows import what_lacks
 from nsw.errors import Exit
 from nsw.service.run_output import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
 from nsw.service.runs_by_name import as_named, as_option, campaign_of_words
@@ -58,7 +58,8 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
 
 
 def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
-    reason = f"without a required figure (`nsw problems{as_option(folder)}`)" if lacks_figure(row) else row.reason
+    lacks = what_lacks(row)
+    reason = f"{lacks} (`nsw problems{as_option(folder)}`)" if lacks else row.reason
     why = f", {reason}" if reason else ""
     return f"{row.id}: {row.state}{why}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
 

@@ -11,7 +11,7 @@ from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
-from nsw.campaign.ledger_rows import lacks_figure
+from nsw.campaign.ledger_rows import what_lacks
 from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.select_runs import selected
 from nsw.cli import writing
@@ -79,9 +79,13 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
 
 def _to_look_at(ledger: Ledger) -> list[RunRow]:
     """The runs that are neither planned nor done, and of those that are done what is to be known about."""
-    incomplete = ledger.runs(states=(State.DONE,), reading=Reading.INCOMPLETE)
-    more = [run for run in ledger.done_with_a_word() if not lacks_figure(run)]
-    return [*ledger.runs(states=_NOTABLE), *incomplete, *more]
+    lacking = [
+        run
+        for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
+        for run in ledger.runs(states=(State.DONE,), reading=reading)
+    ]
+    more = [run for run in ledger.done_with_a_word() if what_lacks(run) is None]
+    return [*ledger.runs(states=_NOTABLE), *lacking, *more]
 
 
 def problems(which: Which, format: str, output: Path | None) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import State, lacks_figure
+from nsw.campaign.ledger_rows import State, what_lacks
 from nsw.present.problems import show_problems
 from nsw.present.terminal import seconds, table
 from nsw.wording import absent_lines, headline
@@ -149,8 +149,7 @@ def _held_by_nsw(run: RunRow) -> RunRow:
 
 
 def _why(run: RunRow) -> str | None:
-    missing = "without a required figure" if lacks_figure(run) else None
-    return "; ".join(filter(None, (missing, run.reason))) or None
+    return "; ".join(filter(None, (what_lacks(run), run.reason))) or None
 
 
 def _took(run: RunRow) -> str | None:

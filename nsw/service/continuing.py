@@ -12,16 +12,17 @@ from nsw.campaign.collect import run_of
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SITE_DATA
+from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import UsageError
 from nsw.service.message import Message
 from nsw.service.restart_done_runs import forget_done
 from nsw.service.retrying import AGAIN, choose
 from nsw.service.running_campaign import Running
-from nsw.wording import headline
+from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from nsw.campaign.ledger import RunRow
@@ -124,6 +125,7 @@ def retry(
         for told in chosen.told:
             notify(Message(told))
         if not chosen.runs:
+            _offer_unread(every, meant, notify)
             return None
         again = [run for run in chosen.runs if run not in unreduced]
         only_reduced = [run for run in chosen.runs if run in unreduced]
@@ -148,8 +150,8 @@ def _prepare(
     notify: Callable[[Message], object],
 ) -> None:
     """Say which runs are done again, and plan them anew where something is other."""
-    lacking = sum(run.reading is Reading.INCOMPLETE for run in again)
-    notify(Message(f"again: {headline(Counter(run.state for run in again), lacking)}"))
+    lacking, unread = sum(map(lacks_figure, again)), sum(map(lacks_reports, again))
+    notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
     if change is None or not change.update_app:
         _warn_of_changes(ledger, notify)
     if change is not None:
@@ -157,6 +159,14 @@ def _prepare(
 
         ids = [run.id for run in again]
         replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
+
+
+def _offer_unread(runs: Sequence[RunRow], meant: Collection[str] | None, notify: Callable[[Message], object]) -> None:
+    """Name the runs whose reports are missing or unreadable: only a person knows whether another run would help."""
+    lacking = [run.id for run in runs if lacks_reports(run) and (meant is None or run.id in meant)]
+    if lacking:
+        of = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
+        notify(Message(f"{of}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
 
 def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:

@@ -26,6 +26,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     from functools import partial
 
     from nsw.campaign.reading import read_each
+    from nsw.plan.expected_ranks import expected_ranks
     from nsw.readers.messages_in_output import said_in
     from nsw.readers.program_figures import figures
     from nsw.readers.read_many import read_many
@@ -35,8 +36,10 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     read_files = partial(read_many, options=options_of(recipe, ledger))
     wanted = recipe.app.figures
     required = [name for name, figure in wanted.items() if figure.required]
-    check = checker(folder, ledger, recipe)
-    yield from read_each(folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required, check)
+    yield from read_each(
+        folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required,
+        checker(folder, ledger, recipe), lambda run: expected_ranks(recipe, run.pass_name, run.case_id, run.params),
+    )  # fmt: skip
 
 
 def options_of(recipe: Recipe, ledger: Ledger) -> Options:

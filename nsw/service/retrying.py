@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import IN_FLIGHT, State
-from nsw.campaign.ledger_rows import lacks_figure
+from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
 from nsw.campaign.select_runs import named as runs_named
 from nsw.errors import UsageError
 from nsw.service.runs_by_name import one_of
@@ -44,7 +44,8 @@ def choose(
     Args:
         runs: All runs of the campaign.
         named: Those that a person named; none: all that did not succeed.
-        states: The states from which a run is done again; one that lacks a required figure is in any case.
+        states: The states from which a run is done again; one that lacks a required figure is in any case, and one
+            with missing or unreadable reports if it is named: where only a reader was missing, a retry mends nothing.
         first: The canary, if it must be tried again whatever its state.
         jobs: The scheduler's job id of each run that has one.
         meant: Only these runs; None: all.
@@ -52,7 +53,7 @@ def choose(
     Raises:
         UsageError: One that is named is not there, did not fail, or cannot be done yet.
     """
-    may = [r.id for r in runs if r.state in states or lacks_figure(r) or r.id in first]
+    may = [r.id for r in runs if r.state in states or lacks_figure(r) or r.id in first or (named and lacks_reports(r))]
     if meant is not None:
         may = [id_ for id_ in may if id_ in meant]
     again = {id_ for word in named for id_ in _named(word, runs, may, jobs)} if named else set(may)
