@@ -13,6 +13,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.nsys.export.binary import find_nsys
+from tests.nsys_faults import profiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,7 +216,7 @@ def complete(nsys, tmp_path_factory):
     program.write_text("import nvtx, time\nwith nvtx.annotate('real', domain='dom'):\n    time.sleep(0.001)\n")
     report, database = folder / "full.nsys-rep", folder / "full.sqlite"
     options = ["--trace=osrt,nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true"]
-    said = run(nsys, "profile", *options, "-o", str(report), sys.executable, str(program))
+    said = profiled(lambda: run(nsys, "profile", *options, "-o", str(report), sys.executable, str(program)))
     said += run(nsys, "export", "--type", "sqlite", "--lazy=false", "-f", "true", "-o", str(database), str(report))
     if not database.exists():
         pytest.skip(f"this nsys cannot profile here: {said[-300:]}")

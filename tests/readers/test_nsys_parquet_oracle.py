@@ -9,6 +9,7 @@ import pytest
 
 from nsw.readers import Options, read
 from nsw.tables import TABLES, rows
+from tests.nsys_faults import profiled
 
 ALL = Options(frozenset(TABLES))
 PROGRAM = """
@@ -60,7 +61,7 @@ def recorded(nsys, tmp_path_factory):
     program, report = folder / "program.py", folder / "run.nsys-rep"
     program.write_text(PROGRAM)
     options = ["--trace=osrt,nvtx", "--sample=none", "--cpuctxsw=none", "-f", "true"]
-    said = run(nsys, "profile", *options, "-o", str(report), sys.executable, str(program))
+    said = profiled(lambda: run(nsys, "profile", *options, "-o", str(report), sys.executable, str(program)))
     if not report.exists():
         pytest.skip(f"this nsys cannot profile here: {said[-300:]}")
     return report

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.nsys_faults import retried
+
 HEAD = "nsw: 1\nname: t\npasses: [baseline]\nresources: {gpus: 0, time: 1m}\n"
 
 
@@ -181,6 +183,7 @@ def test_a_timeline_by_a_real_nsys_is_collected_and_read(road):
         HEAD.replace("[baseline]", "[timeline: {tool: nsys, trace: [osrt, nvtx]}]")
         + "app: {command: '{{ site.python }} prog.py', files: [prog.py]}\n"
     )
+    done = retried(done, *road.runs(), road.nsw)
     assert done.returncode == 0, done.stdout + done.stderr
     shown = json.loads(road.nsw("summarize", "--table", "osrt_summary", "--json").stdout)
     assert any("nanosleep" in r["name"] or "select" in r["name"] for r in shown["rows"])

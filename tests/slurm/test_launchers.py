@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import nvtx
 import pytest
 
+from tests.nsys_faults import retried
+
 from .test_campaign import campaign, states
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ def run(place: Real, launcher: str, passes: str = "[timeline: {trace: [osrt, nvt
     text = text.replace("WORK", str(place.work)).replace("/usr/bin/python3", python or "/usr/bin/python3")
     (place.work / "recipe.yaml").write_text(text)
     done = place.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+    done = retried(done, "case.timeline.r1", place.nsw)
     assert done.returncode == 0, done.stderr + done.stdout
     assert states(place) == {"done": 1}
 
