@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.unpack_reduction import unpack
+from nsw.safe_files import read_plain
 from nsw.tables.unpacking_limit import shown
 from nsw.wording import plural
 
@@ -166,10 +168,7 @@ def attempt_of(target: Path) -> int | None:
 
 
 def read_tail(path: Path, limit: int = 4096) -> bytes | None:
-    """The last bytes of a collected file; None when there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - limit))
-            return file.read(limit)
-    except OSError:
-        return None
+    """The last bytes of a collected file; None when there is none, or no plain file: a FIFO would be waited for."""
+    with suppress(OSError):
+        return read_plain(path, last=limit)
+    return None

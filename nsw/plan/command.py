@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError
+from nsw.recipe.command_words import LONGEST
 from nsw.recipe.numbers_as_written import as_text
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     Args:
         expression: The parsed string.
         values: The case's parameters and what else an expression may name.
+
+    Raises:
+        UsageError: It is too long, or a quote or a backslash of it has no end.
     """
     kept: list[str] = []
 
@@ -80,6 +84,11 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
         return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
 
     text = expression.render(values, wrap=keep)
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"the command has {len(text):,} characters, and Linux takes at most {LONGEST:,} in an argument",
+            hint="write it into a script, which `app: files:` brings along, or as a list of arguments",
+        )
     try:
         parts = _taken_apart(text)
     except ValueError as fault:  # of shlex, which knows two

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nsw.recipe.document import Document
 
 FILLED: Final = "\0"  # stands where a template did
+LONGEST: Final = 128 << 10  # characters of a command: no argument may be longer, and splitting takes their square
 SHELL: Final = "();<>|&"  # signs that are words of their own
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _FAILS_TOO: Final = frozenset({"|", "|&", "&&", ">", ">>", "<", ">&", "&>"})  # if the first program fails, so does all
@@ -30,7 +31,9 @@ def first_program(document: Document) -> list[str]:
 
 
 def split(command: str) -> list[str]:
-    """The words of a line of shell; none where a quote of it does not end."""
+    """The words of a line of shell; none where a quote of it does not end, or where it is too long to be run."""
+    if len(command) > LONGEST:
+        return []
     lexer = shlex.shlex(filled(command), posix=True, punctuation_chars=SHELL)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:

@@ -16,13 +16,12 @@ import yaml
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
 from nsw.recipe.numbers_as_written import written
-from nsw.recipe.syntax import DASHED, LOADER, MISSING_SPACE, with_space
+from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, with_space
 from nsw.recipe.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DEEPEST = 50  # levels of nesting
 MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
 MOST_KEYS = 50_000  # of one map: a lock has a key for each file of the program
 _TAG = "tag:yaml.org,2002:"

@@ -40,6 +40,7 @@ _OF_TEXTS: Final = frozenset(
         "split", "splitlines", "startswith", "strip", "swapcase", "title", "upper",
     }
 )  # fmt: skip
+_BACKWARDS: Final = frozenset({"rfind", "rindex", "rpartition", "rsplit"})  # Python searches in n * m steps
 _OF_LISTS: Final = frozenset({"count", "index"})
 _OF_MAPS: Final = frozenset({"get", "items", "keys", "values"})
 _METHODS: Final[tuple[tuple[Any, frozenset[str]], ...]] = (
@@ -87,6 +88,9 @@ class RecipeEnvironment(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063  # Jinja's names
         """A call of `range` or of a method."""
+        if getattr(__obj, "__name__", None) in _BACKWARDS:
+            searched = size_of(getattr(__obj, "__self__", ""))
+            __self.budget.spend(searched * max(map(size_of, (*args, *kwargs.values())), default=0) // 1000)
         return __self._held(super().call(__context, __obj, *args, **kwargs))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:  # noqa: ARG002  # Jinja's name

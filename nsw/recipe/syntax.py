@@ -17,6 +17,9 @@ DASHED = re.compile(r"-[^\s-]")
 _GLUED = re.compile(r"^(\s*(?:- )?[A-Za-z_][\w.-]*):(?![\s/])\S")
 _TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 _RESERVED = "@`%|>"
+DEEPEST = 50  # levels of nesting
+_OPENS = (yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken)
+_CLOSES = (yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 MISSING_SPACE = "a space is missing after this dash"
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -136,8 +139,12 @@ class _Place:
 
     def _late_quote(self) -> Diagnostic | None:
         """A quote that the next one closes, lines below, where YAML then finds no key."""
+        depth = 0
         try:
             for token in yaml.scan(self.whole, Loader=LOADER):
+                depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
+                if depth > DEEPEST:  # each token takes a time that grows with the depth
+                    return None
                 start, end = token.start_mark, token.end_mark
                 if (
                     start.line < end.line == self.row

@@ -45,6 +45,7 @@ MANY = [
     "{% for i in range(10000) %}{% if i == 'a' * 9 %}{% endif %}{{ i * 2 + 3 }}{{ i ~ 'x' }}{% endfor %}",
     "{% for i in range(10000) %}" + "{% if i is odd and i != 3 %}{% endif %}" * 30 + "{% endfor %}",
     "{% for i in range(9000) %}{% endfor %}" * 60,
+    *(f"{{{{ ('a' * 99999).{name}('b' ~ 'a' * 49000) }}}}" for name in ("rfind", "rindex", "rpartition", "rsplit")),
 ]
 REFUSED = [
     "{{ (1).to_bytes(10 ** 9, 'big') }}",
@@ -95,6 +96,7 @@ def test_what_has_no_bound_is_not_taken(text):
     [
         (f"{{{{ ({BIG}) | length }}}}", 99_999),
         ("{{ ('ab' * 1000) | replace('a', 'xyz') | length }}", 4000),
+        ("{{ ('a/b' * 9999).rsplit('/', 1) | last }}", "b"),
         ("{{ '%d of 10000' % 3 }}", "3 of 10000"),
         ("{{ '%(n)05d' % {'n': 7} }}", "00007"),
         ("{{ '%s-%s' % ('a', 'b') }}", "a-b"),

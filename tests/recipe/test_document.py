@@ -4,6 +4,7 @@ import json
 import pickle
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -118,6 +119,16 @@ def test_aliases_cannot_grow_beyond_bounds():
 def test_deep_nesting_is_refused_before_it_hurts(text):
     with pytest.raises(InputError, match="nested more than 50 levels deep"):
         parse(text, "f")
+
+
+def test_what_is_wrong_with_deeply_nested_text_is_not_looked_for_at_every_depth(monkeypatch):
+    """Each token of it costs a time that grows with the depth."""
+    tokens = []
+    scan = yaml.scan
+    monkeypatch.setattr(yaml, "scan", lambda *a, **k: (tokens.append(t) or t for t in scan(*a, **k)))
+    with pytest.raises(InputError, match="this bracket is not closed"):
+        parse('app: {command: "x"\n' + "{a: " * 10_000, "f")
+    assert 10 < len(tokens) < 1000
 
 
 def test_crlf_bom_and_unicode_line_ends_keep_places():

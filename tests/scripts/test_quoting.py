@@ -147,6 +147,12 @@ def test_plain_values_stay_readable_in_a_shell_text():
     assert found == (*SHELL, "cd build && ./run -n 4", "nsw", "4")
 
 
+def test_a_command_is_no_longer_than_an_argument_may_be():
+    with pytest.raises(UsageError, match="has 131,073 characters, and Linux takes at most 131,072 in an argument"):
+        words(Expression.parse("x" * 131_073), {})
+    assert words(Expression.parse("x" * 131_072), {}) == ("x" * 131_072,)
+
+
 def test_an_unclosed_quote_is_said_with_the_command():
     with pytest.raises(UsageError, match="opens a quote ' but never closes it"):
         words(Expression.parse("python 'train.py"), {})

@@ -322,6 +322,20 @@ def test_the_files_of_another_user_s_campaign_are_that_user_s(campaign_of, victi
         )
 
 
+@pytest.mark.parametrize("below", ["", "scratch/runs/n-3.baseline.r1/attempt-1", "reports/n-3.baseline.r1"])
+def test_no_file_of_a_campaign_is_waited_for(campaign_of, victim, neighbour, below):
+    folder = campaign_of(neighbour)
+    files = [file for file in (folder / below).iterdir() if file.is_file()]
+    assert len(files) > 3
+    for file in files:
+        aside = file.rename(file.with_name("aside"))
+        os.mkfifo(file)
+        neighbour.owns(file)
+        for words in (["logs", "n-3.baseline.r1"], *([] if below else [["status"], ["summarize"]])):
+            assert victim.nsw(*words, "-c", folder).returncode in {0, 1, 2}, (words, file)  # or it takes too long
+        aside.replace(file)
+
+
 def test_a_campaign_that_is_read_only_can_be_looked_at(campaign_of, victim):
     folder = campaign_of(victim)
     subprocess.run(["chmod", "-R", "a-w", folder.parent], check=True)
