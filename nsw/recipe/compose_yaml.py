@@ -16,11 +16,12 @@ import yaml
 from nsw.errors import Diagnostic, Mark
 from nsw.recipe.faults import shown
 from nsw.recipe.numbers_as_written import written
+from nsw.recipe.secret_names import without_value
 from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, with_space
 from nsw.recipe.yaml_nodes import Node, Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
 MOST_KEYS = 50_000  # of one map: a lock has a key for each file of the program
@@ -32,6 +33,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _SPECIAL = re.compile(r"([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NOT_READ = "its tag or its size makes this no value that can be read; quote it if it is meant as text"
 
 
 class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong is the diagnostic it holds
@@ -42,20 +44,26 @@ class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong i
         self.fault = Diagnostic(message, mark, hint=hint)
 
 
-def compose(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
+def compose(text: str, file: str, hides: Callable[[Mark], bool]) -> tuple[Node | None, list[Diagnostic]]:
     """The tree of the only document in `text`, None when it is empty, and faults that do not end the reading.
+
+    Args:
+        text: YAML.
+        file: Its name, for the marks.
+        hides: Whether something secret stands at a place, which no fault repeats.
 
     Raises:
         yaml.YAMLError: The text is not YAML.
         Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
     """
-    return _Composer(yaml.parse(text, Loader=LOADER), file).document()
+    return _Composer(yaml.parse(text, Loader=LOADER), file, hides).document()
 
 
 class _Composer:
-    def __init__(self, events: Iterator[Any], file: str) -> None:
+    def __init__(self, events: Iterator[Any], file: str, hides: Callable[[Mark], bool]) -> None:
         self._events = events
         self._file = file
+        self._hides = hides
         self._anchors: dict[str, Node | None] = {}  # None while the anchored node is being made
         self._aliased = 0
         self.faults: list[Diagnostic] = []
@@ -97,12 +105,12 @@ class _Composer:
     def _alias(self, event: Any) -> Node:
         mark = self._mark(event)
         if event.anchor not in self._anchors:
-            raise Stop(
-                mark, f"no anchor '&{event.anchor}' is defined above", "quote the value if the * is meant as text"
-            )
+            anchor = "such anchor" if self._hides(mark) else f"anchor '&{event.anchor}'"
+            raise Stop(mark, f"no {anchor} is defined above", "quote the value if the * is meant as text")
         node = self._anchors[event.anchor]
         if node is None:
-            raise Stop(mark, f"'*{event.anchor}' is inside the node that it refers to")
+            alias = "this alias" if self._hides(mark) else f"'*{event.anchor}'"
+            raise Stop(mark, f"{alias} is inside the node that it refers to")
         self._aliased += node.size
         if self._aliased > MOST_ALIASED:
             raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
@@ -114,7 +122,7 @@ class _Composer:
         try:
             value = scalar(event.value, event.tag, plain=not style)
         except ValueError as fault:
-            self._fault(mark, str(fault))
+            self._fault(mark, _NOT_READ if self._hides(mark) else str(fault))
             value = event.value
         return Node(value, mark, style=style, text=event.value)
 
@@ -140,7 +148,7 @@ class _Composer:
             elif key in value:
                 self._fault(
                     mark,
-                    f"the key {shown(key)} is set twice; the first is at {keys[key]}",
+                    f"the key {shown(without_value(key))} is set twice; the first is at {keys[key]}",
                     "keep one of them",
                 )
             elif key is not None:
@@ -158,14 +166,15 @@ class _Composer:
         """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
         if not child.style and child.span.line > key.line and DASHED.match(child.text):
             line, column = child.span.line, child.span.column
-            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
+            item = "" if self._hides(child.span) else child.text
+            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(item))
 
     def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
         if isinstance(event, yaml.ScalarEvent):
             mark = self._mark(event)
             if not event.style and DASHED.match(event.value):
-                raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
+                raise Stop(mark, MISSING_SPACE, with_space("" if self._hides(mark) else f"{event.value}:"))
             return event.value, mark
         node = self._node(event, depth + 1)
         mark = self._mark(event)
@@ -187,7 +196,9 @@ class _Composer:
 
     def _collection_tag(self, event: Any, kind: str) -> None:
         if event.tag not in {None, "!", _TAG + kind}:
-            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not allowed here", "remove it")
+            mark = self._mark(event)
+            tag = "this tag" if self._hides(mark) else f"the tag {shown(event.tag)}"
+            self._fault(mark, f"{tag} is not allowed here", "remove it")
 
 
 def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,14 @@ import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.compose_yaml import Stop, compose
-from nsw.recipe.secret_names import masked
-from nsw.recipe.syntax import explain
+from nsw.recipe.shown_lines import LINE_END, ShownLines
+from nsw.recipe.syntax import MISSING_SPACE, explain, with_space
 from nsw.recipe.yaml_nodes import Node, Path, merged, plain_data, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LARGEST = 4 << 20  # characters of a file
-_LONGEST_LINE = 400  # a longer line is cut behind the fault when it is shown
-_LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
-# text: to compile it takes 5 ms, and only a line that is shown needs it
-_UNPRINTABLE = r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe\uff00-\U0010ffff]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +27,13 @@ class Document:
     file: str
     text: str
     root: Node
-    lines_of: dict[str, list[str]] = field(default_factory=dict)  # of what was laid over it: by the file of its marks
+    shown: ShownLines  # the text as it may be shown
+    shown_of: dict[str, ShownLines] = field(default_factory=dict)  # of what was laid over it: by the file of its marks
 
     @cached_property
     def data(self) -> Any:
         """The whole file as dict, list, str, int, float, bool and None."""
         return plain_data(self.root)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines of the file without their ends."""
-        return _LINE_END.split(self.text)
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
 
     def node(self, path: Path) -> Node | None:
         """The node at `path`, or None."""
@@ -82,7 +69,7 @@ class Document:
         node = self.node(path)
         if node is None or node.value is None:
             return ""
-        starts, span = self._line_starts, node.span
+        starts, span = self.shown.starts, node.span
         return self.text[starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1]
 
     def mark_in_raw(self, path: Path, offset: int, length: int = 1) -> Mark | None:
@@ -90,7 +77,7 @@ class Document:
         node = self.node(path)
         if node is None:
             return self.mark(path)
-        before = _LINE_END.split(self.raw(path)[:offset])
+        before = LINE_END.split(self.raw(path)[:offset])
         line = node.span.line + len(before) - 1
         column = len(before[-1]) + (node.span.column if len(before) == 1 else 1)
         return Mark(node.span.file, line, column, line, column + max(1, length))
@@ -108,8 +95,14 @@ class Document:
 
     def at(self, mark: Mark | None, message: str, *, hint: str | None = None) -> Diagnostic:
         """A diagnostic at a place of this file, with its line."""
-        lines = self.lines_of.get(mark.file, self.lines) if mark is not None else self.lines
-        return Diagnostic(message, mark, _line_at(lines, mark), hint)
+        return Diagnostic(message, mark, self._shown_at(mark).at(mark), hint)
+
+    def hides(self, mark: Mark | None) -> bool:
+        """Whether something secret stands at a place: a message about it does not repeat what stands there."""
+        return self._shown_at(mark).hides(mark)
+
+    def _shown_at(self, mark: Mark | None) -> ShownLines:
+        return self.shown_of.get(mark.file, self.shown) if mark is not None else self.shown
 
     def diagnostic(self, path: Path, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
         """A diagnostic at a value, or at its key."""
@@ -129,27 +122,28 @@ class Document:
         return replace(self, root=renamed(self.root, path, key))
 
 
-def parse(text: str, file: str) -> Document:
+def parse(text: str, file: str, shown: ShownLines | None = None) -> Document:
     """Parse YAML.
 
     Args:
         text: The file's text.
         file: Its name, for the marks.
+        shown: What is shown of it; None: its lines.
 
     Raises:
         InputError: Not YAML, empty, too large, or with keys set twice; every such fault found.
     """
     text = text.removeprefix("\ufeff")
-    lines = _LINE_END.split(text)
+    shown = shown or ShownLines(text)
     try:
-        root, faults = _composed(text, lines, file)
+        root, faults = _composed(text, shown, file)
     except Stop as stop:
         root, faults = None, [stop.fault]
     if root is None and not faults:
         faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
     if root is None or faults:
-        raise InputError(in_order(replace(f, source_line=_line_at(lines, f.mark)) for f in faults))
-    return Document(file, text, root)
+        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in faults))
+    return Document(file, text, root, shown)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -158,29 +152,30 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(unique, key=lambda d: (d.mark.line, d.mark.column) if d.mark else (0, 0))
 
 
-def _composed(text: str, lines: list[str], file: str) -> tuple[Node | None, list[Diagnostic]]:
+def _composed(text: str, shown: ShownLines, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
         raise Stop(Mark(file, 1, 1, 1, 2), f"the file has more than {LARGEST} characters")
     try:
-        return compose(text, file)
+        return compose(text, file, shown.hides)
     except yaml.YAMLError as fault:
-        return None, [explain(fault, text, lines, file)]
+        found = explain(fault, text, LINE_END.split(text), file)
+        return None, [_hushed(found) if shown.hides(found.mark) else found]
     except UnicodeEncodeError as fault:
-        before = _LINE_END.split(text[: fault.start])
+        before = LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
         return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
 
 
+def _hushed(fault: Diagnostic) -> Diagnostic:
+    """What the parser refused, without words of the text."""
+    if fault.message == MISSING_SPACE:
+        return replace(fault, hint=with_space(""))
+    message, _, words = fault.message.partition(": ")
+    return replace(fault, message=message) if words else fault
+
+
 def _first(span: Mark) -> Mark:
     return Mark(span.file, span.line, span.column, span.line, span.column + 1)
-
-
-def _line_at(lines: list[str], mark: Mark | None) -> str | None:
-    """The line that a mark is on, fit for a terminal; None when it is hopelessly long."""
-    if mark is None or mark.line > len(lines) or mark.column > _LONGEST_LINE:
-        return None
-    line = lines[mark.line - 1]
-    return masked(re.sub(_UNPRINTABLE, "\ufffd", line[: _LONGEST_LINE + mark.column]))
 
 
 def _find(node: Node, pattern: tuple[str | int, ...], path: Path) -> Iterator[tuple[Path, Node]]:

@@ -118,7 +118,7 @@ class Expression:
         except Fault:
             raise
         except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
-            raise Fault(f"this expression is not valid: {plain(str(fault))[:200]}") from None
+            raise Fault(f"{_NOT_VALID}: {plain(str(fault))[:200]}", bare=_NOT_VALID) from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The value with its type where the text is exactly one `{{ ... }}`; otherwise the rendered text.
@@ -207,6 +207,7 @@ def _refuse_statements(tree: nodes.Template) -> None:
             raise Fault("a loop inside a loop is not allowed in a recipe")
 
 
+_NOT_VALID, _NOT_COMPUTED = "this expression is not valid", "this cannot be computed"
 _ONE_BRACE = re.compile(r"\{\{([^{}]*)\}(?!\})")
 
 _NEVER_CLOSED = re.compile(r"\{\{\s*(\w+)(?:(?!\}\}|\{\{).)*(?:$|\{\{)", re.DOTALL)
@@ -217,23 +218,19 @@ _TOKENS = (("'end of print statement'", "'}}'"), ("'end of statement block'", "'
 def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     source = str(fault.source or "")
     if (single := _ONE_BRACE.search(source)) is not None:
-        return Fault(
-            "this expression is closed by one '}' instead of two",
-            hint=f"write {{{{ {single[1].strip()} }}}}",
-            offset=single.start(),
-        )
+        closed = "this expression is closed by one '}' instead of two"
+        return Fault(closed, hint=f"write {{{{ {single[1].strip()} }}}}", offset=single.start(), bare=closed)
     if any(w in str(fault.message) for w in _UNCLOSED) and (left := _NEVER_CLOSED.search(source)) is not None:
-        return Fault(
-            "this expression is never closed by '}}'",
-            hint=f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}",
-            offset=left.start(),
-        )
+        unclosed = "this expression is never closed by '}}'"
+        hint = f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}"
+        return Fault(unclosed, hint=hint, offset=left.start(), bare=unclosed)
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
     message = message if offset is not None else str(fault.message)
     for token, typed in _TOKENS:
         message = message.replace(token, typed)
-    return Fault(f"this expression is not valid: {plain(message).rstrip('.')}", hint=_syntax_hint(fault), offset=offset)
+    told = f"{_NOT_VALID}: {plain(message).rstrip('.')}"
+    return Fault(told, hint=_syntax_hint(fault), offset=offset, bare=_NOT_VALID)
 
 
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
@@ -254,5 +251,5 @@ def _evaluation_fault(fault: Exception, text: str) -> Fault:
     if isinstance(fault, Fault):
         return fault
     if isinstance(fault, UndefinedError | SecurityError):
-        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}")
-    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}")
+        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)
+    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)

@@ -54,7 +54,9 @@ def one_line(value: object) -> str:
 def variable(value: object) -> str:
     """The name of an environment variable."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise Fault(f"{shown(value)} cannot name an environment variable", hint="letters, digits and '_' only")
+        bare = "this cannot name an environment variable"
+        hint = "letters, digits and '_' only"
+        raise Fault(f"{shown(value)} cannot name an environment variable", hint=hint, bare=bare)
     return value
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from nsw.errors import Diagnostic, nearest
 from nsw.recipe.faults import shown
+from nsw.recipe.secret_names import without_value
 from nsw.recipe.yaml_nodes import Node, replaced
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ def _is_open(kind: Any) -> bool:
 
 def _fault(document: Document, path: Path, key: str, names: list[str]) -> Diagnostic:
     more = len(names) - _SHOWN
-    which = " and ".join(shown(name) for name in names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    which = " and ".join(shown(without_value(name)) for name in names[:_SHOWN]) + (
+        f" and {more} more" if more > 0 else ""
+    )
     stand = "stands" if len(names) == 1 else "stand"
     return document.diagnostic(
         (*path, names[0]),

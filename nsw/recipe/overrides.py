@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.document import parse
 from nsw.recipe.model import Recipe
+from nsw.recipe.secret_guesses import masked
+from nsw.recipe.secret_names import looks_secret
+from nsw.recipe.shown_lines import ShownLines
 from nsw.recipe.yaml_nodes import Node, merged
 
 if TYPE_CHECKING:
@@ -55,15 +58,16 @@ def overridden(document: Document, options: Overrides) -> Document:
 
 
 def _with(document: Document, text: str) -> Document:
+    told = masked(text)
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"--set {text}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
+        raise UsageError(f"--set {told}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
     matrix = document.data.get("matrix")
     parameters = set(matrix) - _NOT_PARAMETERS if isinstance(matrix, dict) else set()
     keys = {field.alias or key for key, field in Recipe.model_fields.items()}
     if name in parameters and name in keys:
         raise UsageError(
-            f"--set {text}: {name} is a parameter and a key",
+            f"--set {told}: {name} is a parameter and a key",
             hint=f"write matrix.{name} for the parameter, .{name} for the key",
         )
     path = ["matrix", name] if name in parameters else name.removeprefix(".").split(".")
@@ -71,29 +75,30 @@ def _with(document: Document, text: str) -> Document:
         known = [*sorted(parameters), *sorted(keys)]
         there = f"its parameters: {', '.join(sorted(parameters))}" if parameters else "it has no parameters"
         hint = did_you_mean(name, known) or f"{there}; a key is written by its path, such as resources.time"
-        raise UsageError(f"--set {text}: the recipe has no {name}", hint=hint)
+        raise UsageError(f"--set {told}: the recipe has no {name}", hint=hint)
     file, pad = f"--set {name}", len(name) + 1
     if path[0] == "matrix" and len(path) == 2 and not value.lstrip().startswith(("[", "{")):
         value, pad = f"[{value}]", pad - 1
-    lines = text.split("\n")
-    node = _parsed(value, pad, file, lines)
+    source = " " * pad + (value if value.strip() else "null")
+    hidden = [((0, len(name) + 1), (text.count("\n") + 1, 0))] if _is_secret(path) else []
+    typed = ShownLines(text, source, path, hidden)
+    node = _parsed(value, source, file, typed)
     if path[0] == "passes":
         document, path = _of_pass(document, path, file)
-    return replace(document, root=_laid(document.root, path, node), lines_of={**document.lines_of, file: lines})
+    return replace(document, root=_laid(document.root, path, node), shown_of={**document.shown_of, file: typed})
 
 
-def _parsed(value: str, pad: int, file: str, lines: Sequence[str]) -> Node:
-    """A value as YAML; the columns of its faults are those of the option as it was typed, `pad` before the value."""
-    try:
-        node = parse(" " * pad + (value if value.strip() else "null"), file).root
-    except InputError as fault:
-        raise InputError(
-            [replace(one, source_line=lines[one.mark.line - 1] if one.mark else None) for one in fault.diagnostics]
-        ) from None
+def _is_secret(path: Sequence[str]) -> bool:
+    return any(map(looks_secret, path)) and path[-1] not in {"plain", "from_env"}
+
+
+def _parsed(value: str, source: str, file: str, typed: ShownLines) -> Node:
+    """A value as YAML, `source` with spaces before it: faults have the columns of the option as it was typed."""
+    node = parse(source, file, typed).root
     if isinstance(node.value, dict | list) and not value.lstrip().startswith(("[", "{")):
         kind = "map" if isinstance(node.value, dict) else "list"
         hint = "quote a value that holds ': ' or begins with '- '; write a map as {x: y} and a list as [x, y]"
-        raise InputError([Diagnostic(f"this value is a {kind} to YAML", node.span, lines[0], hint)])
+        raise InputError([Diagnostic(f"this value is a {kind} to YAML", node.span, typed.at(node.span), hint)])
     return node
 
 

@@ -1,4 +1,4 @@
-"""Names that say that a value is secret, URLs that hold a password, and lines of YAML without such values."""
+"""Names that say that a value is secret, and URLs that hold a password."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ _SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts:
 # it can hold a slash, so that each character is looked at a few times at most
 _PASSWORD = re.compile(r"(?:://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>[^\s/?#@]++)(?=@)")
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_KEY = r"""(?<![A-Za-z0-9_])[0-9]*+(?P<key>[A-Za-z0-9_]++)["']?\s*:\s+"""
-_WHOLE_LINE = re.compile(rf"""^\s*(?:-\s+)?["']?{_KEY}(?P<value>[^\s{{\[].*)$""")
-_WITHIN_BRACES = re.compile(rf"""{_KEY}(?P<value>"(?:\\.|[^"\\])*"?|'(?:''|[^'])*'?|[^\s{{}}\[\],"'][^{{}}\[\],]*)""")
+_GLUED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::(?!//)|=)\S")
 
 
 def looks_secret(name: str) -> bool:
@@ -52,25 +50,22 @@ def looks_secret(name: str) -> bool:
 
 def holds_password(value: str) -> bool:
     """Whether a value is or contains a URL with a password or a token: `postgres://me:pass@host`, `https://ghp_...@host`."""
-    return next(_passwords(value), None) is not None
+    return next(passwords(value), None) is not None
 
 
-def masked(line: str) -> str:
-    """A line of YAML with `*` for values of keys whose name looks secret and for passwords in URLs; columns stay."""
-
-    def hide(match: re.Match[str]) -> str:
-        length = len(match["value"]) if looks_secret(match["key"]) else 0
-        return match[0][: len(match[0]) - length] + "*" * length
-
-    whole = _WHOLE_LINE.match(line)
-    shown = hide(whole) if whole else _WITHIN_BRACES.sub(hide, line)
-    characters = list(shown)
-    for begin, end in _passwords(shown):
-        characters[begin:end] = "*" * (end - begin)
-    return "".join(characters)
+def glued_name(text: str) -> str | None:
+    """NAME of `NAME:VALUE`, which is one word to YAML, and of `NAME=VALUE`, as a shell has it."""
+    glued = _GLUED.match(text)
+    return glued[1] if glued else None
 
 
-def _passwords(text: str) -> Iterator[tuple[int, int]]:
+def without_value(key: str) -> str:
+    """A key as a message may name it: `HF_TOKEN` of `HF_TOKEN:VALUE`."""
+    name = glued_name(key)
+    return name if name and looks_secret(name) else key
+
+
+def passwords(text: str) -> Iterator[tuple[int, int]]:
     """Where passwords in URLs are, also those that are expressions, with whatever these hold."""
     yield from (match.span("password") for match in _PASSWORD.finditer(text))
     end = text.rfind("}}") + 2  # what is opened behind it is never closed

@@ -46,7 +46,18 @@ def _value(parse: Callable[[object], str], value: object) -> str | Secret:
         return Secret(within("secret", parse, inner))
     if list(inner) != ["from_env"]:
         raise Fault("expected text or {from_env: NAME}, found a map", hint="such as {secret: {from_env: HF_TOKEN}}")
-    return Secret(from_env=within("secret", partial(within, "from_env", variable), inner["from_env"]))
+    return Secret(from_env=within("secret", partial(within, "from_env", _source), inner["from_env"]))
+
+
+def _source(value: object) -> str:
+    """The name of the variable that holds a secret; what is none may be the secret itself, put there by mistake."""
+    try:
+        return variable(value)
+    except Fault as fault:
+        raise Fault(
+            "from_env takes the name of an environment variable, and this is none",
+            hint="write {secret: VALUE} for the value itself" if isinstance(value, str) else fault.hint,
+        ) from None
 
 
 def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:

@@ -25,7 +25,9 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def with_space(item: str) -> str:
-    """What to write instead of an item whose dash has no space after it."""
+    """What to write instead of an item whose dash has no space after it; '' stands for one that is not shown."""
+    if not item:
+        return "write '- ...' for an item of a list"
     word = plain(item.split(maxsplit=1)[0][1:])
     return f"write '- {word}{' ...' if word.endswith(':') else ''}' for an item of a list"
 

@@ -12,6 +12,7 @@ from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.misindented_keys import set_right
 from nsw.recipe.misplaced_keys import homes
+from nsw.recipe.secret_names import glued_name, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
+_STARS = "***"  # what messages name instead of a value that is secret
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
@@ -129,11 +131,28 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
     fault = (problem.get("ctx") or {}).get("error")
     if isinstance(fault, Fault):
         if loc[-1:] == ("[key]",):
-            return document.diagnostic(path, fault.message, hint=fault.hint, key=True)
+            hidden = document.hides(document.mark(path, key=True))
+            message, hint = _bare_key(str(path[-1])) if hidden else (fault.message, fault.hint)
+            return document.diagnostic(path, message, hint=hint, key=True)
         path = (*path, *fault.path)
-        return document.at(document.mark_in_value(path, fault.offset), fault.message, hint=fault.hint)
-    message, hint = _worded(kind, problem.get("ctx") or {}, problem["input"], path)
+        message, hint = fault.message, fault.hint
+        if fault.bare is not None and document.hides(document.mark(path)):
+            message, hint = f"{fault.bare}, and is not shown because it is secret", None
+        return document.at(document.mark_in_value(path, fault.offset), message, hint=hint)
+    value = problem["input"]
+    if document.hides(document.mark(path)):
+        message, hint = _worded(kind, {}, value if isinstance(value, dict | list) else _STARS, path)
+        hint = _bare_key(value)[1] if isinstance(value, str) and glued_name(value) else hint
+    else:
+        message, hint = _worded(kind, problem.get("ctx") or {}, value, path)
     return document.diagnostic(path, message, hint=hint, key=loc[-1:] == ("[key]",))
+
+
+def _bare_key(key: str) -> tuple[str, str]:
+    """Message and hint for a key that has a secret in it: `HF_TOKEN:VALUE`."""
+    name = glued_name(key)
+    write = f"write '{name}: ...', with a space after the colon" if name else "letters, digits and '_' only"
+    return "this cannot name an environment variable, and is not shown because it may be secret", write
 
 
 def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
@@ -145,7 +164,7 @@ def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: 
         of = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
         hint = f"{of}the keys {where or 'here'} are {', '.join(known)}"
     return document.diagnostic(
-        path, f"unknown key {shown(path[-1])}{' ' + where if where else ''}", hint=hint, key=True
+        path, f"unknown key {shown(without_value(str(path[-1])))}{' ' + where if where else ''}", hint=hint, key=True
     )
 
 
@@ -164,7 +183,7 @@ def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnos
 
 
 def _where(path: Path) -> str:
-    words = [str(part) for part in path if isinstance(part, str)]
+    words = [without_value(part) for part in path if isinstance(part, str)]
     return f"in {shown('.'.join(words))[1:-1]}" if words else ""
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from nsw.errors import nearest
+from nsw.recipe.secret_names import without_value
 
 Wanted = Literal["recipe", "sites file"]
 
@@ -93,4 +94,4 @@ def sentence(other: Other, wanted: Wanted) -> tuple[str, str]:
 
 
 def _listed(keys: list[str]) -> str:
-    return ", ".join(str(key)[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
+    return ", ".join(without_value(str(key))[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")

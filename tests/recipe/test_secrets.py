@@ -1,16 +1,23 @@
 """Which environment variables are secret, by name or by mark, and how they are written down."""
 
+import re
+import subprocess
+import sys
 import time
 
 import jsonschema
 import pytest
 
-from nsw.errors import InputError
+from nsw.errors import InputError, Mark, UsageError
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.secret_names import holds_password, looks_secret, masked
+from nsw.recipe.overrides import Overrides
+from nsw.recipe.secret_guesses import masked
+from nsw.recipe.secret_names import holds_password, looks_secret
 from nsw.recipe.secrets import Secret
+from nsw.recipe.shown_lines import ShownLines
 from nsw.service.planning import make_plan
+from nsw.site.load import read_sites
 
 
 @pytest.mark.parametrize(
@@ -156,7 +163,7 @@ def test_written_down_they_name_where_the_value_comes_from_and_read_back_alike()
     [
         ("X: {secret: a, plain: b}", "a variable has one value, in a map with one key: 'secret' or 'plain'"),
         ("X: {secret: {env: HOME}}", "expected text or {from_env: NAME}, found a map"),
-        ("X: {secret: {from_env: 'a b'}}", "'a b' cannot name an environment variable"),
+        ("X: {secret: {from_env: 'a b'}}", "from_env takes the name of an environment variable, and this is none"),
         ("X: {secret: [a]}", "expected text, found a list"),
         ("X: {sekret: a}", "expected text, found a map"),
         ("X: {secret: '{{ m }}'}", "the expression uses 'm', which no matrix defines"),
@@ -180,3 +187,172 @@ def test_a_bad_secret_is_a_fault_of_its_line(line, message):
 def test_the_schema_knows_the_same_forms(value, fits):
     data = {"nsw": 1, "name": "t", "app": {"command": "a", "env": {"X": value}}}
     assert jsonschema.Draft202012Validator(recipe_schema()).is_valid(data) is fits
+
+
+# --- what is shown of a file with faults ---------------------------------------------------------------------------
+
+KEY = "-----BEGIN-KEY-----"
+# what stands behind `env:`, and how many lines below it the fault is
+FORMS = {
+    "folded": ("\n    HF_TOKEN: >\n      hf_SEKRET-1 {{ nope }}", 2),
+    "literal": ("\n    HF_TOKEN: |\n      first {{ nope }}\n      SEKRET-1", 2),
+    "flow of JSON": (' {"HF_TOKEN": {"secret":"SEKRET-1"}, "X": {"secret":"SEKRET-1 {{ nope }}"}}', 0),
+    "flow of JSON without spaces": (' {"HF_TOKEN":"SEKRET-1","N":"{{ nope }}"}', 0),
+    "three lines": ("\n    X:\n      secret:\n        SEKRET-1 {{ nope }}", 3),
+    "quotes over two lines": ('\n    HF_TOKEN: "a\n      SEKRET-1 {{ nope }}"', 2),
+    "a list": ("\n    HF_TOKEN: [SEKRET-1]", 1),
+    "a list of lines": ("\n    HF_TOKEN:\n    - SEKRET-1\n    - b", 1),
+    "a map": ("\n    HF_TOKEN: {a: SEKRET-1}", 1),
+    "a map as key": ("\n    HF_TOKEN: {SEKRET-1}", 1),
+    "a map below secret": ("\n    X: {secret: {value: SEKRET-1}}", 1),
+    "a misspelt mark": ("\n    X: {sekret: SEKRET-1}", 1),
+    "escaped quotes": ('\n    X: {"secret": "{{ \\"SEKRET-1\\"|nofilter }}"}', 1),
+    "a filter": ("\n    HF_TOKEN: '{{ n|SEKRET_1 }}'", 1),
+    "a wrong expression": ("\n    HF_TOKEN: '{{ n \"SEKRET-1\" }}'", 1),
+    "a brace too few": ("\n    HF_TOKEN: '{{ \"SEKRET-1\" }'", 1),
+    "the value for its source": ("\n    X: {secret: {from_env: SEKRET-1}}", 1),
+    "the value for its source, in lines": ("\n    X:\n      secret:\n        from_env: SEKRET-1", 3),
+    "no space": ("\n    HF_TOKEN:SEKRET-1", 1),
+    "no space, beside others": ("\n    N: 1\n    HF_TOKEN:SEKRET-1", 2),
+    "no space, before others": ("\n    HF_TOKEN:SEKRET-1\n    N: 1", 1),
+    "no space in braces": (" {HF_TOKEN:SEKRET-1, N: 1}", 0),
+    "no space of another": ("\n    LICENSE:SEKRET-1", 1),
+    "as a shell writes it": ("\n    - HF_TOKEN=SEKRET-1", 0),
+    "as a shell writes it, in braces": (" {HF_TOKEN=SEKRET-1}", 0),
+    "a comma": (" {HF_TOKEN: a,SEKRET-1}", 0),
+    "an alias that is none": ("\n    HF_TOKEN: *SEKRET-1", 1),
+    "a tag": ("\n    HF_TOKEN: !SEKRET-1 x", 1),
+    "a tag of a list": ("\n    HF_TOKEN: !SEKRET-1 [x]", 1),
+    "a dash": ("\n    HF_TOKEN:\n      -SEKRET-1", 2),
+    "set twice": ("\n    HF_TOKEN: a\n    HF_TOKEN: SEKRET-1", 2),
+    "beside a fault": (" {HF_TOKEN: SEKRET-1, N: '{{ nope }}'}", 0),
+    "a comment": ("\n    HF_TOKEN: '{{ nope }}'  # SEKRET-1", 1),
+    "an open quote": ('\n    HF_TOKEN: "a\n      SEKRET-1', 1),
+    "a quote within": ('\n    HF_TOKEN: "a"SEKRET-1', 1),
+    "text that is not indented": ("\n    HF_TOKEN: |\nSEKRET-1", 2),
+    "a key of lines that are not indented": (f"\n    HF_TOKEN: {KEY}\nSEKRET-1", 2),
+    "a bracket": ("\n    HF_TOKEN: [SEKRET-1", 1),
+    "a brace within braces": (" {HF_TOKEN: a}SEKRET-1, N: 1}", 0),
+    "an anchor": ("\n    N: &a SEKRET-1 {{ nope }}\n    HF_TOKEN: *a", 1),
+    "an anchor of no YAML": ("\n    N: &a SEKRET-1: b\n    HF_TOKEN: *a", 1),
+    "a dollar": ("\n    HF_TOKEN: '${{ \"SEKRET-1\"|nofilter }}'", 1),
+    "misspelt env": ("s: {HF_TOKEN: SEKRET-1}", 0),
+}  # fmt: skip
+
+
+def told_of(text, folder, name="r.yaml"):
+    """What a person reads of a recipe's faults, as `plan` and `render` make it."""
+    path = folder / name
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        make_plan(str(path), "local")
+    return refused.value.render()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_a_secret_is_in_what_is_told_of_it(form, tmp_path):
+    block, line = FORMS[form]
+    env = f"  env{block}\n" if block.startswith("s:") else f"  env:{block}\n"
+    told = told_of(RECIPE.removesuffix("  env:\n") + env, tmp_path)
+    assert "SEKRET" not in told
+    assert f"r.yaml:{6 + line}:" in told
+    assert re.search(r"\*{2,}|\| +(HF_TOKEN|env):$", told, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["plan", "render"])
+@pytest.mark.parametrize("form", ["folded", "flow of JSON", "no space", "the value for its source", "an open quote"])
+def test_no_command_prints_it(command, form, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text(f"{RECIPE.rstrip()}{FORMS[form][0]}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "nsw", command, path, "--site", "local"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "SEKRET" not in done.stdout + done.stderr
+    assert f"r.yaml:{6 + FORMS[form][1]}:" in done.stderr
+
+
+STYLES = {
+    "plain": "{key}: SEKRET-1{fault}", "single": "{key}: 'SEKRET-1{fault}'", "double": '{key}: "SEKRET-1{fault}"',
+    "folded": "{key}: >-\n      a\n\n      SEKRET-1{fault}", "literal": "{key}: |\n      SEKRET-1{fault}\n      SEKRET-2",
+    "plain in lines": "{key}: a\n      SEKRET-1{fault}\n      SEKRET-2", "double in lines": '{key}: "a\n      SEKRET-1{fault}"',
+    "single in lines": "{key}: 'a\n\n      SEKRET-1{fault}'", "flow": "<<: {{{key}: 'SEKRET-1{fault}', N: 1}}",
+    "alias": "A: &a 'SEKRET-1{fault}'\n    {key}: *a", "alias of a map": "A: &a {{secret: 'SEKRET-1{fault}'}}\n    {key}: *a",
+    "JSON": '"{key}": {{"secret":"SEKRET-1{fault}"}}', "question": "? {key}\n    : SEKRET-1{fault}",
+    "lines of marks": "{key}:\n      secret:\n        SEKRET-1{fault}", "tag": "{key}: !!str SEKRET-1{fault}",
+}  # fmt: skip
+ERRORS = [" {{ nope }}", " {{ n", " {{ n|SEKRET_3 }}", " {{ n }", "{% SEKRET %}", " ${{ nope }}", "\t\0", " : ] b"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("style", STYLES)
+def test_no_style_of_yaml_shows_a_secret_whatever_the_error(style, end, tmp_path):
+    for fault in ERRORS:
+        text = RECIPE + "    " + STYLES[style].format(key="HF_TOKEN", fault=fault) + "\n    M: '{{ other }}'\n"
+        path = tmp_path / "r.yaml"
+        path.write_text(text.replace("\n", end), newline="")
+        with pytest.raises(InputError) as refused:
+            make_plan(str(path), "local")
+        assert "SEKRET" not in refused.value.render(), (fault, refused.value.render())
+
+
+@pytest.mark.parametrize("fault", ["[", '"', "}", "\t: x: y", "{{ nope }}", "%"])
+def test_nor_does_text_that_is_not_yaml(fault, tmp_path):
+    for style in STYLES.values():
+        for before, behind in (("", fault), (fault, "")):
+            env = style.format(key="HF_TOKEN", fault=behind)
+            text = f"{RECIPE}    B: {before}\n    {env}\n    N: {fault}\nmore: {fault}\n"
+            with pytest.raises(InputError) as refused:
+                load_recipe_text(text)
+            assert "SEKRET" not in refused.value.render(), text
+
+
+def test_what_is_not_secret_stays_visible_and_so_does_the_column_of_a_fault(tmp_path):
+    env = "\n    TOKEN_LIMIT: {plain: '77 {{ nope }}'}\n    MAX_TOKENS: '{{ nope }}'\n    N: {plain: {{}}}\n"
+    told = told_of(RECIPE.rstrip() + env.replace("    N: {plain: {{}}}\n", ""), tmp_path)
+    assert "TOKEN_LIMIT: {plain: '77 {{ nope }}'}\n" in told
+    assert "MAX_TOKENS: '{{ nope }}'\n" in told
+    told = told_of(RECIPE.rstrip() + " {HF_TOKEN: abc, SHOWN: '{{ nope }}', X: {secret: {from_env: NAME}}}\n", tmp_path)
+    line, caret = told.splitlines()[1:3]
+    assert line == "  6 |   env: {HF_TOKEN: ***, SHOWN: '{{ nope }}', X: {secret: {from_env: NAME}}}"
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "nope"
+
+
+def test_a_key_without_its_space_is_named_with_what_to_write(tmp_path):
+    told = told_of(RECIPE + "    HF_TOKEN:SEKRET-1\n", tmp_path)
+    assert "7 |     HF_TOKEN:********\n" in told
+    assert "hint: write 'HF_TOKEN: ...', with a space after the colon" in told
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["app.env.HF_TOKEN=SEKRET-1 {{ nope }}", "app.env.HF_TOKEN=[SEKRET-1]", 'app.env.HF_TOKEN="SEKRET-1',
+     "app.env={HF_TOKEN: SEKRET-1, N: '{{ nope }}'}", "app.env.X={secret: {a: SEKRET-1}}", "ap.env.HF_TOKEN=SEKRET-1 SEKRET"],
+)  # fmt: skip
+def test_nor_does_an_option_of_the_command_line(setting, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text(RECIPE + "    N: 1\n")
+    with pytest.raises((InputError, UsageError)) as refused:
+        make_plan(str(path), "local", options=Overrides((setting,)))
+    assert "SEKRET" not in refused.value.render()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_sites_file_is_shown_as_a_recipe_is(form, tmp_path):
+    path = tmp_path / "sites.yaml"
+    block = FORMS[form][0].replace("SEKRET-1 {{ nope }}", "SEKRET-1\0")
+    env = f"    env{block}\n" if block.startswith("s:") else f"    env:{block}\n"
+    path.write_text(f"nsw: 1\nsites:\n  here:\n{env.replace(chr(10) + '    ', chr(10) + '      ')}    wrong: 1\n")
+    with pytest.raises(InputError) as refused:
+        read_sites(path)
+    assert "SEKRET" not in refused.value.render()
+
+
+def test_what_almost_looks_like_secrets_takes_time_in_proportion_to_its_length():
+    began = time.process_time()
+    for text in ("token: " * 50_000, "token:\n" * 50_000, "{token: " * 50_000, "token: 'a" * 50_000, "token=" * 50_000,
+                 "token:" + " " * 400_000, "token: &a *a\n" * 30_000, "token: |\n x\n" * 30_000):  # fmt: skip
+        shown = ShownLines(text)
+        shown.at(Mark("f", 1, 1))
+        masked(text)
+    assert time.process_time() - began < 10
