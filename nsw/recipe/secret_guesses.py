@@ -20,6 +20,8 @@ _LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]|$")
 _IS_KEY = re.compile(r"""(?:-[ \t]++)*+["']?[A-Za-z0-9_.-]++["']?[ \t]*+:(?:\s|$)|[}\]#]|---|$""")
 _ONE_WORD = re.compile(r"[^\s:]+")
 _ALIAS = re.compile(r"\*([^\s,\[\]{}]+)")
+_ANCHOR = re.compile(r"&([^\s,\[\]{}]++)\s++")
+_ENDS = frozenset("\n\r\x85\u2028\u2029")
 
 
 def guessed_spans(text: str) -> list[tuple[int, int]]:
@@ -35,8 +37,8 @@ def guessed_spans(text: str) -> list[tuple[int, int]]:
         found.append((begin, position))
         if alias := _ALIAS.match(text, begin):
             aliases.add(alias[1])
-    for name in aliases:
-        found += [(anchor.end(), _end_of_line(text, anchor.end())) for anchor in _anchors(name, text)]
+    anchors = (anchor for anchor in _ANCHOR.finditer(text) if aliases and anchor[1] in aliases)
+    found += [(anchor.end(), _end_of_line(text, anchor.end())) for anchor in anchors]
     return sorted(found)
 
 
@@ -48,10 +50,6 @@ def masked(line: str) -> str:
     for begin, end in passwords("".join(characters)):
         characters[begin:end] = "*" * (end - begin)
     return "".join(characters)
-
-
-def _anchors(name: str, text: str) -> list[re.Match[str]]:
-    return list(re.finditer(rf"&{re.escape(name)}\s++", text))
 
 
 def _is_from_env(key: str, text: str, begin: int) -> bool:
@@ -96,7 +94,11 @@ def _lines_below(text: str, end: int, key: re.Match[str], indent: int) -> int:
 
 
 def _line_begin(text: str, position: int) -> int:
-    return max(text.rfind(sign, 0, position) for sign in "\n\r\x85\u2028\u2029") + 1
+    # each sign is looked for behind the last one found: a search for one that is nowhere would go through all the text
+    begin = max(text.rfind("\n", 0, position), 0)
+    for sign in "\r\x85\u2028\u2029":
+        begin = max(begin, text.rfind(sign, begin, position))
+    return begin + 1 if text[begin : begin + 1] in _ENDS else begin
 
 
 def _end_of_line(text: str, position: int) -> int:

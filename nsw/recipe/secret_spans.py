@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = "tuple[int, int]"  # line and column, from 0
 Span: TypeAlias = "tuple[Place, Place]"  # the end is exclusive
 
+_DEEPEST = 80  # levels: a file with fewer is refused already, and the parser's time grows with their square
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FORMS = frozenset({"secret", "plain", "from_env"})  # the keys of a variable's value that is a map
 _GLUED = re.compile(r"(?:^|\s)([A-Za-z0-9_]+):\S")
@@ -52,7 +53,7 @@ class _Open:
 
 
 def secret_spans(text: str, below: Sequence[str] = ()) -> tuple[list[Span], bool]:
-    """The places of secret values, in no order, and whether the text is YAML to its end.
+    """The places of secret values, in no order, and whether the text was YAML that was read to its end.
 
     Secret are values of keys that look so, wherever they are, values of `secret:`, and what stands in an environment
     as something else than a variable's text: there a slip of the pen may have made it of a secret.
@@ -65,6 +66,8 @@ def secret_spans(text: str, below: Sequence[str] = ()) -> tuple[list[Span], bool
     try:
         for event in yaml.parse(text, Loader=LOADER):
             walk.take(event)
+            if walk.depth > _DEEPEST:
+                return walk.spans, False
     except (yaml.YAMLError, UnicodeEncodeError):
         return walk.spans, False
     return walk.spans, True
@@ -79,6 +82,11 @@ class _Walk:
         self._anchors: dict[str, list[Span]] = {}  # what to hide of a node where an alias makes it a secret
         for key in below:
             self._open.append(_Open(self._kind(), is_map=True, key=key, at_key=False))
+
+    @property
+    def depth(self) -> int:
+        """How many maps and lists are open."""
+        return len(self._open)
 
     def take(self, event: Any) -> None:
         if isinstance(event, yaml.CollectionEndEvent):
