@@ -29,7 +29,9 @@ _KERNEL: Final = re.compile(r"\s*Kernel: (\S.*)")
 _VALUE: Final = r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|<OVERFLOW>|<OF>"
 _ROW: Final = re.compile(rf"\s*(\d+)\s+({_VALUE})\s+({_VALUE})\s+({_VALUE})\s+([a-z_]\w*)\s*\Z")
 _TRACE_ROW: Final = re.compile(r"\s*\d+\s+\d+\s+\d+\s+\S+\s+\S")
-_ROWISH: Final = re.compile(rf"\s*-?(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s+(?:.*\W)?(?>\w*?[a-z_]\w*)\s*\Z")
+# Two numbers, or a value and a name at the line's end. The blanks behind the value are not given back: they would be
+# shared out between the two repeats in every way there is.
+_ROWISH: Final = re.compile(rf"\s*-?(?:\d+\s+){{2,}}|\s*(?:{_VALUE})\s++(?:.*\W(?=\w))?+[^\Wa-z_]*+[a-z_]\w*+\s*\Z")
 _CSV_CELLS: Final = 6
 _DAMAGED: Final = "a row of events is cut short or damaged"
 
