@@ -17,6 +17,8 @@ from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, OP
 from nsw.readers.timeline.phases_of_one_process import launch_times
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
     from nsw.readers.pytorch.kineto_collect import Trace
@@ -36,7 +38,7 @@ TENSOR_CORE = re.compile(
     r"|direct_group|xmma_(?:[fdw]\w{4}_)?(?:implicit_gemm|indexed)|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|xmma_sparse_gemm"
     r"|tensorop|wgmma|64x\d+x16gemm|nvjet|utcmma|tcgen05|flash_fwd|flash_bwd"
 )
-_NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d*x?\d*_?[nt][nt]")
+_NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d*+(?:x\d*+)?_?[nt][nt]")
 
 
 def facts(trace: Trace) -> list[Row]:
@@ -57,17 +59,33 @@ def facts(trace: Trace) -> list[Row]:
         rows.append({"key": f"step_{category}_ns", "value": _length(taken) / of, "unit": "ns"})
     rows.append({"key": "step_other_ns", "value": _length(left) / of, "unit": "ns"})
     whole = (np.array([starts[0]]), np.array([ends.max()]))
-    for device in sorted({int(d) for d in np.unique(np.asarray(trace.gpu.device)) if d >= 0}):
-        rows += [row | {"device": device} for row in _gpu_facts(trace, device, whole)]
+    uses, of_operator = _on_tensor_cores(trace), _of_operator(trace)
+    for device, here in _kernels_of_each_device(trace):
+        facts_here = _gpu_facts(trace, here, whole)
+        if (share := _tensor_core_share(trace, here, uses, of_operator)) is not None:
+            facts_here.append({"key": "tensor_core_time_pct", "value": share, "unit": "%"})
+        rows += [row | {"device": device} for row in facts_here]
     return rows
 
 
-def _gpu_facts(trace: Trace, device: int, window: Spans) -> list[Row]:
-    """Utilisation, means over the kernels weighted by their time within the steps, and the tensor cores' share."""
+def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
+    """Each device that is known, and the places of its kernels: found together, since a trace may name thousands."""
+    import numpy as np
+
+    devices = np.asarray(trace.gpu.device)
+    kernels = np.flatnonzero(np.asarray(trace.gpu.kind) == 0)
+    kernels = kernels[np.argsort(devices[kernels], kind="stable")]
+    known = np.unique(devices[devices >= 0])
+    first, last = (np.searchsorted(devices[kernels], known, side) for side in ("left", "right"))
+    for device, start, end in zip(known.tolist(), first.tolist(), last.tolist(), strict=True):
+        yield device, kernels[start:end]
+
+
+def _gpu_facts(trace: Trace, here: Ints, window: Spans) -> list[Row]:
+    """Utilisation, and means over the kernels of one GPU, weighted by their time within the steps."""
     import numpy as np
 
     gpu = trace.gpu
-    here = (np.asarray(gpu.device) == device) & (np.asarray(gpu.kind) == 0)
     starts = np.asarray(gpu.start)[here]
     ends = starts + np.asarray(gpu.duration)[here]
     busy = _length(intersected(window, merged(starts, ends)))
@@ -84,21 +102,32 @@ def _gpu_facts(trace: Trace, device: int, window: Spans) -> list[Row]:
         if weights[there].sum() > 0:
             mean = float(np.average(known[there], weights=weights[there]))
             rows.append({"key": key, "value": mean, "unit": unit})
-    share = _tensor_core_share(trace, here)
-    return rows if share is None else [*rows, {"key": "tensor_core_time_pct", "value": share, "unit": "%"}]
+    return rows
 
 
-def _tensor_core_share(trace: Trace, here: Any) -> float | None:
+def _on_tensor_cores(trace: Trace) -> Any:
+    """Of each GPU event, whether its name says that it uses tensor cores."""
+    import numpy as np
+
+    return np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
+
+
+def _of_operator(trace: Trace) -> Any:
+    """Of each GPU event, whether an operator launched it."""
+    import numpy as np
+
+    operators = np.asarray(trace.host.external)[np.asarray(trace.host.kind) == OP]
+    return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
+
+
+def _tensor_core_share(trace: Trace, here: Ints, uses: Any, of_operator: Any) -> float | None:
     """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
     import numpy as np
 
-    gpu, host = trace.gpu, trace.host
-    operators = np.asarray(host.external)[np.asarray(host.kind) == OP]
-    launched = here & np.isin(np.asarray(gpu.external), operators[operators >= 0])
-    chosen = launched if launched.any() else here
-    times = np.asarray(gpu.duration)[chosen].astype(np.float64)
-    uses = np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(gpu.name)[chosen]]
-    return 100.0 * float(times[uses].sum() / times.sum()) if times.sum() > 0 else None
+    launched = here[of_operator[here]]
+    chosen = launched if len(launched) else here
+    times = np.asarray(trace.gpu.duration)[chosen].astype(np.float64)
+    return 100.0 * float(times[uses[chosen]].sum() / times.sum()) if times.sum() > 0 else None
 
 
 def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
