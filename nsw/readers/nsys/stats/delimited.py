@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
 _MANY = 500  # rows looked at together
+_FIRST_FEW = (1, 8, 64)  # of them looked at before, since titles that no rows follow may come by the thousand
 _STRAY = 2  # lines of other programs that may be between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
@@ -96,19 +97,30 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
 
 def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Rows as long as hundreds together are nothing but rows: some ten times faster than one by one."""
+    sizes: tuple[int, ...] = (*_FIRST_FEW, _MANY)
     while True:
-        part = [line for _, line in zip(range(_MANY), iter(lines.take, None), strict=False)]
-        texts = [text[prefix:] for _, text in part] if prefix else [text for _, text in part]
-        try:
-            found = list(csv.reader(texts, delimiter=delimiter))
-        except csv.Error:
-            found = []
-        rows = [list(map(str.strip, cells)) for cells in found if len(cells) == len(grid.headers)]
-        if len(part) < _MANY or len(rows) < len(part) or not are_rows(grid.headers, rows):
-            lines.give_back(part)
-            return
-        for (number, _), cells in zip(part, rows, strict=True):
+        part: list[Line] = []
+        rows: list[list[str]] | None = None
+        for size in sizes:
+            part += [line for _, line in zip(range(size - len(part)), iter(lines.take, None), strict=False)]
+            texts = [text[prefix:] for _, text in part] if prefix else [text for _, text in part]
+            rows = _nothing_but_rows(texts, grid.headers, delimiter) if len(part) == size else None
+            if rows is None:
+                lines.give_back(part)
+                return
+        for (number, _), cells in zip(part, rows or (), strict=True):
             yield number, cells
+        sizes = (_MANY,)
+
+
+def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> list[list[str]] | None:
+    """The cells of lines each of which is a row; None where one is none, however the lines go on."""
+    try:
+        found = list(csv.reader(texts, delimiter=delimiter))
+    except csv.Error:
+        return None
+    rows = [list(map(str.strip, cells)) for cells in found if len(cells) == len(headers)]
+    return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
 
 
 def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -> list[int]:
