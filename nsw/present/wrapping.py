@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # a command in backticks with what touches it, else a word
 _PIECE: Final = re.compile(r"(?:`[^`]*`|[^\s`])+|`\S*")
-_KERNEL: Final = re.compile(r"(\(?)([A-Za-z_][\w:<>,&*()\[\]]*?)([),.;:]*)")  # neither a path nor a run
-_EXCERPT: Final = re.compile(r"\s*\d*\s+\| ")  # a line of a file, or what points at it
+_KERNEL: Final = re.compile(r"(\(?)([A-Za-z_][\w:<>,&*()\[\]]*+)")  # neither a path nor a run
+_BEHIND_A_KERNEL: Final = "),.;:"  # of the sentence, not of the name
+_EXCERPT: Final = re.compile(r"\s*+(?:\d++\s++|(?<=\s))\| ")  # a line of a file, or what points at it
 
 
 def wrapped(out: Console, text: str, *, begun: int = 0) -> str:
@@ -58,8 +59,15 @@ def _line(line: str, width: int, begun: int) -> str:
 
 def _short(words: Sequence[str], room: int) -> list[str]:
     """The words; names of kernels that are longer than a line lose their middle, and stay distinguishable."""
-    long = {n: found for n, word in enumerate(words) if cell_len(word) > room and (found := _KERNEL.fullmatch(word))}
-    around = max((len(found[1] + found[3]) for found in long.values()), default=0)
-    names = distinct([found[2] for found in long.values()], room - around)
-    short = {n: f"{found[1]}{name}{found[3]}" for (n, found), name in zip(long.items(), names, strict=True)}
+    long = {n: found for n, word in enumerate(words) if cell_len(word) > room and (found := _kernel(word))}
+    around = max((len(before + behind) for before, _, behind in long.values()), default=0)
+    names = distinct([name for _, name, _ in long.values()], room - around)
+    short = {n: f"{before}{name}{behind}" for (n, (before, _, behind)), name in zip(long.items(), names, strict=True)}
     return [short.get(n, word) for n, word in enumerate(words)]
+
+
+def _kernel(word: str) -> tuple[str, str, str] | None:
+    """What is before a kernel's name, the name, and what is behind it; None for a word that is none."""
+    bare = word.rstrip(_BEHIND_A_KERNEL)  # a pattern for all three would try every place where the name may end
+    found = _KERNEL.fullmatch(bare)
+    return (found[1], found[2], word[len(bare) :]) if found else None
