@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
 from nsw.readers import read
 from nsw.readers.registry import FORMATS
+from nsw.readers.text.peeked_lines import Lines
 
 from . import seeds
 
@@ -97,6 +99,7 @@ KNOWN = (
     ("    Section: a", " ", "b"), ("    OPT   a", " ", "b"), ("    Kernel: a", " ", "b"), ("==5==", " ", "Device x"),
     (" 83.33%  3.03999s  a", " ", "b"), ("1  a (2 instances)", " ", "[ 1 2 ]"), ("1  a_b  c", " ", "1 2 x"),
     ('"a","', ",", '"'), ("    a", "  1", " x"), ("  1  2.0  ", "a", "%"), ("", "\n", "x"), ("", " \n", "x"),
+    ("0", " ", "\x01"), ("1.5e3", "\t", "-"),
 )  # fmt: skip
 
 
@@ -112,3 +115,51 @@ def test_what_took_the_square_of_a_line_takes_time_by_its_length(line, tmp_path)
             for length in (SHORT * TIMES, SHORT)
         )
         check(path, whole, long, short, f"{name}: {begin}{unit}...{end}")
+
+
+# Names of kernels, of which the whole is one word of a trace: the beginning, what is repeated, the end.
+NAMES = (
+    *(("gemm", unit, "(") for unit in UNITS), ("hmma sgemm_0x0_", "0", ""), ("hmma sgemm_", "0", ""), ("hmma ", "sgemm_0x0_", ""),
+    ("hmma 64x", "0", ""), ("nccl", "nccl", ""), ("void f<", "(anonymous namespace)::", ""), ("_ZN", "S_", "E"),
+)  # fmt: skip
+TRACE = json.loads(seeds.KINETO)
+
+
+def trace_of(kernels):
+    """A trace with these kernels, each a name and a device, one after another."""
+    model = next(event for event in TRACE["traceEvents"] if event.get("cat") == "kernel")
+    made = [
+        {**model, "name": name, "ts": 100 + 20 * n, "args": {**model["args"], "device": device, "correlation": 10 + n}}
+        for n, (name, device) in enumerate(kernels)
+    ]
+    return json.dumps({**TRACE, "traceEvents": [*TRACE["traceEvents"], *made]}).encode()
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr("..".join(name)))
+def test_a_long_name_of_a_kernel_takes_time_by_its_length(name, tmp_path):
+    begin, unit, end = name
+    path = tmp_path / "trace.json"
+    whole = min(seconds(path, trace_of([("gemm", 0)])) for _ in range(2))
+    long, short = (trace_of([(begin + unit * (length // len(unit)) + end, 0)]) for length in (SHORT * TIMES, SHORT))
+    check(path, whole, long, short, f"{begin}{unit}...{end}")
+
+
+def test_a_trace_of_many_devices_takes_time_by_their_number(tmp_path):
+    path, many = tmp_path / "trace.json", 1000
+    whole = min(seconds(path, trace_of([("gemm", 0)])) for _ in range(2))
+    long, short = (trace_of([(f"gemm_{n}", n) for n in range(count)]) for count in (many * TIMES, many))
+    check(path, whole, long, short, f"{many * TIMES} kernels, each on a device and with a name of its own")
+
+
+def test_titles_that_no_rows_follow_take_no_hundreds_of_lines_each(tmp_path, monkeypatch):
+    taken, take = [], Lines.take
+    monkeypatch.setattr(Lines, "take", lambda lines: taken.append(1) or take(lines))
+    title, row = seeds.NSYS_CSV.split("\n")[:2]
+    path, many = tmp_path / "sum.csv", 1000
+    for table in ([title], [title, row]):
+        taken.clear()
+        path.write_text("\n".join(table * many))
+        read(path)
+        assert len(taken) < 20 * many * len(table), (
+            f"{table}: each line was taken {len(taken) / many / len(table):.0f} times"
+        )
