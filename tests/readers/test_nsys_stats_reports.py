@@ -415,6 +415,8 @@ def test_files_that_hold_nothing_but_the_table_are_known(text, tmp_path):
         ("r_um_sum_rows=1000", "um_sum"),
         ("summary", None),
         ("my-gpusummary", None),
+        (f"run_cuda_api_sum{'_rows=10_and_more' * 12}", "cuda_api_sum"),
+        (f"run_cuda_api_sum{'_rows=10_and_more' * 12}_-", None),  # to say so took for ever
     ],
 )
 def test_the_name_of_a_file_that_nsys_wrote_tells_its_report(stem, name):

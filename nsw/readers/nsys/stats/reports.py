@@ -101,7 +101,9 @@ REPORTS: Final[Mapping[str, Kind]] = MappingProxyType(
 _WHY: Final = {name: why for names, why in _UNREAD.items() for name in names.split()}
 
 # The lines before a table that give its name: of 2023 and later, of 2021 and 2022, and above tables of text or HTML.
-_RUN: Final = re.compile(r"\s*(?:Processing|Running) \[.*?([\w-]+)\.py\b(?!.*\.py\b)")
+_RUN: Final = re.compile(
+    r"\s*(?:Processing|Running) \[(?>.*(?<![\w-])(?=[\w-]+\.py\b))([\w-]+)\.py\b(?!.*\.py\b)"  # each word is tried once
+)
 _EXECUTING: Final = re.compile(r"\s*\[\d+/\d+\] Executing '([\w-]+)' stats report")
 _WORD: Final = re.compile(r"\w+")
 _LONGEST_TITLE: Final = 400  # characters
@@ -109,9 +111,11 @@ _TITLED: Final = re.compile(r"\s*(?:\*\*|<h\d>)\s.{0,200}\((\w+)\)(?::|</h\d>)\s
 
 
 _NVTX_NAMES: Final = re.compile(r"\.py\]\([\w:=-]*nvtx-name")
-# after the name come its options, as in run7_cuda_gpu_kern_sum_nvtx-name_base.csv
+# After the name come its options, as in run7_cuda_gpu_kern_sum_nvtx-name_base.csv. Options with values (rows=10_base=1)
+# are taken together: where one ends and the next begins cannot be told, and to try every place would never end.
+_WITH_VALUES: Final = r"\w++=(?:\w+_\w++=)*+\w+"
 _OF_FILE: Final = re.compile(
-    rf"(?:^|[_.-])({'|'.join(sorted(REPORTS, key=len, reverse=True))})(?:_(?:nvtx-name|base|mangled|\w+=\w+))*$"
+    rf"(?:^|[_.-])({'|'.join(sorted(REPORTS, key=len, reverse=True))})(?:_(?:nvtx-name|base|mangled|{_WITH_VALUES}))*$"
 )
 
 
