@@ -81,7 +81,7 @@ _PLUMBING = re.compile(
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _ENCLOSING = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>]*>)?\([^()]*\)(?: const)?::\{lambda")
 _CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass_\w+)(?![\w:])")
-_CORRELATION = re.compile(r"\s*\[\d+\]\s*\Z")
+_CORRELATION = re.compile(r"(?<!\s)\s*+\[\d+\]\s*\Z")  # each row of blanks is tried once
 _FIRST_ARGUMENT = re.compile(r"IN(?:S[0-9A-Z]*_)?")  # a class in a namespace
 _API_VERSION = re.compile(r"_v\d{1,5}\Z")  # cudaLaunchKernel_v7000, cuMemAlloc_v2
 _LENGTH = re.compile(r"L?(\d{1,4})")
@@ -164,6 +164,7 @@ def _outline(name: str) -> tuple[str, str]:
         return name, ""
     pieces: list[str] = []
     closers: list[str] = []
+    awaited = Counter[str]()  # how often each is among the closers, which may be thousands
     start = group = 0
     arguments = ""
     for token in _TOKEN.finditer(name):
@@ -180,9 +181,11 @@ def _outline(name: str) -> tuple[str, str]:
                 group = token.end()
                 pieces.append(_MARK[text])
             closers.append(_PAIR[text])
-        elif closers and (closers[-1] == text or (text != ">" and text in closers)):
-            while closers.pop() != text:  # a > of an expression is inside brackets and closes nothing
-                pass
+            awaited[_PAIR[text]] += 1
+        elif closers and (closers[-1] == text or (text != ">" and awaited[text])):
+            while (closed := closers.pop()) != text:  # a > of an expression is inside brackets and closes nothing
+                awaited[closed] -= 1
+            awaited[text] -= 1
             if not closers:
                 if text == ">":
                     arguments = name[group : token.start()]
