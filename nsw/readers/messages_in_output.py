@@ -23,7 +23,7 @@ _NCU: Final = re.compile(r"==(?P<severity>ERROR|WARNING|PROF)==\s*(?P<text>.*)")
 _NSYS: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
 # a rank that waits for one under a profiler says so itself, without any mark
 _WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
-_AVAILABLE: Final = re.compile(r"^Available Kernels:\s*$((?:\s*^\d+\. .+$)+)", re.MULTILINE)
+_AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
 _SHOWN: Final = 10  # kernels that a filter could have matched
 _LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, "nsys": _NSYS}
 

@@ -117,6 +117,25 @@ def test_what_took_the_square_of_a_line_takes_time_by_its_length(line, tmp_path)
         check(path, whole, long, short, f"{name}: {begin}{unit}...{end}")
 
 
+# The same within a report: its format and name, the line that it is put before.
+WITHIN = (
+    ("nsys-stats", "sum.csv", 0, ("Processing [", "0", "")),
+    ("nvprof-text", "cpu.txt", 4, ("0.0% ", "\t", "x")),
+)
+
+
+@pytest.mark.parametrize(("format_id", "name", "at", "line"), WITHIN, ids=lambda value: str(value)[:20])
+def test_a_long_line_before_another_takes_time_by_its_length(format_id, name, at, line, tmp_path):
+    begin, unit, end = line
+    path, lines = tmp_path / name, seeds.make()[format_id][name].split(b"\n")
+    whole = min(seconds(path, b"\n".join(lines)) for _ in range(2))
+    long, short = (
+        b"\n".join([*lines[:at], (begin + unit * length + end).encode(), *lines[at:]])
+        for length in (SHORT * TIMES, SHORT)
+    )
+    check(path, whole, long, short, f"{name}: {begin}{unit}...{end}")
+
+
 # Names of kernels, of which the whole is one word of a trace: the beginning, what is repeated, the end.
 NAMES = (
     *(("gemm", unit, "(") for unit in UNITS), ("hmma sgemm_0x0_", "0", ""), ("hmma sgemm_", "0", ""), ("hmma ", "sgemm_0x0_", ""),

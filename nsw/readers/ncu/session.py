@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _DEVICE: Final = re.compile(r"Device (\d{1,6})")
 _KEYS: Final = {"display_name": "gpu_name", "display_driver_version": "driver_version"}
-_VERSION: Final = re.compile(r"\d+(?:\.\d+)+")
+_VERSION: Final = re.compile(r"(?<!\d)\d++(?:\.\d+)+")  # each number is tried once
 
 
 def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) -> list[Row]:

@@ -33,7 +33,7 @@ _OTHERS = (
     (re.compile(r"\A(?:CPU|CUDA) functions\Z"), "PyTorch's autograd profiler of before 1.8.1"),
     (re.compile(r"/job:|/gpu:\d+/context#"), "TensorFlow's timeline"),
     (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
-    (re.compile(r"\w+_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
+    (re.compile(r"\w_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
 _UNROUNDED = ("phases", "iterations", "iteration_trace")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
 _ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")
 _SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
-_TORN = re.compile(r"\s*\d+\.\d+%(?:\s+(?:\d[\d.]*[num]?s?)?\s*)?\Z")  # a row that ends too early
+_TORN = re.compile(r"\s*\d+\.\d+%(?:\s++(?:\d[\d.]*[num]?s?\s*)?)?\Z")  # a row that ends too early
 _CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
 _BRANCHES = re.compile(r"(?:[|] |  )*")
 _BRANCH = ("|", "{{!")

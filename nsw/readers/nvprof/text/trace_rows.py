@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
 _GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
-_CORRELATION = re.compile(r"(.*?)\s+\[(\d{1,18})\]\Z", re.DOTALL)
+_CORRELATION = re.compile(r"(.*?)(?<!\s)\s++\[(\d{1,18})\]\Z", re.DOTALL)  # each row of blanks is tried once
 _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
