@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.present.terminal import console
-from nsw.present.wrapping import wrapped
+from nsw.present.wrapping import _EXCERPT, _kernel, wrapped
 
 TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` prints its output; `nsw retry -c here` does it again"
 
@@ -59,3 +59,15 @@ def test_kernel_names_longer_than_a_line_lose_their_middle_and_stay_distinguisha
     assert all(word.startswith("sm80_") and word.rstrip(";").endswith("cudnn") for word in cut)
     assert [line for line in lines if len(line) > 80] == [f"reports/{'x' * 90}.csv"]  # which a person copies
     assert wrapped(console(), text) == text
+
+
+@pytest.mark.parametrize(("word", "parts"), [
+    ("f(int)", ("", "f(int", ")")), ("(gemm<float>,", ("(", "gemm<float>", ",")), ("k).;", ("", "k", ").;")),
+    ("a/b", None), ("(", None), ("a.b", None), ("k" + ")" * 60_000 + "/", None),  # the last one took a minute
+], ids=lambda value: str(value)[:12])  # fmt: skip
+def test_a_name_of_a_kernel_is_told_from_the_marks_around_it(word, parts):
+    assert _kernel(word) == parts
+
+
+def test_a_long_row_of_blanks_is_no_excerpt():
+    assert not _EXCERPT.match(" " * 60_000 + "x")  # took a minute
