@@ -24,7 +24,7 @@ _MAKE = """
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
 [ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
-chmod "$2" -- "$1" || exit
+chmod -- "$2" "$1" || exit
 [ -z "$3" ] || mkdir -p -- "$1/$3"
 """
 _COMMAND_S = 60.0

@@ -169,12 +169,12 @@ def _flushed(code: int) -> int:
     except BrokenPipeError:
         return _nobody_reads(code)
     except OSError as fault:
-        return _show_outside(f"standard output: {fault.strerror}")
+        return _nobody_reads(_show_outside(f"standard output: {fault.strerror}"))
     return code
 
 
 def _nobody_reads(code: int) -> int:
-    """The reader of a pipe has enough (`nsw ... | head`); Python would say so again when it ends."""
+    """What was printed cannot be taken (`nsw ... | head`, a full disk); Python would try again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 

@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
+_SIZES = frozenset({"COLUMNS", "LINES"})
 _LONGEST_CELL = 20_000  # characters; CSV and JSON have all of them
 _NO_WIDTH = 100_000  # columns of what is no terminal: nothing is cut, wrapped or left out there
 
@@ -35,8 +36,14 @@ def console(stream: TextIO | None = None) -> Console:
     out = stream or sys.stdout
     if hasattr(out, "reconfigure"):
         out.reconfigure(errors="replace")
-    width = None if out.isatty() or "COLUMNS" in os.environ else _NO_WIDTH
-    return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False)
+    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_size(value)}
+    width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
+    return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
+
+
+def _is_size(value: str) -> bool:
+    """Whether it is a positive number: some programs leave COLUMNS=0 behind, and nothing fits into that."""
+    return value.isdecimal() and int(value[:9]) > 0
 
 
 @cache

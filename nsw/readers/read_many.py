@@ -47,13 +47,21 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             yield read(path, chosen)
         return
     at = 0
-    while at < len(paths):
-        for report in _pooled(paths[at:], chosen, count):
-            yield report
-            at += 1
-        if at < len(paths):  # the pool broke over this file, or over one that was read beside it
-            yield _alone(paths[at], chosen)
-            at += 1
+    try:
+        while at < len(paths):
+            for report in _pooled(paths[at:], chosen, count):
+                yield report
+                at += 1
+            if at < len(paths):  # the pool broke over this file, or over one that was read beside it
+                yield _alone(paths[at], chosen)
+                at += 1
+    except _NoPoolError:
+        for path in paths[at:]:
+            yield read(path, chosen)
+
+
+class _NoPoolError(Exception):
+    """Processes cannot share locks here: containers may have no /dev/shm that can be written."""
 
 
 def takes_long(paths: Sequence[Path]) -> bool:
@@ -119,9 +127,12 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
-        pool = ProcessPoolExecutor(
-            workers, mp_context=multiprocessing.get_context("spawn"), initializer=import_pandas_on_demand
-        )
+        try:
+            pool = ProcessPoolExecutor(
+                workers, mp_context=multiprocessing.get_context("spawn"), initializer=import_pandas_on_demand
+            )
+        except OSError:
+            raise _NoPoolError from None
     try:
         yield pool
     except BaseException:

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import re
+import resource
 import shutil
 import socket
 import stat
@@ -19,6 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,16 +84,15 @@ def claims_folder() -> tuple[Path, list[str]]:
 
 
 def _candidates() -> Iterator[Path]:
-    from platformdirs import user_state_path
-
     name = f"nsw-{os.getuid()}"
     if base := os.environ.get("XDG_RUNTIME_DIR"):
         yield Path(base) / name
     yield Path(tempfile.gettempdir()) / name
-    state = user_state_path("nsw")  # only this user makes folders in their home; several machines may share it
     with suppress(OSError):
-        state.mkdir(parents=True, exist_ok=True)
-    yield state / f"gpus-{socket.gethostname()}"
+        state = user_folder("state")  # only this user makes folders in their home; several machines may share it
+        with suppress(OSError):
+            state.mkdir(parents=True, exist_ok=True)
+        yield state / f"gpus-{socket.gethostname()}"
 
 
 def _open_own(folder: Path) -> int:
@@ -120,7 +122,8 @@ def _open_own(folder: Path) -> int:
 def out_of_the_way(descriptor: int) -> int:
     """The same open file under a number that scripts do not use: `exec 9>file` of a site's set-up ends no lock."""
     try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_OF_OURS)
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, min(_FIRST_OF_OURS, most // 2))
     finally:
         os.close(descriptor)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +36,8 @@ def kept_names(place: LoadedSite, chip: Chip, now: float | None = None) -> froze
 
 def keep_names(place: LoadedSite, chip: Chip, names: frozenset[str], now: float) -> None:
     """Keep what the site's ncu listed; where that is not possible it is asked again."""
-    path = _path(place, chip)
     try:
+        path = _path(place, chip)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         part.unlink(missing_ok=True)
@@ -53,10 +54,8 @@ def ncu_of(place: LoadedSite) -> str:
 
 
 def _path(place: LoadedSite, chip: Chip) -> Path:
-    from platformdirs import user_cache_path
-
     site = place.site.model_dump(mode="json", include={"transport", "modules", "profilers"})
     key = hashlib.sha256(
         json.dumps([place.site.name, site, ncu_of(place), chip.name], sort_keys=True).encode()
     ).hexdigest()
-    return user_cache_path("nsw") / "metrics" / f"{key[:32]}.json"
+    return user_folder("cache") / "metrics" / f"{key[:32]}.json"

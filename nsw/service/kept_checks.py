@@ -8,15 +8,16 @@ import math
 import os
 import re
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.site_check_result import REACHING, Check, Verdict
 from nsw.errors import NswError
 from nsw.safe_files import read_plain
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _DAY_S: Final = 24 * 3600.0
 _MOST: Final = 1 << 20  # bytes
@@ -24,10 +25,10 @@ _MOST: Final = 1 << 20  # bytes
 
 def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = None) -> None:
     """Write down what was found of a site; where that is not possible it is not kept."""
-    path = _path(site)
     rows = [[one.what, one.verdict.value, one.found, one.fix] for one in checks]
     data = {"time": time.time() if now is None else now, "site": _digest(site), "checks": rows}
     try:
+        path = _path(site)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         part.unlink(missing_ok=True)
@@ -92,6 +93,5 @@ def _digest(site: Mapping[str, Any]) -> str:
 
 
 def _path(site: Mapping[str, Any]) -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256(str(site.get("name")).encode()).hexdigest()[:16]
-    return base / "nsw" / "checks" / f"{name}.json"
+    return user_folder("cache") / "checks" / f"{name}.json"

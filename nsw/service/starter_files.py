@@ -142,7 +142,8 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
         force: Whether the site may take the place of one of that name.
 
     Raises:
-        UsageError: The file has such a site already, or the batch system is none that nsw knows.
+        UsageError: The file has such a site already, or there is no place for one, or the batch system is none that
+            nsw knows.
         UnreachableError: The host does not answer.
     """
     from nsw.campaign.site_starter import site_for
@@ -151,6 +152,8 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     from nsw.transport.create import connect
 
     target = path or user_file()
+    if target is None:
+        raise UsageError("you have no home folder for the sites file", hint="name the file with --output, or set HOME")
     before = _sites_before(target, name, force=force)
     data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:

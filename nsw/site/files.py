@@ -8,10 +8,12 @@ never takes the place of one.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsw.safe_files import who_else_writes
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +46,7 @@ def sources(files: Sequence[Path] | None = None) -> list[Source]:
     own, beside = user_file(), Path(FILE_NAME)
     order = [
         *(Source(path, named=True) for path in named),
-        *([Source(own, unsafe=unsafe(own))] if own.exists() else []),
+        *([Source(own, unsafe=unsafe(own))] if own is not None and own.exists() else []),
         Source(BUILTIN),
         *([Source(beside, beside=True, unsafe=unsafe(beside))] if beside.exists() else []),
     ]
@@ -67,8 +69,8 @@ def unsafe(path: Path) -> str | None:
     return None
 
 
-def user_file() -> Path:
-    """The sites file in the user's configuration folder, which need not be there."""
-    from platformdirs import user_config_path
-
-    return user_config_path("nsw") / FILE_NAME
+def user_file() -> Path | None:
+    """The sites file in the user's configuration folder, which need not be there; None for a user without a home."""
+    with suppress(OSError):
+        return user_folder("config") / FILE_NAME
+    return None

@@ -104,7 +104,9 @@ def load_site(
             return one
     known = [one.site.name for one in found.sites]
     listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in found.sites)
-    hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder or in {user_file()}"
+    own = user_file()
+    also = f" or in {own}" if own is not None else ""
+    hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder{also}"
     raise UsageError(f"there is no site {shown(name)}; there are:{listed}", hint=hint)
 
 
