@@ -13,6 +13,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.surroundings import leave_surroundings
+
 # the same examples each time: a test says something of the change, not of the dice; NSW_EXPLORE=1 throws them
 # and of no machine: how long an example takes fails nothing
 TIMELESS = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -34,26 +36,31 @@ WAITING = {"cobalt", "contract", "far", "faults", "lsf", "pbs", "remote", "road"
 # the files that take longest begin first, so that none is left alone at the end
 LONGEST = ("contract/test_campaigns", "remote/test_tables", "faults/test_site", "slurm/test_crash", "cobalt/test_crash",
            "remote/test_campaign", "pbs/test_double", "cobalt/test_double", "slurm/test_both")  # fmt: skip
+OWN_FOLDER = pytest.StashKey[Path]()
 GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched."""
+    """Puts an nsys on PATH: the one that NSW_NSYS names, that of PATH, or the one that `make test` fetched.
+
+    Then leaves the surroundings of whoever runs the tests; each process of pytest-xdist does so for itself.
+    """
     config.option.loadscopereorder = False  # pytest-xdist would begin with the files of most tests: the shortest ones
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of some thousand nsw would compile itself anew
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # a shell starts `make test &` so, and every program under test would inherit it: Ctrl-C would do nothing
         signal.signal(signal.SIGINT, signal.default_int_handler)
     nsys = os.environ.pop("NSW_NSYS", "") or shutil.which("nsys") or fetched_nsys()
     if nsys:
         os.environ["PATH"] = f"{Path(nsys).absolute().parent}{os.pathsep}{os.environ['PATH']}"
+    if config.option.color == "auto":  # what they say of colours is for pytest
+        asked = os.environ.get("PY_COLORS") or ("0" if os.environ.get("NO_COLOR") else "")
+        asked = asked or ("1" if os.environ.get("FORCE_COLOR") else "")
+        config.option.color = {"0": "no", "1": "yes"}.get(asked, "auto")
+    config.stash[OWN_FOLDER] = leave_surroundings()
 
-    # campaigns on this machine wait for each other by files there: those of other sessions, and of people, do not count
-    os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="nsw-runtime-")
 
-
-def pytest_unconfigure() -> None:
-    shutil.rmtree(os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[OWN_FOLDER], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +68,6 @@ def _own_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Campaigns of one test wait for those of that test alone."""
     session = os.environ["XDG_RUNTIME_DIR"]
     monkeypatch.setenv("XDG_RUNTIME_DIR", tempfile.mkdtemp(dir=session))
-    monkeypatch.delenv("NSW_CAMPAIGN", raising=False)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
