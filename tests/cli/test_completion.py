@@ -1,6 +1,7 @@
 """What a Tab gives: in a bash that has sourced the script, and by the protocol of the other shells."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def bash(home, tmp_path):
     """`bash("nsw plan rec")`: what a user is offered there, in a bash that completes nsw."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "nsw").write_text(f'#!/bin/sh\nexec {sys.executable} -m nsw "$@"\n')
+    (programs / "nsw").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m nsw "$@"\n')
     (programs / "nsw").chmod(0o755)
     # typer prints the script of the shell that it runs in, so one is needed; without the exit, bash would become nsw
     script = subprocess.run(
@@ -52,7 +53,7 @@ def bash(home, tmp_path):
     ).stdout  # fmt: skip
     (tmp_path / "nsw.bash").write_text(script)
     text = (
-        f'source {tmp_path}/nsw.bash; complete -p nsw >/dev/null || exit 9; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1));'
+        f'source {shlex.quote(str(tmp_path))}/nsw.bash; complete -p nsw >/dev/null || exit 9; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1));'
         ' _nsw_completion nsw; printf "%s\\n" "${COMPREPLY[@]}"'
     )
 

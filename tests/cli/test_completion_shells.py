@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def shell(request, home, tmp_path):
         pytest.skip(f"no {name} here, or no setsid")
     (tmp_path / "bin").mkdir()
     nsw = tmp_path / "bin" / "nsw"
-    nsw.write_text(PROGRAM.format(python=sys.executable))
+    nsw.write_text(PROGRAM.format(python=shlex.quote(sys.executable)))
     nsw.chmod(0o755)
     said = subprocess.run(
         [sys.executable, "-P", "-m", "nsw", "--show-completion", name], capture_output=True, text=True, check=True, cwd=home,
@@ -68,7 +69,7 @@ def shell(request, home, tmp_path):
                 seen.extend(os.read(terminal, 65536))
 
     ready = tmp_path / "ready"
-    os.write(terminal, f"{prepare.format(script=script)}; touch {ready}\r".encode())
+    os.write(terminal, f"{prepare.format(script=shlex.quote(str(script)))}; touch {shlex.quote(str(ready))}\r".encode())
     until(ready.exists)
 
     def tab(line: str) -> list[str]:

@@ -34,8 +34,8 @@ def test_hints_name_the_program_as_it_was_typed(as_if_typed, tmp_path):
     mine.touch()
     assert as_if_typed(str(mine), on_path=str(mine)) == "see `nsw logs RUN`"
     assert as_if_typed(".venv/bin/nsw") == "see `.venv/bin/nsw logs RUN`"
-    assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{mine} logs RUN`"
-    assert as_if_typed("/x/nsw/__main__.py") == f"see `{sys.executable} -m nsw logs RUN`"
+    assert as_if_typed(str(mine), on_path="/usr/bin/true") == f"see `{shlex.quote(str(mine))} logs RUN`"
+    assert as_if_typed("/x/nsw/__main__.py") == f"see `{shlex.quote(sys.executable)} -m nsw logs RUN`"
     assert (
         as_if_typed("/x/nsw/__main__.py", on_path=sys.executable)
         == f"see `{Path(sys.executable).name} -m nsw logs RUN`"

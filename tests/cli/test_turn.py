@@ -1,6 +1,7 @@
 """A second campaign on this machine waits for its turn and says so; it can be ended, or started beside the first."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,11 @@ import pytest
 
 DEADLINE_S = 300  # on a busy machine an nsw alone takes a minute to start
 APP = "{command: 'echo NAME >>HOME/ran; until [ -e HOME/go-NAME ]; do sleep 0.05; done'}"
+
+
+def in_quotes(path):
+    """A word of a shell's command that stands in a quoted text of YAML."""
+    return shlex.quote(str(path)).replace("'", "''")
 
 
 def wait_until(holds):
@@ -26,7 +32,7 @@ def start(recipe, home):
     processes = []
 
     def begin(name, *more):
-        recipe(APP.replace("HOME", str(home)).replace("NAME", name), name=f"{name}.yaml")
+        recipe(APP.replace("HOME", in_quotes(home)).replace("NAME", name), name=f"{name}.yaml")
         with (home / f"{name}.err").open("w") as err:
             words = [sys.executable, "-m", "nsw", "run", f"{name}.yaml", "-s", "here", "--root", name, *more]
             words += ["--set", "resources.time=1h"]  # the first runs for as long as the second takes to be seen waiting
@@ -102,7 +108,7 @@ def test_runs_that_outlive_their_nsw_are_waited_for_but_not_by_their_own_campaig
 
 def test_a_campaign_that_a_run_starts_does_not_wait_for_the_run(nsw, recipe, home):
     recipe("{command: 'true'}", name="inner.yaml")
-    inner = f"cd {home} && {sys.executable} -m nsw run inner.yaml -s here --root inner"
+    inner = f"cd {in_quotes(home)} && {in_quotes(sys.executable)} -m nsw run inner.yaml -s here --root inner"
     recipe(f"{{command: '{inner}'}}", name="outer.yaml")
     said = nsw("run", "outer.yaml", "-s", "here")
     assert said.code == 0, said.err

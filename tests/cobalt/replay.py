@@ -59,7 +59,9 @@ class Replay:
             self._script(name, f"#!/bin/bash\n{text}\n")
         for name, text in OTHERS.items():
             self._script(name, text)
-        self._script("py.py", f"#!{sys.executable}\nimport sys\nprint(sys.argv)\n")
+        python = sys.executable.replace("'", "'\"'\"'")
+        # sh runs this line, Python sees four strings: the path after #! could hold no blank
+        self._script("py.py", f"#!/bin/sh\n'exec' '{python}' \"$0\" \"$@\"\nimport sys\nprint(sys.argv)\n")
         self._script("noexec.sh", "#!/bin/bash\n")
         (self.work / "noexec.sh").chmod(0o644)
         self.settings: dict[str, object] = {}
@@ -150,7 +152,7 @@ class Replay:
             "NSW_FAKE_USER": user,
         }
         return subprocess.run(
-            ["bash", "-c", command], cwd=self.work, env=env, capture_output=True, text=True, check=False, timeout=30
+            ["bash", "-c", command], cwd=self.work, env=env, capture_output=True, text=True, check=False, timeout=300
         )
 
     def differs(self, exchange: Exchange, command: str, user: str) -> str | None:

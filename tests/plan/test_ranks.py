@@ -1,6 +1,8 @@
 """`ranks` of a pass: the named processes run under the profiler, the others alone; what cannot be is refused."""
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -78,7 +80,8 @@ def test_each_process_has_a_report_of_its_own_under_any_mpi(planner, tmp_path, m
         "{kind: custom, prefix: ./launch -n 3, processes: 3}" if kind == "custom" else f"{{kind: {kind}, processes: 3}}"
     )
     one = "timeline: {tool: nsys}" if tool == "nsys" else "host: {tool: cprofile}"
-    app = f"app: {{command: {sys.executable} prog.py, launcher: {launcher}}}"
+    command = json.dumps(f"{shlex.quote(sys.executable)} prog.py")
+    app = f"app: {{command: {command}, launcher: {launcher}}}"
     (run,) = planner.plan(f"{HEAD}{app}\npasses: [{one}]\n", tools={"nsys": str(tmp_path / "nsys")}).runs
     start(tmp_path, kind, MPI.format(mpi=mpi, variable=VARIABLES[mpi]), run.command)
     names = [f"timeline.rank{n}.nsys-rep" if tool == "nsys" else f"host.rank{n}.pstats" for n in range(3)]

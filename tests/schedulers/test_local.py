@@ -1,6 +1,7 @@
 """This machine as a scheduler: tasks that outlive nsw, GPUs that are never shared, processes that are found again."""
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -91,11 +92,11 @@ def local(work):
 
 def task(work: Path, name: str, body: str, gpus: int = 0) -> Submission:
     script = work / f"{name}.sh"
-    script.write_text(f"cd {work}\n{body}\n")
+    script.write_text(f"cd {shlex.quote(str(work))}\n{body}\n")
     return Submission(name, "j", script, 1, (0,), gpus)
 
 
-HOLDS = "echo $CUDA_VISIBLE_DEVICES > $0.gpus; while [ ! -e $0.go ]; do sleep 0.01; done"
+HOLDS = 'echo $CUDA_VISIBLE_DEVICES > "$0.gpus"; while [ ! -e "$0.go" ]; do sleep 0.01; done'
 
 
 def started(scheduler: LocalScheduler, submission: Submission) -> Submission:
@@ -238,7 +239,7 @@ def test_two_schedulers_in_two_processes_never_hold_the_same_gpu_and_a_kill_free
 
 def test_a_claim_ends_with_the_last_process_of_the_task_not_with_the_first(local, work):
     scheduler = local(parallel=4, gpus=FOUR[:1])
-    parent = started(scheduler, task(work, "t", f"({HOLDS}) & echo $! > $0.pid; wait", gpus=1))
+    parent = started(scheduler, task(work, "t", f'({HOLDS}) & echo $! > "$0.pid"; wait', gpus=1))
     told(parent)
     os.kill(int(parent.native_id.split(".")[0]), signal.SIGKILL)
     wait_until(lambda: phase(scheduler, parent) is Phase.GONE)
@@ -442,7 +443,7 @@ def test_room_is_what_may_run_at_a_time(local, work):
 
 
 def test_cancel_ends_every_process_of_the_session_also_of_a_task_adopted(local, work):
-    body = "(sleep 600 & sleep 600) & setsid -f true; echo up > $0.up; wait"
+    body = '(sleep 600 & sleep 600) & setsid -f true; echo up > "$0.up"; wait'
     submission = started(local(), task(work, "t", body))
     told(submission, "up")
     wait_until(lambda: len(processes(work)) >= 3)
@@ -455,7 +456,7 @@ def test_cancel_ends_every_process_of_the_session_also_of_a_task_adopted(local, 
 def test_cancel_kills_what_does_not_listen(local, work, monkeypatch):
     monkeypatch.setattr("nsw.schedulers.local._GRACE_S", 0.2)
     scheduler = local()
-    submission = started(scheduler, task(work, "t", "trap '' TERM; echo up > $0.up; while :; do sleep 0.05; done"))
+    submission = started(scheduler, task(work, "t", "trap '' TERM; echo up > \"$0.up\"; while :; do sleep 0.05; done"))
     told(submission, "up")
     scheduler.cancel([submission])
     wait_until(lambda: phase(scheduler, submission) is Phase.GONE)
@@ -499,7 +500,7 @@ def test_a_job_starts_in_a_login_shell_where_the_site_says_so(local, work, monke
     monkeypatch.setenv("HOME", str(home))
     site = {"login_shell": login, "limits": {"max_in_flight": 1}}
     scheduler = create(site, LocalTransport(), str(work), "c")
-    one = task(work, "t", 'echo "${FROM_PROFILE:-no}" > $0.gpus')
+    one = task(work, "t", 'echo "${FROM_PROFILE:-no}" > "$0.gpus"')
     handed(scheduler, one)
     assert told(one) == ("yes" if login else "no")
     wait_until(lambda: phase(scheduler, one) is Phase.GONE)

@@ -50,7 +50,7 @@ class Scripts:
     def run(self, script: Path, attempt: int = 1, task: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
         words = [BASH, str(script), str(attempt), str(task)]
         return subprocess.run(
-            words, env=os.environ | env, cwd=self.folder, text=True, capture_output=True, check=False, timeout=60
+            words, env=os.environ | env, cwd=self.folder, text=True, capture_output=True, check=False, timeout=300
         )
 
     def home(self, run: str = "r1", attempt: int = 1) -> Path:

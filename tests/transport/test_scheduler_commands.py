@@ -62,7 +62,7 @@ def test_a_pause_is_never_longer_than_its_limit():
 def test_the_error_holds_the_quoted_command_and_all_it_said():
     run = Runner(LocalTransport(), transient=lambda _: False)
     with pytest.raises(CommandError) as failed:
-        run.need(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=10, what="it went wrong")
+        run.need(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=300, what="it went wrong")
     assert failed.value.message == (
         "it went wrong: sh -c 'echo out; echo err >&2; exit 7' (exit status 7)\n  stdout: out\n  stderr: err"
     )
@@ -77,7 +77,7 @@ def test_named_variables_are_kept_from_every_command(monkeypatch):
     for name in ("SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CONF"):
         monkeypatch.setenv(name, "set")
     run = Runner(LocalTransport(), transient=lambda _: False, without=("SBATCH_", "SLURM_"), keep=("SLURM_CONF",))
-    seen = run.run(["env"], timeout=10).stdout
+    seen = run.run(["env"], timeout=300).stdout
     assert "SLURM_CONF=set" in seen
     assert "SBATCH_PARTITION" not in seen
     assert "SLURM_JOB_ID" not in seen
