@@ -45,8 +45,8 @@ ADDED = {
 }  # fmt: skip
 
 
-def nsw(*words: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "nsw", *words], capture_output=True, text=True, check=False, cwd=cwd)
+def nsw(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "nsw", *words], capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def options(command: list[str]) -> dict[str, str | None]:
@@ -108,9 +108,9 @@ def test_tensor_core_kernels_are_measured_with_the_tool_of_the_time(tmp_path):
         "resources: {gpus: 1}\n"
     )
     (tmp_path / "s.yaml").write_text(
-        "nsw: 1\nsites:\n  v100: {scheduler: cobalt, profilers: {ncu: nv-nsight-cu-cli}, gpus: {chip: gv100}}\n"
+        "nsw: 1\nsites:\n  v100: {scheduler: cobalt, scratch: /lus/x, profilers: {ncu: nv-nsight-cu-cli}, gpus: {chip: gv100}}\n"
     )
-    shown = nsw("render", tmp_path / "r.yaml", "--site", "v100", "--sites", tmp_path / "s.yaml", cwd=tmp_path)
+    shown = nsw("render", tmp_path / "r.yaml", "--site", "v100", "--sites", tmp_path / "s.yaml")
     line = next(line for line in shown.stdout.splitlines() if "nsw_run case.counters.r1 " in line)
     words = shlex.split(line)[3:]
     assert "nv-nsight-cu-cli" in words

@@ -10,15 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.packaging.git_files import ROOT, tracked
+
 PUBLIC_INDEX = "pypi.org"  # pip's own default
-
-
-def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        pytest.skip("this is no git checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def text_of(path: Path) -> str:

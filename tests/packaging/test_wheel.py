@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.packaging.git_files import ROOT, tracked
 
 
-def tracked(*folders: str) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=False)
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+def names(*folders: str) -> list[str]:
+    """The tracked files of some folders, as they are called within the checkout."""
+    return [path.relative_to(ROOT).as_posix() for path in tracked(*folders)]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def run(python: Path, cwd: Path, *words: str) -> str:
 def test_the_wheel_holds_every_template_recipe_recording_and_data_file(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
         inside = set(archive.namelist())
-    wanted = {f"nsw/_data/{name}" for name in tracked("templates", "recipes")} | set(tracked("nsw"))
+    wanted = {f"nsw/_data/{name}" for name in names("templates", "recipes")} | set(names("nsw"))
     assert len(wanted) > 30
     assert wanted - inside == set()
 

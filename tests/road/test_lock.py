@@ -1,8 +1,10 @@
 """A finished campaign's recipe.lock.yaml repeats it exactly, and what is different then is told."""
 
 import json
+import shutil
 import subprocess
 
+import pytest
 import yaml
 
 RECIPE = """
@@ -75,6 +77,7 @@ def test_what_is_not_as_it_was_is_named(road):
     assert (second / "reports/n-1_twice-2.baseline.r1/stdout").read_text().startswith("1 2 here\n")
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="no git here")
 def test_the_commit_of_the_application_stands_in_the_lock_and_a_newer_one_is_told(road):
     def git(*words):
         subprocess.run(["git", "-C", road.home, *words], check=True, capture_output=True)

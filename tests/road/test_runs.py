@@ -46,7 +46,7 @@ def test_a_run_over_its_time_is_ended_with_all_its_children_and_the_next_goes_on
     runs = road.runs()
     assert runs["n-1.baseline.r1"]["reason"].startswith("over its time limit of 1 s")
     assert runs["n-2.baseline.r1"]["state"] == "done"
-    assert 1 <= runs["n-1.baseline.r1"]["seconds"] < 20
+    assert 1 <= runs["n-1.baseline.r1"]["seconds"] < 600  # the program would have slept so long
 
 
 @pytest.mark.far
