@@ -191,6 +191,22 @@ def quota(folder: Path, size: str, owner: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
+def has_room(folder: Path) -> bool:
+    """Whether what was removed no longer counts: quotas of btrfs count it until the next transaction."""
+    probe = folder / "probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(b"x" * 100_000)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+        subprocess.run(["sync", "-f", folder], check=True)
+    return True
+
+
 def no_room_then_room(it: Distant, folder: Path) -> None:
     """Runs fail with their reason while their program fills the disk, and are done once there is room."""
     fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
@@ -201,6 +217,7 @@ def no_room_then_room(it: Distant, folder: Path) -> None:
     assert all(reason for _, reason in states.values()), states
     for file in (it.folder / "small").rglob("data"):
         file.unlink()
+    until(lambda: has_room(it.folder / "small"))
     (it.folder / "room").touch()
     campaign.again()
     campaign.finish()
