@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +16,13 @@ def user_folder(kind: Literal["config", "cache", "state"]) -> Path:
     """
     import platformdirs
 
+    variable = f"XDG_{kind.upper()}_HOME"
     try:
         folder = Path(getattr(platformdirs, f"user_{kind}_dir")("nsw"))
     except RuntimeError:  # neither HOME nor an entry in the user database
         folder = Path()
-    if not folder.is_absolute():  # HOME is empty; older platformdirs leave the ~ in it
-        raise OSError(errno.ENOENT, f"you have no home folder: set HOME, or XDG_{kind.upper()}_HOME")
+    # older platformdirs leave the ~ in it, and take an empty HOME for the root folder
+    is_root = os.environ.get("HOME") == "" and not os.environ.get(variable)
+    if is_root or not folder.is_absolute():
+        raise OSError(errno.ENOENT, f"you have no home folder: set HOME, or {variable}")
     return folder
