@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_meta_keys import ORIGINS
@@ -53,12 +54,22 @@ def warning(ledger: Ledger) -> str | None:
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
     more = len(names) - _SHOWN
     which = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    one = len(names) == 1
-    return (
-        f"{which} {'has' if one else 'have'} changed since this campaign began:"
-        f" {'its copy' if one else 'their copies'} of {began} {'is' if one else 'are'} used here;"
-        f" `nsw retry --update-app` takes the new one{'' if one else 's'}, and so does a new `nsw run`"
-    )
+    copies = f"its copy of {began} is" if len(names) == 1 else f"their copies of {began} are"
+    told = f"{which} {'has' if len(names) == 1 else 'have'} changed since this campaign began: {copies} used here"
+    recipe = _recipe(ledger)
+    program = [name for name in names if name != recipe]
+    if program:
+        new = "the new one" if len(program) == 1 else "the new ones"
+        told += f"; `nsw retry --update-app` takes {new}" + (" of the program" if recipe in names else "")
+    if recipe in names:
+        told += f"; `nsw run {quote(recipe)} --into CAMPAIGN` repeats what the new recipe changes"
+    return f"{told}, and so does a new `nsw run`" if recipe not in names else told
+
+
+def _recipe(ledger: Ledger) -> str:
+    """The recipe's file as a person would name it, which is the first of what a campaign came from."""
+    first = Path(next((source for source, _ in ledger.meta(ORIGINS)), ""))
+    return _shown(first) if first.suffix in {".yaml", ".yml"} else ""
 
 
 def _hashes(source: Path) -> list[tuple[str, str]]:

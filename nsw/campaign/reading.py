@@ -191,7 +191,10 @@ def _miss_ranks(
         return
     missing, total = missing_ranks(reports, ranks(run))
     if missing:
-        fix = f"`nsw logs {run.id}` may say why; `nsw retry {run.id}` measures it again"
+        fix = (
+            f"a process that ends by a signal or by _exit leaves none; `nsw logs {run.id}` may say why,"
+            f" `nsw retry {run.id}` measures it again"
+        )
         result.problems.append((None, severity(run.tool), sentence(missing, total), fix))
 
 

@@ -160,4 +160,9 @@ def _differences(name: str, old: Any, new: Any) -> list[str]:
         return [f"{name}: new"]
     if new is None:
         return [f"{name}: gone"]
-    return [f"{name}: {old!r} -> {new!r}"]
+    return [f"{name}: {_as_yaml(old)} -> {_as_yaml(new)}"]
+
+
+def _as_yaml(value: Any) -> str:
+    """A value as it may be pasted into a recipe: a regex keeps its backslashes as they are."""
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger_meta_keys import NOTE, SITE
-from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.ledger_rows import Reading, State, lacks_reports
 from nsw.service.program_versions import program_versions, remedy
 from nsw.service.read_collected import recipe_of
 from nsw.service.runs_by_name import as_option
@@ -113,6 +113,14 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
             f" `nsw logs {lacking[0].id}{which}` prints its output, and `nsw retry{which}` runs {they} again"
+        )
+    lacking = [r for r in runs if lacks_reports(r)]
+    if lacking:
+        one = (lacking[0].id, "error")
+        why = next((text for run, _, severity, text, _ in ledger.problems() if (run, severity) == one), "")
+        lines.append(
+            f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
+            f" {why} (`nsw problems{which}` has {'all of it' if len(lacking) == 1 else 'them all'})"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:

@@ -32,7 +32,12 @@ def test_the_recipe_and_files_of_folders_count_and_what_comes_by_itself_does_not
     assert "changed since" not in nsw("retry").err
     (begun / "r.yaml").write_text((begun / "r.yaml").read_text() + "# more\n")
     (begun / "lib" / "part.txt").write_text("other")
-    assert "warning: r.yaml, lib/part.txt have changed since this campaign began: their copies of" in nsw("retry").err
+    said = " ".join(nsw("retry").err.split())
+    assert "warning: r.yaml, lib/part.txt have changed since this campaign began: their copies of" in said
+    assert (
+        "`nsw retry --update-app` takes the new one of the program; `nsw run r.yaml --into CAMPAIGN` repeats what"
+        in said
+    )
 
 
 def test_nothing_is_said_of_what_did_not_change_or_is_gone_or_has_no_run_left(nsw, begun):
@@ -48,4 +53,7 @@ def test_nothing_is_said_of_what_did_not_change_or_is_gone_or_has_no_run_left(ns
 def test_a_campaign_that_goes_on_says_it_too(nsw, recipe, home):
     assert nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [1, 2]}\ncanary: on\n"), "-s", "here").code == 1
     (home / "r.yaml").write_text((home / "r.yaml").read_text() + "# more\n")
-    assert "warning: r.yaml has changed since this campaign began" in nsw("resume").err
+    said = " ".join(nsw("resume").err.split())
+    assert "warning: r.yaml has changed since this campaign began" in said
+    assert "`nsw run r.yaml --into CAMPAIGN` repeats what the new recipe changes" in said
+    assert "--update-app" not in said  # which copies the program alone

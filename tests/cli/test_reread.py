@@ -8,7 +8,7 @@ from shutil import rmtree
 import pytest
 
 APP = "{command: 'echo loss=4 time=9; echo n >>%s/ran', figures: {%s}}"
-LOSS = "loss: {regex: 'loss=([0-9]+)', unit: nats}"
+LOSS = "loss: {regex: 'loss=(\\d+)', unit: nats}"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_corrected_regex_and_a_new_figure_are_taken_from_the_recipe_without_a_
     said = nsw("reread")
     assert said.code == 0, said.err
     assert f"from {home}/r.yaml:" in said.out
-    assert "  app.figures.loss.regex: 'los=([0-9]+)' -> 'loss=([0-9]+)'" in said.out
+    assert r"  app.figures.loss.regex: 'los=(\d+)' -> 'loss=(\d+)'" in said.out
     assert "  app.figures.t: new" in said.out
     assert "table figures: 4 rows (before: 0)" in said.out
     assert "figure loss: 2 values changed, such as case.baseline.r1: none -> 4" in said.out

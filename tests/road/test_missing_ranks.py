@@ -1,5 +1,7 @@
 """A process of several that leaves no report is missed, in every place where a person looks, and can be measured again."""
 
+import json
+
 MPIRUN = """#!/bin/bash
 n=$2; shift 2
 for ((i = 0; i < n; i++)); do OMPI_COMM_WORLD_RANK=$i "$@" || exit; done
@@ -39,6 +41,10 @@ def test_a_rank_without_a_report_is_missed_and_measured_again(road, monkeypatch)
     assert [line.split()[0] for line in road.nsw("status").stdout.splitlines() if "with missing or unreadable" in line][
         1:
     ] == [run]
+    summary = road.nsw("summarize")
+    told = f"1 run with missing or unreadable reports, such as {run}: no report of rank 1: 2 of 3 processes left one"
+    assert (summary.returncode, told in summary.stdout) == (1, True), summary.stdout
+    assert told in " ".join(json.loads(road.nsw("summarize", "--json").stdout)["missing"])
     assert road.nsw("logs", run).stdout.startswith(f"{run}: done, with missing or unreadable reports (`")
     assert road.runs()[run]["reading"] == "unreadable"
 
