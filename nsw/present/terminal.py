@@ -73,6 +73,12 @@ def _plain_console() -> type[Console]:
                 super().print(*texts, **how)
             # a table pads its lines, and its title's, up to its width
             self.file.write(_PADDING.sub("", printed.get()))
+            try:
+                self.file.flush()  # `nsw run | tee log` and `nsw logs -f | grep` show what is printed when it is
+            except BrokenPipeError:
+                raise
+            except OSError:  # a full disk ends no campaign; main reports it at the end
+                return
 
     return PlainConsole
 

@@ -116,11 +116,9 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
         )
     lacking = [r for r in runs if lacks_reports(r)]
     if lacking:
-        one = (lacking[0].id, "error")
-        why = next((text for run, _, severity, text, _ in ledger.problems() if (run, severity) == one), "")
         lines.append(
             f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
-            f" {why} (`nsw problems{which}` has {'all of it' if len(lacking) == 1 else 'them all'})"
+            f" `nsw problems{which}` says what is missing or wrong"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:

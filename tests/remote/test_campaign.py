@@ -29,6 +29,7 @@ matrix: {n: [1, 2, 3]}
 passes: [baseline]
 resources: {gpus: 0, time: 10m}
 """
+SETTINGS = {f"XDG_{kind}_HOME" for kind in ("CONFIG", "CACHE", "STATE")}  # of the tests, beside a home
 SITES = """
 nsw: 1
 sites:
@@ -54,9 +55,12 @@ class Cluster:
 
     def start(self, *words: str, home: Path | None = None) -> subprocess.Popen:
         """On this machine, or on the one with that home folder, where the work is too."""
+        env = dict(os.environ)
+        if home is not None:
+            env = {name: value for name, value in env.items() if name not in SETTINGS} | {"HOME": str(home)}
         return subprocess.Popen(
             [sys.executable, "-m", "nsw", *words], cwd=home or self.work, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | ({"HOME": str(home)} if home else {}),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
         )  # fmt: skip
 
     def nsw(self, *words: str, home: Path | None = None) -> subprocess.CompletedProcess:
