@@ -139,3 +139,16 @@ def test_a_reader_that_has_enough_is_no_failure(words):
     program.stdout.close()
     _, said = program.communicate(timeout=300)
     assert (program.returncode, said) == (0, "")
+
+
+def test_what_libraries_do_at_the_end_of_a_process_spoils_no_exit_code(home):
+    """Arrow's threads ended one small campaign of seven with SIGABRT, after its answer."""
+    code = (
+        "import atexit, ctypes, sys; libc = ctypes.CDLL(None); libc.__cxa_atexit(libc.abort, None, None);"
+        " atexit.register(print, 'what waits for the end');"
+        " from nsw.cli.main import main; sys.argv = ['nsw', 'sites']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "built in" in done.stdout
+    assert done.stdout.endswith("what waits for the end\n")

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-UIDS = {"victim": 54711, "neighbour": 54712}
+# no other test run has the same: some folders in /tmp are named after a user
+_FIRST = 54711 + os.getpid() % 5000 * 2
+UIDS = {"victim": _FIRST, "neighbour": _FIRST + 1}
 # where Python or the checkout are below a folder of root's alone: to read it all, and to write nothing more
 READ_ALL = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 SITES = "nsw: 1\nsites:\n  here: {scheduler: local, gpus: {per_node: 0}}\n"
