@@ -222,7 +222,7 @@ class LocalScheduler:
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """SIGTERM to every process of the tasks' sessions, SIGKILL to what is left after 10 s."""
-        pids = [p for s in submissions if self._lives(s) and (p := self._process(s)) is not None]
+        pids = [pid for s in submissions if self._lives(s) for pid in self._leaders(s)]
         deadline = time.monotonic() + _GRACE_S
         for sign in (signal.SIGTERM, signal.SIGKILL):
             members = [m for pid in pids for m in _session(pid)]
@@ -285,6 +285,17 @@ class LocalScheduler:
         os.close(lock)
         return False
 
+    def _leaders(self, submission: Submission) -> list[int]:
+        """The process of a task that leads its session, also where nsw was killed before it wrote down which it is.
+
+        Then it holds the task's lock. A process that looks at the lock in passing leads no session, or is this one's.
+        """
+        if (known := self._process(submission)) is not None:
+            return [known]
+        lock = str((self._jobs / f"{submission.name}.lock").resolve())
+        holders = [int(one) for one in (e.name for e in os.scandir("/proc")) if one.isdigit() and _has_open(one, lock)]
+        return [pid for pid in holders if (fields := _stat(str(pid))) and fields[3] == str(pid) and pid != os.getsid(0)]
+
     def _process(self, submission: Submission) -> int | None:
         child = self._children.get(submission.name)
         return child.pid if child else _pid(submission.native_id)
@@ -324,6 +335,16 @@ def _start_time(pid: int) -> str | None:
     """Clock ticks after boot at which the process started; None for a dead or zombie one."""
     fields = _stat(pid)
     return None if fields is None or fields[0] in "ZX" else fields[19]
+
+
+def _has_open(pid: str, path: str) -> bool:
+    """Whether a process has a file open; of other users' nothing is known."""
+    with contextlib.suppress(OSError):
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{descriptor}") == path:  # noqa: PTH115
+                    return True
+    return False
 
 
 def _session(leader: int) -> list[int]:

@@ -453,6 +453,14 @@ def test_cancel_ends_every_process_of_the_session_also_of_a_task_adopted(local, 
     assert phase(second, submission) is Phase.GONE
 
 
+def test_cancel_ends_a_task_whose_process_nobody_wrote_down(local, work):
+    """As when nsw is killed between the start and the ledger."""
+    submission = started(local(), task(work, "t", 'sleep 600 & echo up > "$0.up"; wait'))
+    told(submission, "up")
+    local().cancel([replace(submission, native_id=None)])
+    wait_until(lambda: not processes(work))
+
+
 def test_cancel_kills_what_does_not_listen(local, work, monkeypatch):
     monkeypatch.setattr("nsw.schedulers.local._GRACE_S", 0.2)
     scheduler = local()
