@@ -118,7 +118,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
     if lacking:
         lines.append(
             f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
-            f" `nsw problems{which}` says what is missing or wrong"
+            f" `nsw problems{which}` lists what is missing or wrong"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:
