@@ -212,7 +212,7 @@ def retry(
         choose_again: Choose kernels anew for guided counters.
         time: A new time limit for what is retried, such as `"30m"`.
         update_app: Copy the program again from its original place.
-        sites: Sites files to search first for the campaign's site, with `time` or `update_app`.
+        sites: Sites files to search first for the campaign's site, where runs are planned anew.
         now: On this machine: start although another campaign runs here, instead of waiting for its turn.
 
     Raises:
@@ -222,7 +222,7 @@ def retry(
     said: list[Message] = []
     folder = _folder(campaign, root)
     limit = continuing.seconds("time", time)
-    change = continuing.Change(limit, update_app, files(sites)) if limit is not None or update_app else None
+    change = continuing.Change(limit, update_app, files(sites))
     found = continuing.retry(
         folder,
         names(runs),

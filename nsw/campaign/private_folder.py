@@ -11,6 +11,7 @@ from nsw.plan.secrets import FILE, PRIVATE
 from nsw.schedulers.model import JOBS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -28,6 +29,7 @@ chmod -- "$2" "$1" || exit
 [ -z "$3" ] || mkdir -p -- "$1/$3"
 """
 _COMMAND_S = 60.0
+_READS_SECRETS = b"\nnsw_secrets() {"  # of the job's template
 
 
 def write_secrets(file: Path, text: str) -> None:
@@ -50,13 +52,21 @@ def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: s
 
 
 def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
-    """Remove the secrets, here and on the site, once every run is done; until then a retry needs them."""
+    """Remove the secrets, here and on the site, once no retry needs them: every run is done and lacks nothing."""
     open_runs = sum(n for state, n in ledger.counts().items() if state != State.DONE)
-    if open_runs or not folder.secrets.exists():
+    if open_runs or ledger.incomplete() or ledger.unreadable() or not folder.secrets.exists():
         return
     done = transport.run(["rm", "-f", "--", f"{scratch}/{FILE}"], timeout=_COMMAND_S)
     if done.returncode == 0:
         folder.secrets.unlink()
+
+
+def lacks_secrets(folder: CampaignFolder, jobs: Iterable[str]) -> bool:
+    """Whether the script of one of these jobs reads the secrets, and the file with them was removed."""
+    if folder.secrets.exists():
+        return False
+    scripts = (folder.script(job) for job in jobs)
+    return any(_READS_SECRETS in script.read_bytes() for script in scripts if script.exists())
 
 
 def _make(transport: Transport, there: str, mode: str, inside: str = "") -> None:

@@ -126,7 +126,7 @@ def retry(
     time, update_app, sites = change
     running = continuing.retry(
         folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,
-        change=continuing.Change(continuing.seconds("--time", time), update_app, sites) if time or update_app else None,
+        change=continuing.Change(continuing.seconds("--time", time), update_app, sites),
     )  # fmt: skip
     if running is None:
         tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HEAD = """\
 # The secret environment variables of this campaign. Its jobs read them here: `. secrets.sh NUMBER` exports a set.
-# Nobody but the owner may read this file; nsw removes it once every run is done.
+# Nobody but the owner may read this file; nsw removes it when every run is done and complete.
 """
 
 

@@ -13,6 +13,7 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SITE_DATA
 from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
+from nsw.campaign.private_folder import lacks_secrets
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import UsageError
 from nsw.service.message import Message
@@ -43,6 +44,14 @@ class Change:
     time_s: int | None = None
     update_app: bool = False
     sites: Sequence[Path] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for another limit or program."""
+        return self.time_s is not None or self.update_app
+
+
+AS_BEFORE = Change()
 
 
 def seconds(option: str, time: str | None) -> int | None:
@@ -94,7 +103,7 @@ def retry(
     failed: bool = False,
     choose_again: bool = False,
     selection: Selection = ALL,
-    change: Change | None = None,
+    change: Change = AS_BEFORE,
 ) -> Running | None:
     """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
 
@@ -146,15 +155,16 @@ def _prepare(
     folder: folders.CampaignFolder,
     ledger: Ledger,
     again: Sequence[RunRow],
-    change: Change | None,
+    change: Change,
     notify: Callable[[Message], object],
 ) -> None:
     """Say which runs are done again, and plan them anew where something is other."""
     lacking, unread = sum(map(lacks_figure, again)), sum(map(lacks_reports, again))
     notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
-    if change is None or not change.update_app:
+    if not change.update_app:
         _warn_of_changes(ledger, notify)
-    if change is not None:
+    # with new scripts come the secrets, from nsw's environment, or an error that names the variable
+    if change.asked or lacks_secrets(folder, sorted({run.job for run in again})):
         from nsw.service.extending import replan
 
         ids = [run.id for run in again]

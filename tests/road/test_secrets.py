@@ -5,6 +5,7 @@ import re
 import shutil
 import stat
 import subprocess
+from hashlib import sha256
 from uuid import uuid4
 
 import pytest
@@ -24,6 +25,8 @@ app:
   setup: [set -xv]
   env:
 {APP_ENV}"""
+
+SECRETS = {"HF_TOKEN": "sesame-4", "OPENING": "sesame-5", "CASE_SECRET": "sesame-6", "DATABASE_URL": "sesame-7"}
 
 
 def at(road, passes="[baseline]", share=""):
@@ -123,17 +126,45 @@ def test_until_every_run_is_done_one_file_of_the_owner_alone_holds_them_and_a_re
     assert found_in(road.campaign) == set()
 
 
-def test_without_the_file_a_run_fails_and_says_why(road):
+def test_a_run_that_is_done_and_lacks_a_figure_keeps_them_for_its_retry(road):
+    recipe = at(road)
+    text = (road.home / "recipe.yaml").read_text().replace("files: [program.py]", "files: [program.py, score]")
+    figures = "app:\n  figures: {score: {regex: 'score=([0-9]+)', unit: points}}\n"
+    (road.home / "recipe.yaml").write_text(text.replace("app:\n", figures))
+    (road.home / "program.py").write_text(f"print(open('score').read())\n{PROGRAM}")
+    (road.home / "score").write_text("score unknown\n")
+    assert road.nsw("run", recipe, "--site", "here").returncode == 1
+    assert {run["state"] for run in road.runs().values()} == {"done"}
+    assert (road.campaign / "secrets.sh").exists()
+    for copy in road.campaign.rglob("score"):
+        copy.write_text("score=7\n")
+    again = road.nsw("retry")
+    assert again.returncode == 0, again.stderr
+    assert found_in(road.campaign) == set()
+    assert not list(road.campaign.rglob("secrets.sh"))
+
+
+def test_a_retry_after_they_were_removed_takes_them_from_the_environment(road):
     recipe = at(road)
     (road.home / "fail").write_text("as asked")
     text = (road.home / "recipe.yaml").read_text().replace("files: [program.py]", "files: [program.py, fail]")
     (road.home / "recipe.yaml").write_text(text)
     assert road.nsw("run", recipe, "--site", "here").returncode == 1
+    before = road.runs()
     (road.campaign / "secrets.sh").unlink()
     shutil.rmtree(road.campaign / "scratch" / "private")
-    assert road.nsw("retry").returncode == 1
-    (one, _) = road.runs().values()
-    assert re.match(r"set-up failed: the secret variables cannot be read from .*/private/secrets.sh", one["reason"])
+    for copy in road.campaign.rglob("fail"):
+        copy.write_text("")
+    refused = road.nsw("retry")
+    assert refused.returncode == 2
+    assert "the secret HF_TOKEN comes from nsw's own environment, where HF_TOKEN is not set" in refused.stderr
+    assert "hint: read -rs HF_TOKEN && export HF_TOKEN" in refused.stderr
+    assert road.runs() == before
+    road.environment |= SECRETS
+    again = road.nsw("retry")
+    assert again.returncode == 0, again.stderr
+    assert f"HF_TOKEN {sha256(SECRETS['HF_TOKEN'].encode()).hexdigest()}" in road.output("n-1.baseline.r1")
+    assert found_in(road.campaign) == set()
 
 
 def test_the_lock_of_a_campaign_asks_for_its_secrets_again(road):
@@ -150,12 +181,7 @@ def test_the_lock_of_a_campaign_asks_for_its_secrets_again(road):
     warned = road.nsw("plan", str(lock), "--site", "here")
     assert warned.returncode == 0
     assert "where HF_TOKEN is not set" in warned.stdout
-    road.environment |= {
-        "HF_TOKEN": "sesame-4",
-        "OPENING": "sesame-5",
-        "CASE_SECRET": "sesame-6",
-        "DATABASE_URL": "sesame-7",
-    }
+    road.environment |= SECRETS
     done = road.nsw("run", str(lock), "--site", "here")
     assert done.returncode == 0, done.stderr
     assert "TOKEN_LIMIT: {plain: '77'}" in re.sub(r":\n\s+plain: ('\d+')", r": {plain: \1}", lock.read_text())
