@@ -26,6 +26,13 @@ def fake(name: str, root: Path) -> Iterator[FakePlace]:
     """
     work, state = root / "w", root / name
     work.mkdir()
+    try:
+        yield from _fake(name, work, state)
+    finally:
+        (work / "go").touch()  # ends the programs that wait for it (`until_go`), also of a cancelled run
+
+
+def _fake(name: str, work: Path, state: Path) -> Iterator[FakePlace]:
     if name == "pbs":
         with Double(state, kill_delay=0.3, mom_poll=0.2, retry_delivery=0.3) as double:
             double.settings(node={"ncpus": 1, "ngpus": 0, "mem": "8gb"})
