@@ -23,7 +23,7 @@ from .distant import distant
 from .systems import ACCEPTED_AND_FAILED, REMOTE, RealSlurm, ways
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .distant import Distant
 
@@ -168,8 +168,8 @@ def small_disk(folder: Path, size: str, owner: str | None = None) -> Iterator[No
 
 
 @contextmanager
-def quota(folder: Path, size: str, owner: str) -> Iterator[None]:
-    """A folder in which a user may not have more than so much, on a file system with room."""
+def quota(folder: Path, size: str, owner: str) -> Iterator[Path]:
+    """A folder in which a user may not have more than so much, on a file system with room; yields its subvolume."""
     if shutil.which("mkfs.btrfs") is None:
         pytest.skip("no btrfs, whose quotas need no more than a kernel (apt install btrfs-progs)")
     image, disk = folder.with_suffix(".image"), folder.with_suffix(".disk")
@@ -180,34 +180,28 @@ def quota(folder: Path, size: str, owner: str) -> Iterator[None]:
     if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        for words in (("subvolume", "create", disk / "own"), ("quota", "enable", disk),
-                      ("qgroup", "limit", size, disk / "own")):  # fmt: skip
+        for words in (("subvolume", "create", disk / "own"), ("quota", "enable", disk)):
             subprocess.run(["btrfs", *words], check=True, capture_output=True)
+        limit(disk / "own", size)
         shutil.chown(disk / "own", owner)
         disk.chmod(0o755)
         folder.symlink_to(disk / "own")
-        yield
+        yield disk / "own"
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
-def has_room(folder: Path) -> bool:
-    """Whether what was removed no longer counts: quotas of btrfs count it until the next transaction."""
-    probe = folder / "probe"
-    try:
-        with probe.open("wb") as file:
-            file.write(b"x" * 100_000)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        return False
-    finally:
-        probe.unlink(missing_ok=True)
-        subprocess.run(["sync", "-f", folder], check=True)
-    return True
+def limit(subvolume: Path, size: str) -> None:
+    """Set its quota, which holds from now on. Removing files would not do: btrfs counts for a while what it reserved."""
+    subprocess.run(["btrfs", "qgroup", "limit", size, subvolume], check=True, capture_output=True)
 
 
-def no_room_then_room(it: Distant, folder: Path) -> None:
+def remove_data(folder: Path) -> None:
+    for file in folder.rglob("data"):
+        file.unlink()
+
+
+def no_room_then_room(it: Distant, folder: Path, make_room: Callable[[], object]) -> None:
     """Runs fail with their reason while their program fills the disk, and are done once there is room."""
     fills = f"[ -e {it.folder}/room ] || head -c 1000000 /dev/zero >data || {{ truncate -s 50k data; exit 28; }}"
     campaign = Staged(folder, it.site(scratch=it.folder / "small"), body=fills)
@@ -215,9 +209,7 @@ def no_room_then_room(it: Distant, folder: Path) -> None:
     states = campaign.states()
     assert {state for state, _ in states.values()} <= {"failed", "cancelled", "lost"}, states
     assert all(reason for _, reason in states.values()), states
-    for file in (it.folder / "small").rglob("data"):
-        file.unlink()
-    until(lambda: has_room(it.folder / "small"))
+    make_room()
     (it.folder / "room").touch()
     campaign.again()
     campaign.finish()
@@ -227,15 +219,15 @@ def no_room_then_room(it: Distant, folder: Path) -> None:
 @ways("slurm-openssh", "pbs-local", "cobalt-local", kinds=("local", *REMOTE))
 def test_a_disk_that_is_full_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(system, tmp_path, kind):
     with distant(kind, system) as it, small_disk(it.folder / "small", "400k", system.user):
-        no_room_then_room(it, tmp_path / "campaigns")
+        no_room_then_room(it, tmp_path / "campaigns", lambda: remove_data(it.folder / "small"))
 
 
 @ways("slurm-openssh", kinds=REMOTE)
 def test_a_quota_that_is_used_up_over_there_fails_runs_with_their_reason_and_the_campaign_goes_on(
     system, tmp_path, kind
 ):
-    with distant(kind, system) as it, quota(it.folder / "small", "600k", system.user):
-        no_room_then_room(it, tmp_path / "campaigns")
+    with distant(kind, system) as it, quota(it.folder / "small", "600k", system.user) as own:
+        no_room_then_room(it, tmp_path / "campaigns", lambda: limit(own, "none"))
 
 
 @pytest.mark.slurm
