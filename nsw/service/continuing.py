@@ -163,7 +163,7 @@ def _prepare(
     notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
     if not change.update_app:
         _warn_of_changes(ledger, notify)
-    # with new scripts come the secrets, from nsw's environment, or an error that names the variable
+    # planning again also takes the secrets from nsw's environment, or names the variable that is not set
     if change.asked or lacks_secrets(folder, sorted({run.job for run in again})):
         from nsw.service.extending import replan
 
