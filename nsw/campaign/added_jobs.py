@@ -79,8 +79,7 @@ def add(
         here = folder.path / part.app
         staged += [(here, f"{scratch}/{build.runs[0].app}") for build in plan.builds] if any(here.iterdir()) else []
     scripts = write_scripts(folder, plan, lambda job: render(job, folder.id, scratch))
-    if transport.remote:
-        staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts]
+    staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts[: None if transport.remote else 1]]
     if plan.reductions:
         staged.append(reducer_to(scratch))
     if ledger.meta(ledger_meta_keys.PREPARED):

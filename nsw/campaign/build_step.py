@@ -45,6 +45,9 @@ class Builds:
             staged = self._programs(known)
             if self._it.transport.remote:
                 staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
+            else:  # its own scripts are read where they are
+                shared = self._it.folder.scripts.glob("nsw-*.sh")
+                staged += [(file, f"{self._it.scratch}/scripts/{file.name}") for file in shared]
             if self._it.ledger.has_reductions():
                 staged.append(reducer_to(self._it.scratch))
             if staged:

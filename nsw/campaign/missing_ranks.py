@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-_RANK = re.compile(r"\w+\.rank(\d{1,6})\.")  # as profilers are told to name the report of each process
+_PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
 _NAMED = 4  # ranks in a message
 
 
 def rank_of(report: str) -> int | None:
-    """The rank in the name of a report; None where one report is of all processes."""
-    named = _RANK.match(report)
-    return int(named[1]) if named else None
+    """The rank in the name of a report; None where one report is of all processes, or of those of a node."""
+    named = _PART.match(report)
+    return int(named[2]) if named and named[1] == "rank" else None
+
+
+def missing_nodes(reports: Iterable[str], nodes: int) -> list[int]:
+    """The nodes, counted from 0, that left no report, where there is a profiler on each."""
+    there = {int(named[2]) for named in map(_PART.match, reports) if named and named[1] == "node"}
+    return sorted({*range(nodes)} - there) if there else []
 
 
 def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> tuple[list[int], int]:

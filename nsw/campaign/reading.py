@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import NOTE
-from nsw.campaign.missing_ranks import missing_ranks, rank_of, sentence, severity
+from nsw.campaign.landed_ranks import FILE as RANKS_FILE
+from nsw.campaign.landed_ranks import Landed, landed_ranks
+from nsw.campaign.missing_ranks import missing_nodes, missing_ranks, rank_of, sentence, severity
 from nsw.campaign.owning_user import open_file
 from nsw.errors import CampaignError
 from nsw.profilers.files_of_one_recording import parts
@@ -47,7 +49,7 @@ def read_each(
     said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
     required: Collection[str] = (),
     checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
-    ranks: Callable[[RunRow], Collection[int] | None] = lambda _run: (),
+    ranks: Callable[[RunRow, Landed], Collection[int] | None] = lambda _run, _landed: (),
 ) -> Generator[tuple[int, int]]:
     """Read the reports of every collected run and write the tables, a run at a time.
 
@@ -62,7 +64,7 @@ def read_each(
         said: What a profiler said of itself in a run's output: (tool, file) -> problems.
         required: The figures that every run must print.
         checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
-        ranks: The processes of a run that leave a report each; None: not known.
+        ranks: The processes of a run that leave a report each, by where they landed; None: not known.
     """
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[tuple[RunRow, _Read]] = []
@@ -74,7 +76,11 @@ def read_each(
     }
     for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
         result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked, unreduced.get(run.id))
-        _miss_ranks(run, result, [file.name for file in own], ranks)
+        landed = landed_ranks(folder.reports / run.id)
+        if landed.rows and run.repeat:
+            rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
+            result.add("ranks", iter(rows), run, f"reports/{run.id}/{RANKS_FILE}")
+        _miss_ranks(run, result, [file.name for file in own], ranks(run, landed), landed.nodes)
         _read_figures(folder, run, result, figures, required)
         batch.append((run, result))
         yield number, len(waiting)
@@ -184,12 +190,16 @@ def _read_run(
 
 
 def _miss_ranks(
-    run: RunRow, result: _Read, reports: list[str], ranks: Callable[[RunRow], Collection[int] | None]
+    run: RunRow, result: _Read, reports: list[str], expected: Collection[int] | None, nodes: int
 ) -> None:
-    """Report the processes that left no report: none of the run's figures counts them."""
+    """Report the processes and nodes that left no report: none of the run's figures counts them."""
     if run.state is not State.DONE:
         return
-    missing, total = missing_ranks(reports, ranks(run))
+    fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
+    if without := missing_nodes(reports, nodes):
+        text = f"no report of node{'s' if len(without) > 1 else ''} {', '.join(map(str, without))} of {nodes}"
+        result.problems.append((None, "error", text, fix))
+    missing, total = missing_ranks(reports, expected)
     if missing:
         fix = (
             f"a process that ends by a signal or by _exit leaves none; `nsw logs {run.id}` may say why,"

@@ -97,22 +97,22 @@ def render(
 ) -> int:
     """Print or write the scripts."""
     from nsw.safe_files import open_anew
+    from nsw.scripts.render import machinery_name, machinery_text
     from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
     jobs = (*made.builds, *made.jobs, *made.reductions)
-    texts = {job.name: script(job, "CAMPAIGN", scratch) for job in jobs}
+    texts = {f"{job.name}.sh": script(job, "CAMPAIGN", scratch) for job in jobs} | {machinery_name(): machinery_text()}
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            with open(open_anew(into / f"{name}.sh"), "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
+            with open(open_anew(into / name), "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
                 file.write(text)
-        tell(f"{plural(len(jobs), 'script')} in {into}")
+        tell(f"{plural(len(jobs), 'script')} in {into}, with the file that they share")
     else:
         for number, (name, text) in enumerate(texts.items()):
-            if len(texts) > 1:
-                say(f"{chr(10) if number else ''}# ==== {name}.sh ====")
+            say(f"{chr(10) if number else ''}# ==== {name} ====")
             sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)  # in a file or a pipe as it is
     sys.stdout.flush()
     tell(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}")

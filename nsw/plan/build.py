@@ -12,7 +12,8 @@ from nsw.plan.builds import APP, build_job
 from nsw.plan.command import words
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
-from nsw.plan.launchers import STARTS_TASKS, Launch, ranks_of
+from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
+from nsw.plan.layout import Demand, layout_of
 from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
@@ -21,6 +22,7 @@ from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.request_locations import marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
+from nsw.plan.variables import SCRIPTS
 from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
@@ -148,21 +150,21 @@ class _Builder:
             needs = self._resolver.resources(recipe.resources, self._place.site, values)
             env, secret = self._env(values)
             program = self._program(values)
-            how = self._launch(values)
+            how = self._launch(values, needs)
+            needs = replace(needs, tasks=how.layout.tasks, one_a_node=how.kind == "torchrun")
             app = self._app(case, needs, values)
-            box = self._box(app, values, secret)
+            box = self._box(app, values, secret, how)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(self._passes)]
             commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(self._passes)]
         except UnresolvedError as fault:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
-        if how.kind in STARTS_TASKS and recipe.resources.tasks_per_node is None:
-            limits = [replace(limit, tasks=how.processes) for limit in limits]
         if self._fit and (too_many := self._too_many_for(needs)):
             names = [id_ for one in self._passes for id_, _ in repeats_of(recipe, one, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(needs)
+        self.notes |= dict.fromkeys(notes_of(how))
         made: list[Run] = []
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
         for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
@@ -182,7 +184,8 @@ class _Builder:
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
                     # of a warm-up nothing is read, so nothing is reduced
                     done.reports if n or not done.reduction else (), done.after, app, self._run_secrets(secret, tool),
-                    f"{case.id}.{source}" if source else "", done.reduction)
+                    f"{case.id}.{source}" if source else "", done.reduction, how.layout,
+                    functions_before(done.command))
                 for id_, n in repeats
             ]  # fmt: skip
         return made
@@ -244,16 +247,49 @@ class _Builder:
         sources = (secret.from_env for secret in secrets.values() if secret.from_env is not None)
         return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))
 
-    def _launch(self, values: Mapping[str, Any]) -> Launch:
+    def _launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
         from nsw.recipe.fields import whole
 
+        site, asked = self._place.site, self._loaded.recipe.resources
         launcher = self._loaded.recipe.app.launcher
         with standing_at("app", "launcher"):
             given = self._resolver.value(launcher.processes, values)
             prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
             options = tuple(as_text(self._resolver.value(option, values)) for option in launcher.options)
             count = None if given is None else whole(given, 1)
-            return Launch(launcher.kind, count or 1, options, prefix, ranks=ranks_of(launcher.kind, count, options))
+        with standing_at("resources", "tasks_per_node"):
+            each = self._resolver.value(asked.tasks_per_node, values)
+            each = None if each is None else whole(each, 1)
+        with standing_at("resources"):
+            layout = layout_of(
+                Demand(
+                    kind=launcher.kind,
+                    nodes=needs.nodes,
+                    processes=count or processes_in(launcher.kind, options),
+                    tasks_per_node=each,
+                    gpus=needs.gpus,
+                    gpus_written=asked.gpus is not None,
+                    cpus=needs.cpus_per_task,
+                    sees=launcher.gpus,
+                    share_gpus=launcher.share_gpus,
+                    node_cpus=site.cpus_per_node,
+                    order=tuple(site.gpus.order),
+                    chip=self._chip,
+                )
+            )
+        with standing_at("app", "launcher"):
+            starter = site.node_launcher
+            node_values = {**values, "nodes": needs.nodes}
+            node_words = () if starter is None else words(self._resolver.parse(starter), node_values)
+            shared = site.whole_nodes and site.limits.runs_per_job != 1
+            place = PlaceFacts(
+                scheduler=site.scheduler,
+                mpi=site.mpi or self._facts.mpi,
+                node_launcher=node_words,
+                gres=needs.gres,
+                steps_share_nodes=shared and side_by_side(needs, self._facts.gpus_per_node or 0) > 1,
+            )
+            return Launch(layout, place, options, prefix)
 
     def _limit(self, number: int, one: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
@@ -267,7 +303,7 @@ class _Builder:
             time = self._resolver.value(one.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
-    def _box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
+    def _box(self, app: str, values: Mapping[str, Any], secret: int, how: Launch) -> Box | None:
         given = self._loaded.recipe.app.container
         if given is None:
             return None
@@ -277,6 +313,7 @@ class _Builder:
             options = tuple(as_text(self._resolver.value(option, values)) for option in given.options)
         recipe = self._loaded.recipe.app
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
+        folders += [SCRIPTS] if how.kind == "torchrun" and how.layout.has_ranks else []  # which starts them inside
         return Box(given.runtime, image, options, given.profiler == "inside", tuple(folders))
 
     def _profiled(

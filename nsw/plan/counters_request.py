@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.tools import tools_for
-from nsw.plan.model import CHOSEN
+from nsw.plan.variables import CHOSEN
 from nsw.profilers.model import Counting
 from nsw.profilers.ncu import named_version
 from nsw.recipe.counters import NCCL
@@ -88,7 +88,7 @@ def starts_each(one: CountersPass, how: Launch) -> bool:
     One around torchrun profiles all its processes, and `ranks: first` is the default of counters. Where the whole
     program is run again, all processes must be.
     """
-    return how.kind == "torchrun" and how.ranks != 1 and one.replay not in WHOLE_PROGRAM and one.ranks != "all"
+    return how.kind == "torchrun" and how.layout.total != 1 and one.replay not in WHOLE_PROGRAM and one.ranks != "all"
 
 
 def replay_fault(one: CountersPass, how: Launch, *, each: bool) -> str | None:

@@ -19,6 +19,7 @@ class SiteFacts:
         gpus_per_node: How many GPUs a node has; None when unknown.
         tools: Profilers that were found: tool -> path. None: not looked, take the sites file's word.
         missing: Why a tool is not in `tools`.
+        mpi: The family of its mpirun and mpiexec, where the sites file names none; None: not known.
         chip: The GPUs' chip or product as found there, where the sites file names none; None: not looked.
         ncu_names: Of a chip the base names of the metrics that the site's own ncu lists; None: it was not asked.
         replay: The demo's recordings: (params, pass kind) -> the command that replays one, or None.
@@ -28,6 +29,7 @@ class SiteFacts:
     gpus_per_node: int | None = None
     tools: Mapping[str, str] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    mpi: str | None = None
     chip: str | None = None
     ncu_names: Callable[[Chip], Collection[str] | None] = lambda _chip: None
     replay: Callable[[Mapping[str, Any], str], tuple[str, ...] | None] | None = None

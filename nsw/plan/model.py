@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.layout import Layout
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -13,18 +15,21 @@ if TYPE_CHECKING:
     from nsw.recipe.secrets import Secret
 
 
-CHOSEN = "\0chosen"  # in a command: stands for the arguments that an earlier stage decides; no recipe can write it
 REDUCTION = ".reduce"  # of a reduction's id, behind that of its run
 AROUND_S = 60  # seconds of a job for what is around its runs
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one run needs, resolved. `gpus` counts all GPUs of the run and `tasks` its processes, over all its nodes."""
+    """What one run needs, resolved. `gpus` counts all GPUs of the run and `tasks` its processes, over all its nodes.
+
+    `one_a_node`: the batch system itself starts one process on each node, which starts the others.
+    """
 
     nodes: int = 1
     gpus: int = 0
     tasks: int = 1
+    one_a_node: bool = False
     cpus_per_task: int | None = None
     memory_bytes: int | None = None
     time_s: int = 600
@@ -75,6 +80,8 @@ class Run:
     secrets: RunSecrets | None = None
     needs: str = ""  # CASE.PASS of which a repeat must have been read: it decides what CHOSEN in the command becomes
     reduction: tuple[str, ...] = ()  # command that reduces its reports on the site, once it is done
+    layout: Layout = Layout()
+    before: tuple[str, ...] = ()  # functions of the job's machinery that its launcher needs before it
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from nsw.metrics import find_chip
 from nsw.plan import counters_request as counting
 from nsw.plan.containers import boxed, folder_of_tool
 from nsw.plan.facts import SiteFacts
-from nsw.plan.launchers import Launch, launch
-from nsw.plan.ranks import check_ranks, only, rank_variable, told_rank
+from nsw.plan.launchers import Launch, launch, rank_words, start_on_nodes
+from nsw.plan.layout import MAKERS
+from nsw.plan.ranks import check_ranks
 from nsw.plan.secrets import RECORD_ENVIRONMENT, with_secrets
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from nsw.plan.containers import Box
 
 
-# chips of GPUs that NVIDIA's profilers do not measure
-_OTHER_MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
 
 
 def profiled(
@@ -62,13 +61,13 @@ def profiled(
     """
     if program and is_python(program[0]):
         how = replace(how, python=program[0])
-    nest = _Nest(how, box)
+    launcher_outside = how.kind not in _IN_IMAGE
     if one.kind == "baseline":
-        return None, Profiled(nest.around(program))
+        return None, Profiled(_Nest(how, box, secrets).ranks("all", program, program))
     if (why := _no_gpus(one, facts, chip)) is not None:
         return one.tool, Profiled(impossible=why)
     # around a launcher, which is no program of the image, is the site's own profiler
-    in_image = box is not None and box.profiler_inside and not (nest.launcher_outside and inside is False)
+    in_image = box is not None and box.profiler_inside and not (launcher_outside and inside is False)
     tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured, chip)
     if missing is not None:
         return tool, Profiled(impossible=missing)
@@ -78,28 +77,30 @@ def profiled(
     check_ranks(ranks, how, each=each)
     if one.kind == "counters" and (why := counting.replay_fault(one, how, each=each)) is not None:
         return tool, Profiled(impossible=why)
-    outermost = not each and nest.launcher_outside
+    outermost = not each and launcher_outside
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
         return tool, Profiled(impossible=f"{path} cannot be mounted into the container: {_NOT_BROUGHT}")
-    secrets = secrets if tool in RECORD_ENVIRONMENT else 0
+    hidden = tool in RECORD_ENVIRONMENT
+    nest = _Nest(how, box, 0 if hidden else secrets)
+    secrets = secrets if hidden else 0
     if each:
         program = with_secrets(secrets, program)
-    started = nest.around(program, tools) if outermost else program if each else nest.inside(program)
+    started = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
     request = replace(
         _asked(one, tool, chip, chooses=chooses),
         path=path,
         program=started if each else with_secrets(secrets, started),
-        per_rank=each,
-        rank_variable=rank_variable(how),
+        per_rank=(each and how.layout.has_ranks) or (not each and how.over_nodes),
+        rank_variable="NSW_RANK" if each else "NSW_NODE",
+        part="rank" if each else "node",
         export_here=export_here,
         reduce_there=reduce_there and not in_image,
     )
     done = profiler.profile(request)
     if done.impossible is not None or outermost:
         return tool, done
-    process = only(ranks, how, done.command, program)
-    command = nest.around(told_rank(how, process), tools) if each else nest.boxed(done.command, tools)
+    command = nest.ranks(ranks, done.command, program, tools) if each else nest.on_nodes(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
     return tool, Profiled(command, done.reports, after, done.reduction)
 
@@ -128,29 +129,43 @@ def _report(one: Any, *, chooses: bool) -> str:
 _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"
 
 
+_IN_IMAGE: Final = frozenset({"none", "torchrun"})  # launchers that a container's image has
+
+
 class _Nest:
-    """Nesting order of profiler, launcher and container.
+    """Nesting order of profiler, launcher, ranks and container.
 
     torchrun is in the image, and so in the container; other launchers start containers.
     """
 
-    def __init__(self, how: Launch, box: Box | None) -> None:
+    def __init__(self, how: Launch, box: Box | None, secrets: int) -> None:
         self._how = how
         self._box = box
-        self.launcher_outside = how.kind not in {"none", "torchrun"}
+        self._secrets = secrets
+        self._outside = how.kind not in _IN_IMAGE
 
     def boxed(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(words) if self._box is None else boxed(self._box, words, tools)
 
     def inside(self, program: Sequence[str]) -> tuple[str, ...]:
         """What runs in the container when the profiler does not start each process."""
-        return tuple(program) if self.launcher_outside else launch(self._how, program)
+        return tuple(program) if self._outside else launch(self._how, self._rank("all", program, program))
 
-    def around(self, program: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
-        """One process's words under launcher and container."""
-        if self.launcher_outside:
-            return launch(self._how, self.boxed(program, tools))
-        return self.boxed(launch(self._how, program), tools)
+    def ranks(
+        self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str], tools: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """The launcher's processes: those of `ranks` under their profiler, the others alone."""
+        if self._outside:
+            return launch(self._how, self._rank(ranks, self.boxed(profiled, tools), self.boxed(program, tools)))
+        return self.on_nodes(launch(self._how, self._rank(ranks, profiled, program)), tools)
+
+    def on_nodes(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
+        """What starts a node's processes, on each node of the run."""
+        words = self.boxed(words, tools)
+        return start_on_nodes(self._how, words, self._secrets) if self._how.over_nodes else words
+
+    def _rank(self, ranks: str | Sequence[int], profiled: Sequence[str], program: Sequence[str]) -> tuple[str, ...]:
+        return rank_words(ranks, profiled, program) if self._how.layout.has_ranks else tuple(profiled)
 
 
 def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ...] | None:
@@ -189,7 +204,7 @@ def _no_gpus(one: Any, facts: SiteFacts, chip: str | None) -> str | None:
 
 def _tool(one: Any, facts: SiteFacts, configured: Mapping[str, str], chip: str | None) -> tuple[str, str, str | None]:
     """The pass's tool, its path, and why it cannot be used here (or None)."""
-    maker = _OTHER_MAKERS.get((chip or "").lower())
+    maker = MAKERS.get((chip or "").lower())
     if maker is not None and one.kind in {"timeline", "counters"}:
         why = f"the site's GPUs are {maker}'s ({chip}), and nsys, ncu and nvprof measure NVIDIA's only"
         return one.tool, "", f"{why}; baseline and host passes can be run"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NswError
+from nsw.plan.layout import LayoutError
 from nsw.plan.model import Resources
 from nsw.recipe.faults import Fault
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from nsw.recipe.expressions import Expression
+
+
+_GPUS = 1  # of a recipe that does not say how many
 
 
 class UnresolvedError(NswError):
@@ -33,6 +37,8 @@ def standing_at(*path: str | int) -> Iterator[None]:
     """
     try:
         yield
+    except LayoutError as fault:  # which knows its place
+        raise UnresolvedError(fault.path, fault.message, fault.hint) from None
     except (Fault, NswError) as fault:
         raise UnresolvedError(path, fault.message, fault.hint) from None
 
@@ -77,7 +83,7 @@ class Resolver:
 
 
 def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolver) -> Resources:
-    """The resources of one case, with what the site says where the recipe is silent.
+    """The resources of one case, with what the site says where the recipe is silent; its tasks follow from the layout.
 
     Args:
         asked: The recipe's `resources`.
@@ -95,10 +101,11 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
 
     at_least_one = partial(whole, least=1)
     nodes = get("nodes", at_least_one)
+    given = get("gpus", whole)
+    gpus = _GPUS if given is None else given
     return Resources(
         nodes=nodes,
-        gpus=get("gpus", whole),
-        tasks=nodes * (get("tasks_per_node", at_least_one) or 1),
+        gpus=gpus,
         cpus_per_task=get("cpus_per_task", at_least_one),
         memory_bytes=get("memory", _unless_text(parse_size)),
         time_s=get("time", _unless_text(parse_duration)),
@@ -106,7 +113,7 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         queue=get("queue") or get("partition") or site.queue or site.partition,
         account=get("account") or site.account,
         qos=get("qos") or site.qos,
-        gres=get("gres") or site_gres(site, nodes, get("gpus", whole), values, resolver),
+        gres=get("gres") or site_gres(site, nodes, gpus, values, resolver),
         reservation=get("reservation"),
         constraint=get("constraint"),
         extra=(*site.extra, *asked.extra),

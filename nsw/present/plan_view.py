@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.model import AROUND_S, CHOSEN, REDUCTION
+from nsw.plan.layout import sentence
+from nsw.plan.model import AROUND_S, REDUCTION
 from nsw.plan.repeats import WARM_UP
+from nsw.plan.variables import CHOSEN
 from nsw.present.terminal import plural, seconds, table
 from nsw.wording import absent_lines
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
 
 _MOST_JOBS = 20
+_MOST_LAYOUTS = 6
+_CASE = "case"
 
 
 def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str, str] | None = None) -> None:
@@ -40,6 +44,8 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         f" {plural(len(plan.jobs), 'job')}"
         + ("" if plan.replay else f"; at most {gpus}{plan.node_hours:.2f} node-hours")
     )
+    for line in _layouts(plan):
+        out.print(line)
     if later := sum(bool(run.needs) for run in plan.runs):
         out.print(
             f"{plural(later, 'run')} can only begin once nsw has read another pass of the same case; while nsw is away"
@@ -63,6 +69,21 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(line, style="yellow")
     for warning in warnings:
         out.print(f"warning: {warning}", style="yellow")
+
+
+def _layouts(plan: Plan) -> list[str]:
+    """Where the ranks of each case are to be: a line a layout."""
+    cases: dict[str, list[str]] = {}
+    for run in plan.runs:
+        if (text := sentence(run.layout)) is not None and run.case_id not in cases.setdefault(text, []):
+            cases[text].append(run.case_id)
+    if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
+        return list(cases)
+    lines = [
+        f"{ids[0]}{f' and {plural(len(ids) - 1, _CASE)} more' if len(ids) > 1 else ''}: {text}" for text, ids in cases.items()
+    ]
+    left = len(lines) - _MOST_LAYOUTS
+    return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]
 
 
 def _about_limits(plan: Plan) -> str:
@@ -136,7 +157,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-RUN_COLUMNS = ("id", "case", "pass", "tool", "repeat", "job", "task", "nodes", "gpus", "time_s", "command")
+RUN_COLUMNS = ("id", "case", "pass", "tool", "repeat", "job", "task", "nodes", "gpus", "layout", "time_s", "command")
 
 
 def run_rows(plan: Plan) -> list[dict[str, Any]]:
@@ -145,7 +166,7 @@ def run_rows(plan: Plan) -> list[dict[str, Any]]:
 
     return [
         {"id": r.id, "case": r.case_id, "pass": r.pass_name, "tool": r.tool, "repeat": r.repeat, "job": job.name,
-         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "time_s": r.resources.time_s,
+         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "layout": sentence(r.layout), "time_s": r.resources.time_s,
          "command": shlex.join(f"<chosen from {r.needs}>" if w == CHOSEN else w for w in r.command)}
         for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
     ]  # fmt: skip

@@ -59,7 +59,8 @@ class Request:
     """One pass asked of a profiler.
 
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
-    own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank.
+    own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank. `part` is
+    node where there is a profiler on each node: NAME.nodeN.ENDING.
     `export_here`: tables are wanted and no reports, which the job exports; `reduce_there`: which a task of its own
     reduces on the site, later.
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
@@ -72,7 +73,8 @@ class Request:
     trace: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     per_rank: bool = False
-    rank_variable: str = "RANK"
+    rank_variable: str = "NSW_RANK"
+    part: str = "rank"
     export_here: bool = False
     reduce_there: bool = False
     counting: Counting | None = None

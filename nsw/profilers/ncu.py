@@ -79,12 +79,12 @@ def profile(request: Request) -> Profiled:
         "--force-overwrite",
     )
     if request.per_rank and legacy:  # which knows no %q{}
-        named = f'"{REPORT}.rank${{{request.rank_variable}:-0}}"'
+        named = f'"{REPORT}.{request.part}${{{request.rank_variable}:-0}}"'
         # $1: how many words are the program's; those before may be more in the job
         text = f'n=$1; shift; exec "${{@:1:$#-n}}" --export {named} "${{@:$#-n+1}}"'
         command = ("bash", "-c", text, "nsw", str(len(request.program)), *command, *request.program)
     else:
-        rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
+        rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)
     pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
     kept = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))

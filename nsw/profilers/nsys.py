@@ -54,7 +54,7 @@ def profile(request: Request) -> Profiled:
     """
     given = {option.split("=")[0] for option in request.options}
     quiet = [f"{name}=none" for name, *short in _QUIET if not given & {name, *short}]
-    output = f"{_REPORT}.rank%q{{{request.rank_variable}}}" if request.per_rank else _REPORT
+    output = f"{_REPORT}.{request.part}%q{{{request.rank_variable}}}" if request.per_rank else _REPORT
     command = (
         request.path,
         "profile",

@@ -112,5 +112,5 @@ def _csv(name: str, request: Request) -> tuple[str, ...]:
 
 def _file(name: str, request: Request, ending: str) -> str:
     """A file a process, named by its rank where each has a profiler of its own."""
-    rank = f".rank%q{{{request.rank_variable}}}" if request.per_rank else ""
+    rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
     return f"{name}{rank}.%p.{ending}"

@@ -223,11 +223,11 @@ def kernel_name(value: object) -> str:
 
 
 def ranks(value: object) -> str | list[int]:
-    """Which processes: all, first, or a list of ranks."""
-    if value in ("all", "first"):
+    """Which processes: all, first, node (the first of each node), or a list of ranks."""
+    if value in ("all", "first", "node"):
         return str(value)
     if not isinstance(value, list) or not value:
-        raise Fault(f"expected all, first or a list of ranks, found {shown(value)}")
+        raise Fault(f"expected all, first, node or a list of ranks, found {shown(value)}")
     return each(whole, value)
 
 
@@ -283,7 +283,7 @@ Ranks = Annotated[
         ranks,
         {
             "anyOf": [
-                {"enum": ["all", "first"]},
+                {"enum": ["all", "first", "node"]},
                 {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
             ]
         },

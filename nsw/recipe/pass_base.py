@@ -55,7 +55,8 @@ class PassBase(Model):
 
 
 RANKS = (
-    "Which processes are profiled: all, first, or a list of ranks; the others run the program alone."
+    "Which processes are profiled: all, first, node (the first of each node), or a list of ranks; the others run the"
+    " program alone."
     " Only where each process has a profiler of its own (app.launcher.profiler)."
 )
 

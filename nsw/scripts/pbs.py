@@ -87,7 +87,7 @@ def select(needs: Resources) -> str:
         f"ncpus={processes * (needs.cpus_per_task or 1)}",
         needs.gres or (f"ngpus={gpus}" if gpus else None),  # a site's own words for GPUs take their place
         None if memory is None else f"mem={memory}",
-        f"mpiprocs={processes}" if needs.tasks > 1 else None,
+        f"mpiprocs={processes}" if processes > 1 and not needs.one_a_node else None,
     ]
     return ":".join(word for word in words if word is not None)
 

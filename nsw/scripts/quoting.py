@@ -7,17 +7,18 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
-from nsw.plan.model import CHOSEN
+from nsw.plan.variables import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 def quote(value: object) -> str:
-    """One shell word, whatever the value holds."""
+    """One shell word, whatever the value holds; a variable of the job stays one."""
     text = str(value)
-    if text == CHOSEN:
-        return '"${nsw_chosen[@]}"'
+    if isinstance(value, Variable):
+        plain = text[2:-1]
+        return f'"${plain}"' if plain.isidentifier() else f'"{text}"'
     if "\0" in text:
         raise UsageError(f"a NUL character cannot be passed to a program: {text!r}")
     return shlex.quote(text)

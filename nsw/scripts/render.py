@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw import __version__
 from nsw.errors import NswError, did_you_mean
-from nsw.plan.secrets import FILE
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def render_job(
     login_shell: bool = False,
     tools: Mapping[str, str] | None = None,
     overrides: Mapping[str, Path] | None = None,
+    grace_s: int = 60,
 ) -> str:
     """The script of one job.
 
@@ -45,6 +46,7 @@ def render_job(
         login_shell: Whether bash starts as a login shell, where a site's `module` needs it.
         tools: Profilers whose version is recorded: name -> path.
         overrides: The site's own templates: name of a block -> file.
+        grace_s: Seconds between SIGTERM and SIGKILL for a run that is over its time.
 
     Raises:
         NswError: A template of the site cannot be read or used.
@@ -69,7 +71,8 @@ def render_job(
             directives=() if job.place == "login" else directives,  # no scheduler reads that script
             restarts=restarts,
             tools=sorted((tools or {}).items()),
-            secrets_file=FILE,
+            machinery=machinery_name(),
+            grace=grace_s,
         )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
         raise NswError(f"{_whose(own)}: {fault.message or fault}") from None
@@ -105,6 +108,19 @@ def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2
         raise NswError(f"{_whose(overrides)}: {fault.message or fault}") from None
     except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError) as fault:
         raise NswError(f"{_whose(overrides)}: {type(fault).__name__}: {fault}") from None
+
+
+def machinery_text() -> str:
+    """What all job scripts share, in a file of its own beside them."""
+    from nsw.resources import templates_folder
+
+    return templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def machinery_name() -> str:
+    """The name of that file; its hash is in it, so that a script finds the version that it was written for."""
+    return f"nsw-{hashlib.sha256(machinery_text().encode()).hexdigest()[:12]}.sh"
 
 
 def _whose(overrides: Sequence[tuple[str, Path]]) -> str:

@@ -41,6 +41,7 @@ def directives(job: Job, scratch: str) -> list[str]:
         "time": clock(job.walltime_s),
         "nodes": needs.nodes,
         "ntasks": needs.tasks,
+        "ntasks-per-node": -(-needs.tasks // needs.nodes) if needs.tasks > 1 else None,
         "cpus-per-task": needs.cpus_per_task,
         "mem": None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}K",
         "gres": needs.gres,

@@ -91,6 +91,7 @@ class Planned:
                 restarts=adapter.capabilities.restarts if adapter else "no",
                 login_shell=site.login_shell,
                 tools=tools,
+                grace_s=int(site.limits.grace),
                 overrides=overrides,
             )
 

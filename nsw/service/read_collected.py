@@ -38,7 +38,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     required = [name for name, figure in wanted.items() if figure.required]
     yield from read_each(
         folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required,
-        checker(folder, ledger, recipe), lambda run: expected_ranks(recipe, run.pass_name, run.case_id, run.params),
+        checker(folder, ledger, recipe), lambda run, landed: expected_ranks(recipe, run.pass_name, landed.local_ranks),
     )  # fmt: skip
 
 

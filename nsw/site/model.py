@@ -121,6 +121,11 @@ class Gpus(Model):
     per_node: NumberOrAuto | None = Field(
         default=None, description="GPUs a node; auto: counted at run time, on this machine only."
     )
+    order: list[Number] = Field(
+        default=[],
+        description="In which order the processes of a node take its GPUs, such as [3, 2, 1, 0] where the first cores are"
+        " next to the last GPU.",
+    )
 
 
 class Limits(Model):
@@ -144,6 +149,12 @@ class Limits(Model):
     login_reductions: Number = Field(
         default=32,
         description="Most reports that the login node reduces for `collect: tables`; more are a job array.",
+    )
+    grace: Duration = Field(
+        default=60,
+        description="Time between SIGTERM and SIGKILL for a run that is over its time limit, such as 2m: nsys writes its"
+        " report then.",
+        json_schema_extra={"default": "1m"},
     )
     lost_after: Duration = Field(
         default=120,
@@ -199,6 +210,17 @@ class Site(Model):
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
+    cpus_per_node: Count | None = Field(default=None, description="CPU cores a node; a plan that needs more is refused.")
+    mpi: Literal["openmpi", "mpich", "pals"] | None = Field(
+        default=None,
+        description="Which MPI's mpirun and mpiexec are: Open MPI, MPICH (also Intel MPI and MVAPICH: Hydra), or Cray"
+        " PALS; by default what `nsw sites check` found.",
+    )
+    node_launcher: Line | None = Field(
+        default=None,
+        description="Words that start a command once on each of a job's nodes, such as mpiexec -n {{ nodes }} --ppn 1:"
+        " for torchrun over several nodes, where nsw knows none.",
+    )
     whole_nodes: Flag = Field(
         default=False,
         description="Whether a job gets whole nodes however little it asks for: all their GPUs are paid for, and runs"

@@ -43,6 +43,7 @@ _OF_REPORTS: Final = {
                   "self_cpu_pct", "input_shapes"),
     "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
+    "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
     "figures": ("name", "value", "unit", "matches"),
     "facts": ("key", "value", "unit", "text"),
 }  # fmt: skip

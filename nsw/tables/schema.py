@@ -314,6 +314,16 @@ _ALL = (
         ),
     ),
     Table(
+        "ranks",
+        "one row a process of a launcher, as it landed: which node, CPU cores and GPUs it was given",
+        (
+            *ORIGIN,
+            _i("local_rank", None, "its number on its node, from 0"),
+            _s("cpus", "CPU cores that it may use, such as 0-7"),
+            _s("gpus", "GPUs that it saw, separated by commas: UUIDs, or as numbered where they are not known"),
+        ),
+    ),
+    Table(
         "figures",
         "what the program printed, found by the recipe's regular expressions",
         (

@@ -18,7 +18,8 @@ from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
-from nsw.plan.model import AROUND_S, CHOSEN, Plan, Resources, Run
+from nsw.plan.model import AROUND_S, Plan, Resources, Run
+from nsw.plan.variables import CHOSEN
 from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job

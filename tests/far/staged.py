@@ -30,7 +30,8 @@ from nsw.campaign.orphan_commands import wait_for_commands
 from nsw.campaign.stages import Stages
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
-from nsw.plan.model import CHOSEN, Plan, Resources, Run
+from nsw.plan.model import Plan, Resources, Run
+from nsw.plan.variables import CHOSEN
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.scripts.render import render_job
 

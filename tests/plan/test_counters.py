@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.plan.model import CHOSEN
+from nsw.plan.variables import CHOSEN
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
 BOTH = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}

@@ -1,0 +1,277 @@
+"""Where each process of a run is to be: resources, launcher and site -> ranks, nodes, GPUs and CPUs.
+
+Ranks fill the nodes in blocks: the first node gets the first ranks. What follows from the layout: the head of the job
+script, the words of the launcher, which ranks are profiled, and what the job compares with where its ranks landed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.errors import NswError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["MAKERS", "Demand", "Layout", "LayoutError", "layout_of", "sentence"]
+
+Sees = Literal["own", "node"]
+
+# chips that are not NVIDIA's, and the variable by which a process sees some of a node's GPUs
+MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
+_VISIBLE: Final = {"AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
+_NVIDIA: Final = "CUDA_VISIBLE_DEVICES"
+
+
+class LayoutError(NswError):
+    """Parts of a recipe contradict each other; `path` is the one to point at."""
+
+    def __init__(self, path: tuple[str | int, ...], message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a recipe and a site say of one case's processes.
+
+    Attributes:
+        kind: The launcher's.
+        nodes: Nodes of the run.
+        processes: Processes in all; None where neither the recipe nor an option of the launcher says.
+        tasks_per_node: Processes a node; None where the recipe does not say.
+        gpus: GPUs in all.
+        gpus_written: Whether the recipe says so, and it is not the default.
+        cpus: CPU cores a process; None where the recipe does not say.
+        sees: Which GPUs a process is to see; None: what suits.
+        share_gpus: Whether the recipe allows processes to share a GPU, or to divide them unequally.
+        node_gpus: GPUs that a node of the site has; None: not known.
+        node_cpus: CPU cores that it has; None: not known.
+        order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
+        chip: The site's GPU; None: not known, and taken for NVIDIA's.
+    """
+
+    kind: str
+    nodes: int = 1
+    processes: int | None = None
+    tasks_per_node: int | None = None
+    gpus: int = 0
+    gpus_written: bool = False
+    cpus: int | None = None
+    sees: Sees | None = None
+    share_gpus: bool = False
+    node_gpus: int | None = None
+    node_cpus: int | None = None
+    order: tuple[int, ...] = ()
+    chip: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the processes of a run are to be.
+
+    Attributes:
+        kind: The launcher's.
+        nodes: Nodes of the run.
+        ranks: Processes on each node, in order; empty where nsw does not decide it.
+        tasks: Processes that the scheduler is asked to make room for.
+        node_gpus: GPUs that the run has of each node, where they divide equally; else 0.
+        cpus: CPU cores a process; None where the recipe does not say.
+        sees: Which GPUs a process sees.
+        variable: The variable by which it sees its own; empty where it sees all of its node.
+        order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
+        divided: Whether the recipe says how many GPUs there are, and they are the processes'.
+    """
+
+    kind: str = "none"
+    nodes: int = 1
+    ranks: tuple[int, ...] = (1,)
+    tasks: int = 1
+    node_gpus: int = 0
+    cpus: int | None = None
+    sees: Sees = "node"
+    variable: str = ""
+    order: tuple[int, ...] = ()
+    divided: bool = False
+
+    @property
+    def total(self) -> int | None:
+        """Processes in all; None where nsw does not decide it."""
+        return sum(self.ranks) or None
+
+    @property
+    def per_node(self) -> int:
+        """The most processes of a node, as the scheduler is asked."""
+        return -(-self.tasks // self.nodes)
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether a launcher starts several processes, or nobody knows how many."""
+        return self.kind != "none" and self.total != 1
+
+    @property
+    def planned(self) -> str:
+        """The processes of each node, such as `4+4`; `-` where nsw does not decide it."""
+        return "+".join(map(str, self.ranks)) or "-"
+
+    def first_of_nodes(self) -> tuple[int, ...]:
+        """The first rank of each node."""
+        return tuple(sum(self.ranks[:at]) for at in range(len(self.ranks)))
+
+
+def layout_of(demand: Demand) -> Layout:
+    """The layout of one case.
+
+    Raises:
+        LayoutError: What the recipe says of processes, nodes, GPUs and CPUs contradicts itself or the site.
+    """
+    ranks, tasks = _ranks(demand)
+    node_gpus = _gpus_of_node(demand)
+    _check_room(demand, tasks)
+    if ranks and demand.gpus_written:
+        _check_division(demand, ranks, node_gpus)
+    alone = bool(ranks) and all(count == node_gpus for count in ranks)
+    sees: Sees = demand.sees or ("own" if alone and demand.gpus_written and demand.kind != "torchrun" else "node")
+    several = demand.kind != "none" and sum(ranks) != 1 and bool(ranks)
+    variable = _VISIBLE.get(MAKERS.get((demand.chip or "").lower(), ""), _NVIDIA)
+    return Layout(
+        kind=demand.kind,
+        nodes=demand.nodes,
+        ranks=ranks,
+        tasks=tasks,
+        node_gpus=node_gpus,
+        cpus=demand.cpus,
+        sees=sees,
+        variable=variable if sees == "own" and several and node_gpus else "",
+        order=demand.order,
+        divided=demand.gpus_written,
+    )
+
+
+def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
+    """The processes of each node, and how many the scheduler makes room for."""
+    nodes, each = demand.nodes, demand.tasks_per_node
+    by_nodes = nodes * (each or 1)
+    if demand.kind in {"none", "custom"}:  # what these start where, is their own
+        room = by_nodes if each or demand.processes is None else demand.processes
+        return ((1,) if demand.kind == "none" and nodes == 1 else ()), room
+    total = demand.processes or by_nodes
+    if each is not None and total != by_nodes:
+        raise LayoutError(
+            ("resources", "tasks_per_node"),
+            f"{total} processes, but {_nodes(nodes)} with tasks_per_node {each} {'have' if nodes > 1 else 'has'} {by_nodes}",
+            f"write one of them: without tasks_per_node, {total} processes are divided among {_nodes(nodes)}",
+        )
+    full = -(-total // nodes)
+    ranks = tuple(min(full, max(0, total - full * at)) for at in range(nodes))
+    if ranks[-1] == 0:
+        empty = ranks.count(0)
+        raise LayoutError(
+            ("resources", "nodes"),
+            f"{total} process{'es' if total > 1 else ''} on {_nodes(nodes)}: {_nodes(empty)} would get none",
+            f"such as `nodes: {nodes - empty}`, or `processes: {full * nodes}`",
+        )
+    if demand.kind == "torchrun" and len(set(ranks)) > 1:
+        raise LayoutError(
+            ("app", "launcher", "processes"),
+            f"{total} processes cannot be divided equally among {_nodes(nodes)}, as torchrun needs",
+            f"such as `processes: {full * nodes}`",
+        )
+    return ranks, total
+
+
+def _gpus_of_node(demand: Demand) -> int:
+    """The GPUs that the run has of each node."""
+    if demand.gpus % demand.nodes == 0:
+        return demand.gpus // demand.nodes
+    if not demand.gpus_written:
+        return 0
+    raise LayoutError(
+        ("resources", "gpus"),
+        f"{demand.gpus} GPUs cannot be divided equally among {_nodes(demand.nodes)}",
+        f"such as `gpus: {-(-demand.gpus // demand.nodes) * demand.nodes}`",
+    )
+
+
+def _check_room(demand: Demand, tasks: int) -> None:
+    """See that a node has the CPU cores that its processes ask for."""
+    needed = -(-tasks // demand.nodes) * (demand.cpus or 1)
+    if demand.node_cpus is not None and needed > demand.node_cpus:
+        each = f" of {demand.cpus} CPU cores" if demand.cpus else ""
+        raise LayoutError(
+            ("resources", "cpus_per_task" if demand.cpus else "tasks_per_node"),
+            f"{-(-tasks // demand.nodes)} processes{each} on a node need {needed} cores,"
+            f" and the site's nodes have {demand.node_cpus} (cpus_per_node)",
+            "spread them over more nodes, or ask for fewer cores a process",
+        )
+
+
+def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> None:
+    """See that the processes of each node divide its GPUs among them."""
+    if demand.share_gpus or not node_gpus:
+        return
+    odd = next((count for count in ranks if node_gpus % count), None)
+    if odd is None:
+        return
+    word = "or allow it: `launcher: {share_gpus: true}`"
+    where = "a node" if demand.nodes > 1 else "the node"
+    if odd > node_gpus:
+        message = f"{odd} processes would share the {_gpus(node_gpus)} of {where}"
+        hint = f"`gpus: {sum(ranks)}` gives each its own; {word}"
+    else:
+        message = f"{odd} processes cannot divide the {_gpus(node_gpus)} of {where} equally"
+        hint = f"`gpus: {odd * demand.nodes}` gives each one; {word}"
+    raise LayoutError(("resources", "gpus"), f"{message} ({sum(ranks)} processes, {_gpus(demand.gpus)} in all)", hint)
+
+
+# --- sentences ---
+
+
+def sentence(layout: Layout) -> str | None:
+    """The layout for a person, such as `8 ranks: 4 on each of 2 nodes, one GPU each`; None for a single process."""
+    gpus = layout.node_gpus if layout.divided else 0
+    if layout.kind == "none":
+        if layout.nodes == 1:
+            return None
+        return (
+            f"one process, on the first of {layout.nodes} nodes: what it starts on the others is its own, and is not"
+            " checked"
+        )
+    if not layout.ranks:
+        return f"a custom launcher places its processes on {_nodes(layout.nodes)} itself: that is not checked"
+    total = sum(layout.ranks)
+    if total == 1:
+        return None
+    if layout.nodes == 1:
+        where = f"{total} ranks on one node"
+    elif len(set(layout.ranks)) == 1:
+        each = layout.ranks[0]
+        where = f"{total} ranks: {each if each > 1 else 'one'} on each of {layout.nodes} nodes"
+    else:
+        where = f"{total} ranks: {' + '.join(map(str, layout.ranks))} on {layout.nodes} nodes"
+    cpus = f", {layout.cpus} CPU core{'s' if layout.cpus > 1 else ''} each" if layout.cpus else ""
+    return f"{where}{_gpus_in_words(layout, gpus)}{cpus}"
+
+
+def _gpus_in_words(layout: Layout, node_gpus: int) -> str:
+    if not node_gpus:
+        return ""
+    count = max(layout.ranks)
+    share, rest = divmod(node_gpus, count)
+    if rest or share == 0:
+        words = f", {_gpus(node_gpus)} of a node shared by {count} ranks"
+    else:
+        words = f", {'one GPU' if share == 1 else _gpus(share)} each"
+    if layout.variable:
+        return words
+    rank = "LOCAL_RANK" if layout.kind == "torchrun" else "its local rank"
+    return f"{words} (each sees all {node_gpus} of its node and picks by {rank})" if node_gpus > 1 else words
+
+
+def _nodes(count: int) -> str:
+    return f"{count} nodes" if count > 1 else "1 node"
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' if count != 1 else ''}"

@@ -1,0 +1,392 @@
+# What every job script of nsw shares: claims, status files, provenance, the places of ranks. A job script reads it with
+# `.`; launchers start `bash FILE rank WORDS...` for each process, and `bash FILE node WORDS...` once on each node.
+# It needs bash 4.2 and coreutils only.
+
+# --- facts and status files ---
+
+nsw_now() { local t=${EPOCHREALTIME:-}; if [ -n "$t" ]; then nsw_t=${t/,/.}; else nsw_t=$(date +%s.%N); fi; }
+nsw_line() { local v=${2//[$'\n\r']/ }; printf '%s=%s\n' "$1" "$v"; }    # one fact a line, whatever it holds
+nsw_status() {    # STATE KEY VALUE...: the facts of a run
+  nsw_line state "$1"; shift
+  nsw_line job "$nsw_job"; nsw_line job_id "$nsw_job_id"; nsw_line task "$nsw_task"; nsw_line attempt "$nsw_attempt"
+  nsw_line restart "$nsw_restart"
+  nsw_line host "${HOSTNAME:-}"; nsw_line gpus "${CUDA_VISIBLE_DEVICES-}"; nsw_line start "$nsw_start"
+  while [ $# -gt 1 ]; do nsw_line "$1" "$2"; shift 2; done
+}
+nsw_end() {    # as nsw_status, into the status file, which is replaced whole; a full disk is given a minute
+  local try
+  for try in 1 2 3 4 5 6; do
+    nsw_status "$@" >status.new 2>/dev/null && [ -s status.new ] && mv status.new status && return
+    [ "$try" = 6 ] || sleep 10
+  done
+  echo "nsw: $PWD/status cannot be written: $*" >&2
+}
+nsw_failed_by_itself() {    # STATUS-FILE: the run ended, and not by a signal that a scheduler sends
+  local line
+  { read -r line <"$1"; } 2>/dev/null && [ "$line" = state=failed ] || return
+  while read -r line; do case $line in exit_code=130|exit_code=137|exit_code=143) return 1 ;; esac; done <"$1"
+}
+nsw_count_starts() {    # for a scheduler that does not count how often it has started a job: each start makes the next file
+  nsw_starts=0
+  if [ -n "${nsw_id:-}" ] && [ -d "$nsw_scratch/jobs" ]; then
+    while ! (set -C; : >"$nsw_scratch/jobs/.start.$nsw_id.$nsw_starts") 2>/dev/null; do
+      [ -e "$nsw_scratch/jobs/.start.$nsw_id.$nsw_starts" ] || break
+      nsw_starts=$((nsw_starts + 1))
+    done
+  fi
+}
+
+# --- set-up: what a step says on stderr goes to the job's log, and to the runs if it fails ---
+
+nsw_ok() { [ -z "$nsw_broken" ]; }
+nsw_step() {    # STEP: after it was done; its exit status is $?
+  local code=$?
+  [ -z "$nsw_broken" ] || return 0
+  nsw_words=$(<"$nsw_said")
+  [ -z "$nsw_words" ] || printf '%s\n' "$nsw_words" >&2
+  [ "$code" = 0 ] || nsw_broken=$1
+}
+nsw_broken='' nsw_said=/dev/null nsw_stop=
+[ "$0" = "${BASH_SOURCE[0]}" ] || trap 'nsw_stop=1' TERM INT HUP    # this shell ends after its run, which passes the signal on
+
+nsw_secrets() {    # SET: exports the set's variables; NAME...: leaves them to the program, inside its profiler
+  local traced=$- file=$nsw_scratch/private/secrets.sh
+  set +xv    # a `set -x` of set-up must not print them
+  case $1 in
+    [0-9]*) . "$file" "$1" ;;
+    *) unset "$@"; [ -r "$file" ] ;;
+  esac || nsw_broken=${nsw_broken:-"the secret variables cannot be read from $file"}
+  [[ $traced != *x* ]] || set -x
+  [[ $traced != *v* ]] || set -v
+}
+
+# --- provenance ---
+
+nsw_node() {    # this node's name; several slurmd of one host have names of their own
+  nsw_here=${SLURMD_NODENAME-}
+  [ -n "$nsw_here" ] || { read -r nsw_here </proc/sys/kernel/hostname; } 2>/dev/null || nsw_here=$(uname -n)
+}
+nsw_provenance() {    # once a job and node: what the numbers were measured on; nsw_tools has a line `NAME PATH` a profiler
+  local dir name path key value
+  nsw_node
+  dir=$nsw_scratch/provenance/$nsw_job.$nsw_here
+  [ -d "$dir" ] && return
+  mkdir -p "$nsw_scratch/provenance" && mkdir "$dir" 2>/dev/null || return
+  {
+    nsw_line host "$nsw_here"; nsw_line kernel "$(uname -srm)"; nsw_line bash "$BASH_VERSION"
+    nsw_line cpus "$(nproc)"; nsw_line modules "${LOADEDMODULES-}"
+    while IFS=: read -r key value; do
+      case $key in model\ name*) nsw_line cpu "${value# }"; break ;; esac
+    done </proc/cpuinfo
+    while read -r name path; do
+      [ -z "$name" ] || ! command -v "$path" >/dev/null || nsw_line "$name" "$(timeout 60 "$path" --version 2>&1 </dev/null | tail -n 1)"
+    done <<<"${nsw_tools-}"
+    command -v nvcc >/dev/null && nsw_line nvcc "$(nvcc --version 2>&1 | tail -n 1)"
+  } >"$dir/host" 2>/dev/null
+  command -v nvidia-smi >/dev/null && timeout 60 nvidia-smi --format=csv --query-gpu=index,name,uuid,driver_version,pci.bus_id,memory.total,clocks.sm,clocks.max.sm,clocks.mem,power.limit,persistence_mode,ecc.mode.current,mig.mode.current \
+    >"$dir/gpus.csv" 2>"$dir/gpus.err"
+  :
+}
+
+# --- a run ---
+
+nsw_choice() {    # RUN SECONDS: reads what an earlier stage decided for this attempt; a missing or wrong file fails the run
+  local file=$nsw_scratch/choices/$1/attempt-$nsw_attempt word run attempt sum limit
+  nsw_chosen=() nsw_limit=$2 nsw_unchosen=
+  { read -r word _ run attempt sum limit && mapfile -t nsw_chosen; } 2>/dev/null <"$file" || { nsw_unchosen="the file of chosen arguments is missing: $file"; return; }
+  [ "$word $run $attempt" = "nsw-choice $1 $nsw_attempt" ] || { nsw_unchosen="the file of chosen arguments is another run's: $file"; return; }
+  word=$(tail -n +2 "$file" | sha256sum)
+  [ "${word%% *}" = "$sum" ] || { nsw_unchosen="the file of chosen arguments was changed: $file"; return; }
+  [ -z "$limit" ] || [ "$limit" -gt "$2" ] || nsw_limit=$limit
+}
+nsw_unwritable() {    # WHAT: ends the job, so that nsw hears of it: nothing here can be written, most likely since the disk or quota is full
+  echo "nsw: $1 cannot be written: is the disk or the quota full?" >&2
+  exit 73
+}
+nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, leaves a status file
+  local run=$1 limit=$2 dir code='' now state reason earlier nsw_claim nsw_child began over=''
+  shift 2
+  [ -z "$nsw_stop" ] || exit 143
+  for dir in "$nsw_scratch/runs/$run"/attempt-*; do    # a run that is done is not done again
+    { read -r earlier <"$dir/status"; } 2>/dev/null && [ "$earlier" = state=done ] && return 0
+  done
+  dir=$nsw_scratch/runs/$run/attempt-$nsw_attempt
+  # given up by nsw before it began: another attempt does it
+  { read -r earlier <"$dir/claim"; } 2>/dev/null && [ "$earlier" = state=withdrawn ] && return 0
+  # it failed by itself before the scheduler started this job anew: only what was cut off is done again
+  if [ "$nsw_restart" != 0 ] && nsw_failed_by_itself "$dir/status"; then return 0; fi
+  # what this job left before the scheduler started it anew is kept aside; only one of two copies can rename it
+  [ "$nsw_restart" = 0 ] || { [ -d "$dir" ] && [[ $(<"$dir/claim") != *$'\n'"restart=$nsw_restart"$'\n'* ]] && mv -T "$dir" "$dir.before-restart-$nsw_restart"; } 2>/dev/null
+  # nsw may have given it up a moment ago: then what was put aside holds its claim
+  { read -r earlier <"$dir.before-restart-$nsw_restart/claim"; } 2>/dev/null && [ "$earlier" = state=withdrawn ] && return 0
+  nsw_now; nsw_start=$nsw_t
+  [ -d "$dir" ] || mkdir -p "$dir" || nsw_unwritable "$dir"
+  cd "$dir" || nsw_unwritable "$dir"
+  # noclobber: of two that try only one can make the file, and it needs no process (each costs 2 ms); the descriptor is
+  # one that bash finds free, since those that are open hold the claims on this machine's GPUs
+  set -C
+  if ! { exec {nsw_claim}>claim; } 2>/dev/null; then
+    set +C
+    [ -e claim ] || nsw_unwritable "$dir/claim"
+    echo "nsw: $run: attempt $nsw_attempt is claimed already" >&2
+    echo "$nsw_job_id" >>again
+    return 0
+  fi
+  set +C
+  # a full disk makes an empty file: that is no claim
+  if ! nsw_status running 1>&"$nsw_claim" 2>/dev/null || [ ! -s claim ]; then
+    exec {nsw_claim}>&-; rm -f claim
+    nsw_unwritable "$dir/claim"
+  fi
+  exec {nsw_claim}>&-
+  if [ -n "${nsw_unchosen-}" ]; then
+    nsw_end failed end "$nsw_t" exit_code "" reason "$nsw_unchosen"
+    return 0
+  fi
+  if [ -n "$nsw_broken" ]; then
+    [ -z "${nsw_words-}" ] || printf '%s\n' "$nsw_words" >stderr
+    nsw_end failed end "$nsw_t" exit_code "" reason "set-up failed: $nsw_broken"
+    return 0
+  fi
+  [ -z "${nsw_app-}" ] || ln -s ../../../"$nsw_app"/* . 2>/dev/null
+  [ -z "${NSW_LAYOUT-}" ] || mkdir -p .ranks
+  # in the background, so that a signal to this shell is passed on at once: timeout puts the program into a process group
+  # of its own, which a scheduler's signal may not reach; after the grace it kills that group
+  began=${nsw_t%.*} nsw_signalled=
+  (
+    trap - INT QUIT
+    export NSW_MARK=$dir:
+    exec timeout --kill-after="$nsw_grace" "$limit" "$@" >stdout 2>stderr </dev/null
+  ) &
+  nsw_child=$!
+  trap 'nsw_signalled+=1; kill -TERM "$nsw_child" 2>/dev/null' TERM INT HUP
+  while :; do
+    earlier=$nsw_signalled
+    wait "$nsw_child"; now=$?
+    [ "$now" = 127 ] && [ -n "$code" ] || code=$now
+    [ "$earlier" != "$nsw_signalled" ] || break    # else a signal ended the wait, and not the program
+  done
+  # where a scheduler ends a job, its signal may reach this shell last
+  case $code in 137|143) [ -n "$nsw_signalled" ] || sleep 5 ;; esac
+  nsw_now
+  [ "$limit" -gt 0 ] && [ $((${nsw_t%.*} - began)) -ge "$limit" ] && over=1
+  [ -z "$nsw_signalled$over" ] || nsw_end_leftovers "$dir:"
+  trap 'nsw_stop=1' TERM INT HUP
+  [ -n "$nsw_signalled" ] || nsw_after
+  nsw_now
+  state='done' reason=
+  [ "$code" -eq 0 ] || { state=failed reason="exit status $code"; }
+  [ "$code" -ne 127 ] || reason="command not found"
+  # 124: timeout ended it, 137: had to kill it; a program may end with either by itself, before its limit
+  if [ -n "$over" ]; then case $code in
+    124) reason="over its time limit of $limit s" ;;
+    137) reason="over its time limit of $limit s, killed" ;;
+  esac; fi
+  if [ -n "${NSW_LAYOUT-}" ] && nsw_landed; then state=failed reason="${reason:+$reason; }$nsw_misplaced"; fi
+  # whatever the program made of the signal: it was cut off
+  if [ -n "$nsw_signalled" ]; then state=failed code=143 reason="ended by a signal"; fi
+  nsw_end "$state" end "$nsw_t" exit_code "$code" reason "$reason"
+  [ -z "$nsw_signalled" ] || exit 143    # what follows in this job is not begun
+}
+nsw_wait_if_ended() {    # EXIT-STATUS of a shell with a run: where a scheduler ends a job, its signal may reach this one last
+  case $1 in 137|143) [ -n "$nsw_stop" ] || sleep 5 ;; esac
+  [ -z "$nsw_stop" ] || exit 143
+}
+nsw_marked() {    # MARK: nsw_pids are the processes that have it in their environment
+  local file words
+  nsw_pids=()
+  for file in /proc/[0-9]*/environ; do
+    { words=$(<"$file"); } 2>/dev/null
+    [[ $words != *"NSW_MARK=$1"* ]] || { file=${file#/proc/}; nsw_pids+=("${file%/environ}"); }
+  done
+}
+nsw_end_leftovers() {    # MARK: processes of a run that was cut off and that left its process group: SIGTERM, grace, SIGKILL
+  local until=$((SECONDS + nsw_grace))
+  nsw_marked "$1"
+  [ "${#nsw_pids[@]}" -gt 0 ] || return 0
+  kill -TERM "${nsw_pids[@]}" 2>/dev/null
+  while [ "${#nsw_pids[@]}" -gt 0 ] && [ "$SECONDS" -lt "$until" ]; do sleep 0.2; nsw_marked "$1"; done
+  [ "${#nsw_pids[@]}" -eq 0 ] || kill -KILL "${nsw_pids[@]}" 2>/dev/null
+}
+
+# --- GPUs of runs that go side by side on a node ---
+
+nsw_share() {    # LANE GPUS LANES: of the job's GPUs those of one lane
+  local -a all mine
+  IFS=, read -ra all <<<"${CUDA_VISIBLE_DEVICES-}"
+  [ -n "${all[0]-}" ] || mapfile -t all < <(seq 0 $(($2 * $3 - 1)))
+  mine=("${all[@]:$(($1 * $2)):$2}")
+  local IFS=,
+  export CUDA_VISIBLE_DEVICES="${mine[*]}"
+}
+
+# --- ranks ---
+
+nsw_layout() {    # RUN LAUNCHER RANKS GPUS [VARIABLE [ORDER]]: what the ranks of the run need to know
+  # RANKS: how many on each node, `4+4`; `-`: not planned. GPUS: how many of a node; VARIABLE: each rank sees its own by it
+  local key=$nsw_job_id.$nsw_task.$1 c i hash=7 first=
+  export NSW_HOME=$nsw_scratch/runs/$1/attempt-$nsw_attempt NSW_SCRATCH=$nsw_scratch NSW_JOB=$nsw_job NSW_TOOLS=$nsw_tools
+  export NSW_LAUNCHER=$2 NSW_LAYOUT=$3 NSW_NODE_GPUS=$4 NSW_VISIBLE=${5-} NSW_ORDER=${6-}
+  # jobs and runs that share a node must not share a port
+  for ((i = 0; i < ${#key}; i++)); do printf -v c %d "'${key:i:1}"; hash=$(((hash * 31 + c) % 20000)); done
+  if [[ $3 == *+* ]]; then
+    for c in "${PBS_NODEFILE-}" "${COBALT_NODEFILE-}"; do [ -z "$c" ] || { read -r first <"$c"; } 2>/dev/null && break; done
+    [ -n "$first" ] || first=${HOSTNAME:-$(uname -n)}
+  fi
+  export NSW_MASTER_ADDR=${first:-localhost} NSW_MASTER_PORT=$((20000 + hash))
+  nsw_meeting=$NSW_MASTER_ADDR:$NSW_MASTER_PORT
+}
+nsw_list_hosts() {    # nsw_hosts: the job's nodes, each with how many ranks Open MPI may start there
+  local host last= most=${NSW_LAYOUT%%+*} file=${PBS_NODEFILE-${COBALT_NODEFILE-}}
+  [ "$NSW_LAUNCHER" != torchrun ] || most=1
+  nsw_hosts=
+  while read -r host; do
+    [ "$host" = "$last" ] || nsw_hosts+="${nsw_hosts:+,}$host:$most"
+    last=$host
+  done <"$file"
+}
+nsw_forward() {    # nsw_x: Open MPI's options that give other nodes the exported variables; it sends no others
+  local name
+  nsw_x=()
+  for name in $(compgen -e); do
+    case $name in
+      BASH_FUNC_*|HOSTNAME|HOST|PWD|OLDPWD|SHLVL|_|TMPDIR|SLURM*|PBS_*|COBALT_*|OMPI_*|PMIX_*|PRTE_*|PMI_*) ;;
+      *) nsw_x+=(-x "$name") ;;
+    esac
+  done
+}
+nsw_keep_environment() {    # SECRET...: nsw_environment is a file with the other variables, for a launcher that gives nodes none
+  nsw_environment=${NSW_HOME%/*}/.environment-$nsw_attempt
+  mkdir -p "${NSW_HOME%/*}" && (umask 077; unset nsw_none "$@"; export -p >"$nsw_environment")
+}
+nsw_first_of() {    # VARIABLE...: nsw_value is what the first of these that is set holds
+  nsw_value=
+  while [ $# -gt 0 ] && [ -z "$nsw_value" ]; do nsw_value=${!1-}; shift; done
+}
+nsw_whose() {    # sets NSW_RANK and NSW_LOCAL_RANK, and nsw_of (ranks of this node), nsw_total
+  local counts count before=0 mpi=(PALS_RANKID OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK PMI_RANK PMIX_RANK FLUX_TASK_RANK)
+  case ${NSW_LAUNCHER-} in
+    torchrun) nsw_first_of RANK ;;
+    srun) nsw_first_of SLURM_PROCID ;;
+    aprun) nsw_first_of ALPS_APP_PE "${mpi[@]}" ;;
+    # a batch script's own rank is inherited by all: what Slurm says holds within a step of srun only
+    *) nsw_first_of "${mpi[@]}" RANK ${SLURM_STEP_ID:+SLURM_PROCID} ;;
+  esac
+  if [ -z "$nsw_value" ]; then    # a single process needs no rank; of several without one the first is rank 0
+    nsw_value=0
+    (set -C; : >.rank-0) 2>/dev/null || { echo "nsw: several processes, and no variable that launchers set distinguishes them: ${mpi[*]}" >&2; exit 1; }
+  fi
+  export NSW_RANK=$nsw_value
+  IFS=+ read -ra counts <<<"${NSW_LAYOUT#-}"
+  nsw_of='' nsw_total=0
+  for count in "${counts[@]}"; do
+    nsw_total=$((nsw_total + count))
+    if [ -z "$nsw_of" ] && [ "$NSW_RANK" -lt "$nsw_total" ]; then nsw_of=$count before=$((nsw_total - count)); fi
+  done
+  case ${NSW_LAUNCHER-} in
+    torchrun) nsw_first_of LOCAL_RANK ;;
+    srun) nsw_first_of SLURM_LOCALID ;;
+    *) nsw_first_of PALS_LOCAL_RANKID OMPI_COMM_WORLD_LOCAL_RANK MPI_LOCALRANKID MV2_COMM_WORLD_LOCAL_RANK FLUX_TASK_LOCAL_ID ${SLURM_STEP_ID:+SLURM_LOCALID} ;;
+  esac
+  export NSW_LOCAL_RANK=${nsw_value:-$((NSW_RANK - before))}
+}
+nsw_own_gpus() {    # of the node's GPUs that the job has those of this rank, in the site's order
+  local -a all=() ordered=() order=()
+  local id at start end given=${!NSW_VISIBLE-}
+  IFS=, read -ra order <<<"${NSW_ORDER-}"
+  IFS=, read -ra all <<<"$given"
+  if [ -z "$given" ]; then
+    if [ "${#order[@]}" -gt 0 ]; then all=("${order[@]}"); else mapfile -t all < <(seq 0 $((NSW_NODE_GPUS - 1))); fi
+  elif [ "${#all[@]}" -eq 1 ]; then
+    return 0    # the launcher has given it one
+  elif [ "${#order[@]}" -gt 0 ]; then
+    if [[ $given =~ ^[0-9,]+$ ]]; then    # those that the job has, in the site's order
+      for at in "${order[@]}"; do for id in "${all[@]}"; do [ "$id" != "$at" ] || ordered+=("$id"); done; done
+    elif [ "${#order[@]}" -eq "${#all[@]}" ]; then
+      for at in "${order[@]}"; do ordered+=("${all[at]}"); done
+    fi
+    [ "${#ordered[@]}" -ne "${#all[@]}" ] || all=("${ordered[@]}")
+  fi
+  start=$((NSW_LOCAL_RANK * NSW_NODE_GPUS / nsw_of)) end=$(((NSW_LOCAL_RANK + 1) * NSW_NODE_GPUS / nsw_of))
+  [ "$end" -gt "$start" ] || end=$((start + 1))
+  local IFS=,
+  printf -v given '%s' "${all[*]:start:end-start}"
+  export "$NSW_VISIBLE=$given"
+}
+nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
+  # WHICH: all, node (the first of each node), or ranks `0,2`; the last COUNT words are the program without its profiler
+  local which=all count=0 cpus=- key value boot=-
+  if [ "$1" = --profile ]; then which=$2 count=$3; shift 3; fi
+  if [ -n "${NSW_HOME-}" ]; then cd "$NSW_HOME" || exit 1; fi
+  nsw_whose
+  if [ -n "${NSW_VISIBLE-}" ]; then
+    nsw_own_gpus
+    export LOCAL_RANK=0 RANK=$NSW_RANK WORLD_SIZE=$nsw_total MASTER_ADDR=$NSW_MASTER_ADDR MASTER_PORT=$NSW_MASTER_PORT
+  fi
+  if [ -d .ranks ]; then
+    nsw_node
+    { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+    while IFS=: read -r key value; do case $key in Cpus_allowed_list) cpus=${value//[[:space:]]/}; break ;; esac; done </proc/self/status
+    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "${CUDA_VISIBLE_DEVICES-${ROCR_VISIBLE_DEVICES-${ZE_AFFINITY_MASK-}}}" >".ranks/$NSW_RANK"
+    if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
+  fi
+  case $which in
+    all) ;;
+    node) [ "$NSW_LOCAL_RANK" = 0 ] || exec "${@:$#-count+1}" ;;
+    *) [[ ,$which, == *",$NSW_RANK,"* ]] || exec "${@:$#-count+1}" ;;
+  esac
+  exec "${@:1:$#-count}"
+}
+nsw_on_node() {    # [--from FILE SET] WORDS...: one process a node, which starts the node's ranks
+  if [ "$1" = --from ]; then    # this launcher gives other nodes no variables
+    . "$2" || exit 1
+    nsw_scratch=$NSW_SCRATCH
+    [ -z "$3" ] || nsw_secrets "$3"
+    [ -z "$nsw_broken" ] || { echo "nsw: $nsw_broken" >&2; exit 1; }
+    shift 3
+  fi
+  [ -z "${NSW_HOME-}" ] || cd "$NSW_HOME" || exit 1
+  nsw_first_of PALS_RANKID OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK PMI_RANK PMIX_RANK ALPS_APP_PE ${SLURM_STEP_ID:+SLURM_PROCID} PBS_NODENUM
+  export NSW_NODE=${nsw_value:-0}
+  exec "$@"
+}
+nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, where ranks are not where they were planned
+  local rank local_rank node boot cpus visible count files=() planned='' landed='' began=0 total=0
+  local -A on=()
+  local -a nodes=() counts=()
+  IFS=+ read -ra counts <<<"${NSW_LAYOUT#-}"
+  for count in "${counts[@]}"; do total=$((total + count)); done
+  if [ "$total" -gt 0 ]; then    # by name: a listing of a network's file system may be old
+    for ((rank = 0; rank < total; rank++)); do files+=(".ranks/$rank"); done
+  else
+    files=(.ranks/*)
+  fi
+  {
+    for count in "${files[@]}"; do
+      IFS=$'\t' read -r rank local_rank node boot cpus visible 2>/dev/null <"$count" || continue
+      began=$((began + 1))
+      [ -n "${on[$node $boot]-}" ] || nodes+=("$node $boot")
+      on[$node $boot]=$((${on[$node $boot]-0} + 1))
+      printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible"
+    done
+    for node in "${nodes[@]}"; do
+      while IFS=, read -r rank cpus visible _; do
+        [[ $rank != [0-9]* ]] || printf 'gpu\t%s\t%s\t%s\t%s\n' "${node% *}" "$rank" "${visible# }" "${cpus# }"
+      done 2>/dev/null <"$nsw_scratch/provenance/$nsw_job.${node% *}/gpus.csv"
+    done
+  } >ranks.tsv 2>/dev/null
+  rm -rf .ranks
+  [ "$total" -gt 0 ] || return 1
+  for node in "${nodes[@]}"; do landed+="${landed:+ + }${on[$node]}"; done
+  planned=${NSW_LAYOUT//+/ + }
+  if [ "$began" -lt "$total" ]; then nsw_misplaced="$began of $total ranks began"; return 0; fi
+  nsw_misplaced="ranks landed $landed, planned $planned"
+  [ "$landed" != "$planned" ]
+}
+
+# started as a program by a launcher
+case ${BASH_SOURCE[0]} in "$0") case ${1-} in
+  rank) shift; nsw_rank "$@" ;;
+  node) shift; nsw_on_node "$@" ;;
+  *) echo "nsw: $0 is for job scripts" >&2; exit 2 ;;
+esac ;; esac
