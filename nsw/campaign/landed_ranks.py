@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE", "Landed", "landed_ranks"]
 
-FILE: Final = "ranks.tsv"  # of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`
+FILE: Final = (
+    "ranks.tsv"  # of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`
+)
 _MOST: Final = 16 << 20  # bytes
 
 

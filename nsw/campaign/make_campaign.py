@@ -21,7 +21,7 @@ from nsw.errors import CampaignError
 from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
-from nsw.scripts.render import machinery_name, machinery_text
+from nsw.scripts.render import write_machinery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,8 +87,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
 
 def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
     """Write the script of each job, build and reduction of a plan, and the file that they share."""
-    scripts = [folder.scripts / machinery_name()]
-    scripts[0].write_text(machinery_text(), encoding="utf-8")
+    scripts = [write_machinery(folder.scripts)]
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         script = folder.script(job.name)
         script.write_text(render(job), encoding="utf-8")

@@ -10,10 +10,10 @@ import time
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
-from nsw.campaign.ledger import Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import NOTE
 from nsw.campaign.landed_ranks import FILE as RANKS_FILE
 from nsw.campaign.landed_ranks import Landed, landed_ranks
+from nsw.campaign.ledger import Ledger, Reading, RunRow, State
+from nsw.campaign.ledger_meta_keys import NOTE
 from nsw.campaign.missing_ranks import missing_nodes, missing_ranks, rank_of, sentence, severity
 from nsw.campaign.owning_user import open_file
 from nsw.errors import CampaignError
@@ -189,9 +189,7 @@ def _read_run(
     return result
 
 
-def _miss_ranks(
-    run: RunRow, result: _Read, reports: list[str], expected: Collection[int] | None, nodes: int
-) -> None:
+def _miss_ranks(run: RunRow, result: _Read, reports: list[str], expected: Collection[int] | None, nodes: int) -> None:
     """Report the processes and nodes that left no report: none of the run's figures counts them."""
     if run.state is not State.DONE:
         return

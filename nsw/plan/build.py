@@ -22,9 +22,9 @@ from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.request_locations import marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
-from nsw.plan.variables import SCRIPTS
 from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
+from nsw.plan.variables import SCRIPTS
 from nsw.profilers import Profiled
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.faults import Fault
@@ -185,7 +185,7 @@ class _Builder:
                     # of a warm-up nothing is read, so nothing is reduced
                     done.reports if n or not done.reduction else (), done.after, app, self._run_secrets(secret, tool),
                     f"{case.id}.{source}" if source else "", done.reduction, how.layout,
-                    functions_before(done.command))
+                    (*done.before, *functions_before(done.command)))
                 for id_, n in repeats
             ]  # fmt: skip
         return made

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nsw.plan.containers import Box
 
 
-
-
 def profiled(
     one: Any,
     program: tuple[str, ...],
@@ -102,7 +100,7 @@ def profiled(
         return tool, done
     command = nest.ranks(ranks, done.command, program, tools) if each else nest.on_nodes(done.command, tools)
     after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
-    return tool, Profiled(command, done.reports, after, done.reduction)
+    return tool, replace(done, command=command, after=after)
 
 
 def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:

@@ -80,7 +80,8 @@ def _layouts(plan: Plan) -> list[str]:
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
     lines = [
-        f"{ids[0]}{f' and {plural(len(ids) - 1, _CASE)} more' if len(ids) > 1 else ''}: {text}" for text, ids in cases.items()
+        f"{ids[0]}{f' and {plural(len(ids) - 1, _CASE)} more' if len(ids) > 1 else ''}: {text}"
+        for text, ids in cases.items()
     ]
     left = len(lines) - _MOST_LAYOUTS
     return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]

@@ -22,15 +22,10 @@ PAGES: Final = ("raw", "details", "session")
 # a folder of an installation tells its version: /opt/nvidia/nsight-compute/2022.3.0/ncu, NsightCompute-2019.5
 _VERSION: Final = re.compile(r"(20[12]\d)\.(\d)")
 _OLD_NAME: Final = "nv-nsight-cu-cli"  # of 2019; later versions keep it beside ncu
-# Another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own. Another user
-# may have made the one of that name first, with links in it.
-_LOCK: Final = (
-    'd=${TMPDIR:-/tmp}; f=$d/nsight-compute-lock; [ ! -e "$f" ] || [ -w "$f" ] ||'
-    ' { TMPDIR=/tmp/nsw-ncu-$UID; mkdir -m 700 "$TMPDIR" 2>/dev/null; [ ! -L "$TMPDIR" ] && [ -O "$TMPDIR" ] ||'
-    ' TMPDIR=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX) && export TMPDIR; }; exec "$@"'
-)
 _RENAMED: Final = (2021, 1)  # from here on --kernel-name and --kernel-name-base; the year before still had the others
-_OLD_WORDS: Final = 'for w; do shift; [ "$w" != --kernel-name-base ] || w=--kernel-regex-base; set -- "$@" "$w"; done; '
+_OLD_WORDS: Final = (
+    'for w; do shift; [ "$w" != --kernel-name-base ] || w=--kernel-regex-base; set -- "$@" "$w"; done; exec "$@"'
+)
 # $1 ncu, $2 the reports' name; versions before 2024 shorten no names and know no option for it, the first ones have
 # another word for units. Few paths tell the version.
 _EXPORT: Final = (
@@ -90,9 +85,10 @@ def profile(request: Request) -> Profiled:
     kept = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
     after = ("bash", "-c", _EXPORT, "nsw", request.path, REPORT)
     return Profiled(
-        ("bash", "-c", _LOCK if renamed else _OLD_WORDS + _LOCK, "nsw", *command),
+        command if renamed else ("bash", "-c", _OLD_WORDS, "nsw", *command),
         reports=pages if request.export_here else (*kept, *pages),
         after=(after,),
+        before=("nsw_ncu_lock",),
     )
 
 

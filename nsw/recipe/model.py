@@ -83,7 +83,9 @@ class Launcher(Model):
     kind: Literal["none", "srun", "mpirun", "mpiexec", "torchrun", "aprun", "jsrun", "custom"] = Field(
         default="none", description="The launcher; none starts one process."
     )
-    processes: CountOrTemplate | None = Field(default=None, description="How many processes in all; by default tasks_per_node on each node, else one.")
+    processes: CountOrTemplate | None = Field(
+        default=None, description="How many processes in all; by default tasks_per_node on each node, else one."
+    )
     prefix: Template | None = Field(default=None, description="Of kind custom: what is put before the command.")
     options: list[Template] = Field(
         default=[], description="More arguments for the launcher. One that says the same as one of nsw's replaces it."
@@ -189,11 +191,11 @@ class Resources(Model):
     """What one run needs. Each value may be an expression over the parameters."""
 
     nodes: CountOrTemplate = Field(default=1, description="Nodes.")
-    gpus: NumberOrTemplate | None = Field(
-        default=None, description="GPUs in all.", json_schema_extra={"default": 1}
-    )
+    gpus: NumberOrTemplate | None = Field(default=None, description="GPUs in all.", json_schema_extra={"default": 1})
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
-    tasks_per_node: CountOrTemplate | None = Field(default=None, description="Processes a node; by default the launcher's processes divided by the nodes.")
+    tasks_per_node: CountOrTemplate | None = Field(
+        default=None, description="Processes a node; by default the launcher's processes divided by the nodes."
+    )
     memory: SizeOrTemplate | None = Field(default=None, description="Memory a node, such as 32G.")
     time: Annotated[DurationOrTemplate, FREE] = Field(
         default=600,

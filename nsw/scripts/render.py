@@ -123,6 +123,13 @@ def machinery_name() -> str:
     return f"nsw-{hashlib.sha256(machinery_text().encode()).hexdigest()[:12]}.sh"
 
 
+def write_machinery(folder: Path) -> Path:
+    """Write that file into a folder of scripts."""
+    file = folder / machinery_name()
+    file.write_text(machinery_text(), encoding="utf-8")
+    return file
+
+
 def _whose(overrides: Sequence[tuple[str, Path]]) -> str:
     """Whose fault a template's is, as far as can be told."""
     files = ", ".join(f"{file} (block {block})" for block, file in overrides)

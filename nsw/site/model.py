@@ -210,7 +210,9 @@ class Site(Model):
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
-    cpus_per_node: Count | None = Field(default=None, description="CPU cores a node; a plan that needs more is refused.")
+    cpus_per_node: Count | None = Field(
+        default=None, description="CPU cores a node; a plan that needs more is refused."
+    )
     mpi: Literal["openmpi", "mpich", "pals"] | None = Field(
         default=None,
         description="Which MPI's mpirun and mpiexec are: Open MPI, MPICH (also Intel MPI and MVAPICH: Hydra), or Cray"

@@ -209,6 +209,16 @@ nsw_end_leftovers() {    # MARK: processes of a run that was cut off and that le
   [ "${#nsw_pids[@]}" -eq 0 ] || kill -KILL "${nsw_pids[@]}" 2>/dev/null
 }
 
+nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own
+  local dir=/tmp/nsw-ncu-$UID lock=${TMPDIR:-/tmp}/nsight-compute-lock
+  export NSW_NCU=1
+  { [ -e "$lock" ] && [ ! -w "$lock" ]; } || return 0
+  mkdir -m 700 "$dir" 2>/dev/null
+  # another user may have made the one of that name first, with links in it
+  if [ -L "$dir" ] || [ ! -O "$dir" ]; then dir=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX); fi
+  export TMPDIR=$dir
+}
+
 # --- GPUs of runs that go side by side on a node ---
 
 nsw_share() {    # LANE GPUS LANES: of the job's GPUs those of one lane
@@ -319,6 +329,7 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
   if [ "$1" = --profile ]; then which=$2 count=$3; shift 3; fi
   if [ -n "${NSW_HOME-}" ]; then cd "$NSW_HOME" || exit 1; fi
   nsw_whose
+  [ -z "${NSW_NCU-}" ] || nsw_ncu_lock
   if [ -n "${NSW_VISIBLE-}" ]; then
     nsw_own_gpus
     export LOCAL_RANK=0 RANK=$NSW_RANK WORLD_SIZE=$nsw_total MASTER_ADDR=$NSW_MASTER_ADDR MASTER_PORT=$NSW_MASTER_PORT

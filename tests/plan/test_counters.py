@@ -1,8 +1,12 @@
 """Counters passes: which tool measures, where its profiler stands, what is left out, what cannot be done."""
 
+import os
+
 import pytest
 
-from nsw.plan.variables import CHOSEN
+from nsw.plan.variables import CHOSEN, MACHINERY
+
+from .conftest import in_a_job
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
 BOTH = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}
@@ -15,8 +19,8 @@ def runs(planner, counters=NAMED, app="", site="scheduler: local", **facts):
 
 
 def words(run):
-    """The command without the shell that looks after ncu's lock."""
-    return run.command[4:] if run.command[3] == "nsw" else run.command
+    """The command."""
+    return run.command
 
 
 @pytest.mark.parametrize(
@@ -78,8 +82,9 @@ TORCHRUN = "launcher: {kind: torchrun, processes: 4}"
 def test_of_torchruns_processes_the_first_has_a_profiler(planner):
     (run,) = runs(planner, app=TORCHRUN)
     assert run.command[:5] == ("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=4")
-    assert "counters.rank%q{RANK}" in run.command
-    assert any(word.startswith("case ${RANK:?") and "in 0)" in word for word in run.command)
+    assert "counters.rank%q{NSW_RANK}" in run.command
+    at = run.command.index("--profile")
+    assert run.command[at - 3 : at + 3] == ("bash", MACHINERY, "rank", "--profile", "0", "2")
 
 
 def test_all_ranks_have_one_profiler_around_torchrun_or_one_each(planner):
@@ -102,8 +107,8 @@ def test_a_program_that_is_run_again_as_a_whole_is_so_with_all_its_processes(pla
 
 def test_srun_starts_a_profiler_for_its_first_process(planner):
     (run,) = runs(planner, app="launcher: {kind: srun, processes: 2}")
-    assert run.command[:3] == ("srun", "-n", "2")
-    assert "counters.rank%q{SLURM_PROCID}" in run.command
+    assert run.command[:3] == ("srun", "--nodes=1", "--ntasks=2")
+    assert "counters.rank%q{NSW_RANK}" in run.command
 
 
 def test_what_the_chip_does_not_measure_is_told_at_its_line(planner):
@@ -122,7 +127,7 @@ def test_what_the_tool_cannot_do_makes_the_pass_absent_and_the_rest_goes_on(plan
 def test_host_torch_stands_before_the_script_of_each_process(planner):
     recipe = f"{HEAD}app: {{command: python train.py, {TORCHRUN}}}\npasses: [host: {{tool: torch, steps: {{skip: 1, count: 2}}, record: [memory]}}]\n"
     (run,) = planner.plan(recipe, tools={}).runs
-    assert "host:RANK:1:2:memory" in run.command
+    assert "host:NSW_RANK:1:2:memory" in run.command
     assert run.command[-1] == "train.py"
 
 
@@ -177,19 +182,21 @@ def test_nvprof_keeps_every_launch_of_a_timeline_that_chooses(planner):
 
 
 def test_of_several_ranks_only_the_first_has_the_chosen_arguments(planner):
-    found = runs(planner, GUIDED, TORCHRUN)
+    found = runs(planner, GUIDED, TORCHRUN, tools=BOTH | {"ncu": "echo"})
     (run,) = [run for run in found if run.pass_kind == "counters"]
     assert run.command[-2:] == ("python", "prog.py")
-    text = next(word for word in run.command if word.startswith("case ${RANK:?"))
-    script = 'set -- 2 ncu --kernel-id "X Y" Z prog python prog.py; ' + text.replace("exec", "printf '%s\\n'")
-    import subprocess
-
+    of_ranks = ["echo" if word == "python" else word for word in run.command[run.command.index("--no-python") + 1 :]]
     said = {
-        r: subprocess.run(["bash", "-c", script], env={"RANK": r}, capture_output=True, text=True, check=True).stdout
-        for r in "01"
+        rank: in_a_job(
+            of_ranks,
+            functions="nsw_chosen=(--kernel-id 'X  Y' Z)",
+            env={"RANK": rank, "LOCAL_RANK": rank, "NSW_LAUNCHER": "torchrun", "PATH": os.environ["PATH"]},
+        ).stdout
+        for rank in "01"
     }
-    assert said["1"].splitlines() == ["python", "prog.py"]
-    assert said["0"].splitlines()[:5] == ["ncu", "--kernel-id", "X Y", "Z", "prog"]
+    assert said["1"] == "prog.py\n"
+    assert " --kernel-id X  Y Z " in said["0"]
+    assert said["0"].endswith("counters.rank%q{NSW_RANK} echo prog.py\n")
 
 
 def test_a_timeline_chooses_inside_a_range_and_ncu_counts_there(planner):

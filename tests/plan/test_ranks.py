@@ -3,13 +3,13 @@
 import json
 import os
 import shlex
-import subprocess
 import sys
 
 import pytest
 
-from nsw.plan.launchers import Launch
-from nsw.plan.ranks import only, told_rank
+from nsw.plan.launchers import rank_words
+
+from .conftest import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
@@ -23,44 +23,79 @@ VARIABLES = {
     "srun": "SLURM_PROCID", "Open MPI": "OMPI_COMM_WORLD_RANK", "MPICH or Intel MPI": "PMI_RANK", "PMIx": "PMIX_RANK",
     "MVAPICH2": "MV2_COMM_WORLD_RANK", "PALS": "PALS_RANKID", "Flux": "FLUX_TASK_RANK", "torchrun": "RANK",
 }  # fmt: skip
+LOCAL = {"srun": "SLURM_LOCALID", "Open MPI": "OMPI_COMM_WORLD_LOCAL_RANK", "torchrun": "LOCAL_RANK",
+         "MPICH or Intel MPI": "MPI_LOCALRANKID", "PALS": "PALS_LOCAL_RANKID"}  # fmt: skip
 BARE = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
 
 
-def said(words, variable: str, rank: str) -> str:
+def said(words, of: str, rank: int, each: int = 8, **env: str) -> str:
     """What one process runs: every program here is `echo`."""
-    done = subprocess.run(words, env=BARE | {variable: rank}, capture_output=True, text=True, check=True)
+    launcher = {"srun": "srun", "torchrun": "torchrun"}.get(of, "mpirun")
+    local = {LOCAL[of]: str(rank % each)} if of in LOCAL else {}
+    more = {"NSW_LAUNCHER": launcher, VARIABLES[of]: str(rank), **local, **env}
+    done = in_a_job(words, env=BARE | more)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize(("ranks", "named"), [("first", "0"), ("[2, 0, 2]", "02"), ("[3]", "3")])
-@pytest.mark.parametrize(("kind", "variable"), [("srun", "SLURM_PROCID"), ("mpirun", "OMPI_COMM_WORLD_RANK")])
-def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner, ranks, named, kind, variable):
+def of_ranks(command, program="python"):
+    return ["echo" if word == program else word for word in command[command.index("bash") :]]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "named"), [("first", "0"), ("[2, 0, 2]", "02"), ("[3]", "3"), ("node", "02"), ("all", "0123")]
+)
+@pytest.mark.parametrize("kind", ["srun", "mpirun"])
+def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner, ranks, named, kind):
     plan = planner.plan(recipe(APP.replace("KIND", kind), ranks), tools={"nsys": "echo"})
     command = plan.runs[1].command
     assert command[0] == kind
-    words = ["echo" if word == "python" else word for word in command[command.index("bash") :]]
-    for rank in "0123":
-        told = said(words, variable, rank)
-        assert told.startswith("profile ") if rank in named else told == "prog.py\n"
-
-
-def test_all_ranks_need_no_shell(planner):
-    plan = planner.plan(recipe(APP.replace("KIND", "srun"), "all"), tools={"nsys": "nsys"})
-    assert plan.runs[1].command[:4] == ("srun", "-n", "4", "nsys")
+    of = "srun" if kind == "srun" else "Open MPI"
+    for rank in range(4):
+        told = said(of_ranks(command), of, rank, each=2)
+        assert told.startswith("profile ") if str(rank) in named else told == "prog.py\n"
 
 
 def test_words_stay_what_they_are():
-    how = Launch("custom", 2)
-    words = told_rank(how, only("first", how, ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'")))
-    assert said(words, "RANK", "0") == "a b $HOME *\n"
-    assert said(words, "RANK", "1") == " 'c'\n"
+    words = rank_words("first", ("echo", "a b", "$HOME", "*"), ("echo", "", "'c'"))
+    assert said(words, "Open MPI", 0) == "a b $HOME *\n"
+    assert said(words, "Open MPI", 1) == " 'c'\n"
 
 
-def test_a_process_that_is_not_told_its_rank_fails_and_says_so():
-    words = only("first", Launch("srun", 2), ("echo",), ("echo",))
-    done = subprocess.run(words, env=BARE, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "SLURM_PROCID: this launcher sets no such variable" in done.stderr
+@pytest.mark.parametrize("of", VARIABLES)
+def test_each_process_knows_its_rank_and_its_place_on_its_node(of):
+    words = rank_words("all", ("bash", "-c", "echo $NSW_RANK $NSW_LOCAL_RANK"), ())
+    assert said(words, of, 5, each=4, NSW_LAYOUT="4+4") == "5 1\n"
+
+
+GPUS = rank_words("all", ("bash", "-c", "echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK $RANK $WORLD_SIZE $MASTER_ADDR"), ())
+OWN = {"NSW_VISIBLE": "CUDA_VISIBLE_DEVICES", "NSW_MASTER_ADDR": "n1", "NSW_MASTER_PORT": "1"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "gpus", "order", "given", "seen"),
+    [
+        ("4+4", 4, "", None, "0 1 2 3"),
+        ("4+4", 4, "3,2,1,0", None, "3 2 1 0"),
+        ("4+4", 4, "3,2,1,0", "0,1,2,3", "3 2 1 0"),
+        ("2", 2, "3,2,1,0", "2,3", "3 2"),  # the lane of a shared node
+        ("2", 2, "", "2,3", "2 3"),
+        ("4", 4, "1,0,3,2", "GPU-a,GPU-b,GPU-c,GPU-d", "GPU-b GPU-a GPU-d GPU-c"),
+        ("2", 2, "3,2,1,0", "MIG-a,MIG-b", "MIG-a MIG-b"),  # of another number: as they are
+        ("2", 2, "3,2,1,0", None, "3 2"),  # two of a whole node's four
+        ("4", 2, "", None, "0 0 1 1"),  # shared
+        ("2", 4, "", None, "0,1 2,3"),
+        ("4", 4, "", "7", "7 7 7 7"),  # the launcher gives each its own
+    ],
+)
+def test_each_rank_sees_its_own_of_the_gpus_that_the_job_has(layout, gpus, order, given, seen):
+    env = OWN | {"NSW_LAYOUT": layout, "NSW_NODE_GPUS": str(gpus), "NSW_ORDER": order}
+    if given is not None:
+        env["CUDA_VISIBLE_DEVICES"] = given
+    counts = [int(one) for one in layout.split("+")]
+    found = [said(GPUS, "Open MPI", rank, counts[0], **env).split() for rank in range(sum(counts))]
+    assert [words[0] for words in found] == seen.split() * len(counts)
+    assert [words[1:] for words in found] == [["0", str(rank), str(sum(counts)), "n1"] for rank in range(sum(counts))]
 
 
 MPI = """#!/bin/bash
@@ -88,18 +123,14 @@ def test_each_process_has_a_report_of_its_own_under_any_mpi(planner, tmp_path, m
     assert sorted(p.name for p in tmp_path.glob("*.rank*")) == names
 
 
-def test_a_step_of_srun_below_another_launcher_tells_the_rank(tmp_path):
-    words = told_rank(Launch("custom", 2), ("bash", "-c", "echo $NSW_RANK"))
+def test_a_step_of_srun_below_another_launcher_tells_the_rank():
     step = BARE | {"SLURM_PROCID": "5", "SLURM_STEP_ID": "0"}
-    assert subprocess.run(words, env=step, capture_output=True, text=True, check=True).stdout == "5\n"
+    assert in_a_job(rank_words("all", ("bash", "-c", "echo $NSW_RANK"), ()), env=step).stdout == "5\n"
 
 
 def test_a_single_process_without_a_rank_is_rank_0_and_of_several_all_but_one_fail(tmp_path):
-    words = told_rank(Launch("custom", 1), ("bash", "-c", "echo $NSW_RANK"))
-    batch = BARE | {"SLURM_PROCID": "0"}
-    first, second = (
-        subprocess.run(words, env=batch, capture_output=True, text=True, check=False, cwd=tmp_path) for _ in range(2)
-    )
+    words = rank_words("all", ("bash", "-c", "echo $NSW_RANK"), ())
+    first, second = (in_a_job(words, env=BARE | {"SLURM_PROCID": "0"}, cwd=tmp_path) for _ in range(2))
     assert (first.returncode, first.stdout) == (0, "0\n")
     assert second.returncode == 1
     assert "several processes, and no variable" in second.stderr
@@ -114,8 +145,7 @@ def start(folder, kind: str, launcher: str, command) -> None:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     (folder / "prog.py").write_text("pass\n")
-    env = BARE | {"PATH": f"{folder}:{BARE['PATH']}"}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    done = in_a_job(command, cwd=folder, env=BARE | {"PATH": f"{folder}:{BARE['PATH']}", "NSW_LAUNCHER": kind})
     assert done.returncode == 0, done.stderr
 
 
@@ -152,9 +182,8 @@ def test_without_a_launcher_there_is_rank_0_alone(planner):
 
 @pytest.mark.parametrize(
     "launcher",
-    ["{kind: custom, prefix: go -n 8}", "{kind: srun, options: [-n8]}",
-     "{kind: torchrun, processes: 4, profiler: inside, options: [--nnodes=2]}"],
-)  # fmt: skip
+    ["{kind: custom, prefix: go -n 8}", "{kind: srun, options: [-n8]}"],
+)
 def test_where_the_recipe_does_not_say_how_many_there_are_no_rank_is_refused(planner, launcher):
     app = f"app: {{command: python prog.py, launcher: {launcher}}}"
     assert planner.plan(recipe(app, "[7]"), tools={"nsys": "nsys"}).runs

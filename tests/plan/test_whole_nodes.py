@@ -8,7 +8,7 @@ import pytest
 
 from nsw.plan.jobs import fitting, side_by_side
 from nsw.plan.model import Resources
-from nsw.scripts.render import render_job
+from nsw.scripts.render import render_job, write_machinery
 
 RECIPE = "nsw: 1\nname: t\napp: {command: ./x}\nmatrix: {n: [1, 2, 3, 4, 5]}\npasses: [baseline]\n"
 SITE = "scheduler: cobalt, gpus: {per_node: 4}, whole_nodes: true"
@@ -70,6 +70,8 @@ def test_each_run_sees_gpus_of_its_own_and_they_go_at_the_same_time(planner, tmp
         gpus_per_node=4,
     )
     (job,) = found.jobs
+    (tmp_path / "s" / "scripts").mkdir(parents=True)
+    write_machinery(tmp_path / "s" / "scripts")
     script = tmp_path / "j.sh"
     script.write_text(render_job(found, job, scheduler="cobalt", campaign="c", scratch=str(tmp_path / "s")))
     subprocess.run(["bash", script, "1", "0"], check=True, timeout=60, env={"PATH": "/usr/bin:/bin"})

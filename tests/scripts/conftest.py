@@ -11,7 +11,7 @@ import pytest
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
 from nsw.schedulers.create import adapter_of
-from nsw.scripts.render import render_job
+from nsw.scripts.render import render_job, write_machinery
 
 BASH = shutil.which("bash")
 
@@ -37,6 +37,8 @@ class Scripts:
         lines = adapter.directives(plan.jobs[0], scratch) if adapter else ()
         text = render_job(plan, plan.jobs[0], scheduler=scheduler, campaign=campaign, scratch=scratch,
                           directives=lines, restarts=adapter.capabilities.restarts if adapter else "no", **more)  # fmt: skip
+        (self.scratch / "scripts").mkdir(parents=True, exist_ok=True)
+        write_machinery(self.scratch / "scripts")
         file = self.folder / "job.sh"
         file.write_text(text)
         return file
