@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE", "Landed", "landed_ranks"]
 
-FILE: Final = (
-    "ranks.tsv"  # of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`
-)
+# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE` and `gpu NODE INDEX UUID NAME`
+FILE: Final = "ranks.tsv"
 _MOST: Final = 16 << 20  # bytes
 
 

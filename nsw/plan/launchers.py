@@ -75,7 +75,7 @@ class Launch:
         return self.kind == "torchrun" and self.layout.nodes > 1
 
 
-# --- what the options of each launcher say: processes, nodes, per_node, cpus, gpus (of a node), or how ------------------
+# --- what the options of each launcher say: processes, nodes, per_node, cpus, gpus (of a node), or how ---
 
 _SRUN: Final = {
     "-n": "processes", "--ntasks": "processes", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "per_node",
@@ -86,7 +86,8 @@ _SRUN: Final = {
 }  # fmt: skip
 _APRUN: Final = {"-n": "processes", "-N": "per_node", "-d": "cpus", "-cc": "binding"}
 _JSRUN: Final = {
-    "-p": "processes", "--np": "processes", "-n": "sets", "--nrs": "sets", "-a": "set_ranks", "--tasks_per_rs": "set_ranks",
+    "-p": "processes", "--np": "processes", "-n": "sets", "--nrs": "sets",
+    "-a": "set_ranks", "--tasks_per_rs": "set_ranks",
     "-c": "set_cpus", "--cpu_per_rs": "set_cpus", "-g": "set_gpus", "--gpu_per_rs": "set_gpus",
     "-r": "node_sets", "--rs_per_host": "node_sets", "-b": "binding", "--bind": "binding",
 }  # fmt: skip
@@ -96,7 +97,8 @@ _MPI: Final = {
     "-N": "per_node", "--map-by": "mapping", "-map-by": "mapping", "--depth": "cpus", "-d": "cpus",
     "--cpu-bind": "binding", "--bind-to": "binding", "-bind-to": "binding",
     "-f": "hosts", "-hosts": "hosts", "-host": "hosts", "--host": "hosts", "-H": "hosts", "--hosts": "hosts",
-    "--hostlist": "hosts", "-hostfile": "hosts", "--hostfile": "hosts", "-machinefile": "hosts", "--machinefile": "hosts",
+    "--hostlist": "hosts", "-hostfile": "hosts", "--hostfile": "hosts",
+    "-machinefile": "hosts", "--machinefile": "hosts",
 }  # fmt: skip
 _TORCHRUN: Final = {
     "--nnodes": "nodes", "--nproc-per-node": "per_node", "--standalone": "alone",
@@ -216,7 +218,8 @@ def _mpi(kind: str, layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
     if place.mpi is None and layout.nodes > 1 and place.scheduler == "cobalt":
         raise LayoutError(
             ("app", "launcher"),
-            f"it is not known which MPI this site's {kind} is of, and so not how it gets the {layout.nodes} nodes of a job",
+            f"it is not known which MPI this site's {kind} is of, and so not how it gets the {layout.nodes} nodes of"
+            " a job",
             f"write `mpi:` of the site: {', '.join(FAMILIES)}; `nsw sites check` finds out",
         )
     if place.mpi is not None:
@@ -391,7 +394,9 @@ def notes_of(how: Launch) -> tuple[str, ...]:
 
 
 _FAMILY_SIGNS: Final = (
-    ("openmpi", r"Open ?MPI|OpenRTE|PRTE|prterun"), ("pals", r"PALS|pals"), ("mpich", r"HYDRA|MPICH|Intel\(R\) MPI|MVAPICH"),
+    ("openmpi", r"Open ?MPI|OpenRTE|PRTE|prterun"),
+    ("pals", r"PALS|pals"),
+    ("mpich", r"HYDRA|MPICH|Intel\(R\) MPI|MVAPICH"),
 )  # fmt: skip
 
 

@@ -160,7 +160,8 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
     if each is not None and total != by_nodes:
         raise LayoutError(
             ("resources", "tasks_per_node"),
-            f"{total} processes, but {_nodes(nodes)} with tasks_per_node {each} {'have' if nodes > 1 else 'has'} {by_nodes}",
+            f"{total} processes, but {_nodes(nodes)} with tasks_per_node {each}"
+            f" {'have' if nodes > 1 else 'has'} {by_nodes}",
             f"write one of them: without tasks_per_node, {total} processes are divided among {_nodes(nodes)}",
         )
     full = -(-total // nodes)

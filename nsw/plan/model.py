@@ -80,7 +80,7 @@ class Run:
     secrets: RunSecrets | None = None
     needs: str = ""  # CASE.PASS of which a repeat must have been read: it decides what CHOSEN in the command becomes
     reduction: tuple[str, ...] = ()  # command that reduces its reports on the site, once it is done
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
     before: tuple[str, ...] = ()  # functions of the job's machinery that its launcher needs before it
 
 

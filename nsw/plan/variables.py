@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 __all__ = ["CHOSEN", "MACHINERY", "SCRIPTS", "Variable"]
 
@@ -15,7 +15,7 @@ class Variable(str):
 
     __slots__ = ()
 
-    def __new__(cls, name: str) -> Variable:
+    def __new__(cls, name: str) -> Self:
         """The variable of that name; `name[@]` for all words of an array."""
         return super().__new__(cls, f"${{{name}}}")
 

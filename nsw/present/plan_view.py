@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_JOBS = 20
 _MOST_LAYOUTS = 6
-_CASE = "case"
 
 
 def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str, str] | None = None) -> None:
@@ -79,10 +78,8 @@ def _layouts(plan: Plan) -> list[str]:
             cases[text].append(run.case_id)
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
-    lines = [
-        f"{ids[0]}{f' and {plural(len(ids) - 1, _CASE)} more' if len(ids) > 1 else ''}: {text}"
-        for text, ids in cases.items()
-    ]
+    more = {text: f" and {plural(len(ids) - 1, 'case')} more" if ids[1:] else "" for text, ids in cases.items()}
+    lines = [f"{ids[0]}{more[text]}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
     return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]
 
@@ -167,7 +164,8 @@ def run_rows(plan: Plan) -> list[dict[str, Any]]:
 
     return [
         {"id": r.id, "case": r.case_id, "pass": r.pass_name, "tool": r.tool, "repeat": r.repeat, "job": job.name,
-         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "layout": sentence(r.layout), "time_s": r.resources.time_s,
+         "task": task, "nodes": r.resources.nodes, "gpus": r.resources.gpus, "layout": sentence(r.layout),
+         "time_s": r.resources.time_s,
          "command": shlex.join(f"<chosen from {r.needs}>" if w == CHOSEN else w for w in r.command)}
         for job in plan.jobs for task, runs in enumerate(job.tasks) for r in runs
     ]  # fmt: skip

@@ -89,8 +89,8 @@ class Profiled:
     """The answer: the program under its profiler, or `impossible` with the reason.
 
     `reports` are shell patterns relative to the run's folder; `after` are commands to run once it ended; `reduction`
-    is a command that reduces the reports of such a run, in the folder of a task of its own: its last word is the run. `before` are functions of the job's machinery that the
-    profiler needs on each node.
+    is a command that reduces the reports of such a run, in the folder of a task of its own: its last word is the run.
+    `before` are functions of the job's machinery that the profiler needs on each node.
     """
 
     command: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ class Launcher(Model):
     )
     gpus: Literal["own", "node"] | None = Field(
         default=None,
-        description="Which GPUs each process sees: its own, or all of its node, of which it picks one by its local rank."
+        description="Which GPUs each process sees: its own, or all of its node, to pick one by its local rank."
         " By default its own where each has exactly one; all of the node under torchrun.",
     )
     share_gpus: Flag = Field(

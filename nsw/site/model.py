@@ -123,8 +123,8 @@ class Gpus(Model):
     )
     order: list[Number] = Field(
         default=[],
-        description="In which order the processes of a node take its GPUs, such as [3, 2, 1, 0] where the first cores are"
-        " next to the last GPU.",
+        description="In which order the processes of a node take its GPUs, such as [3, 2, 1, 0] where the first cores"
+        " are next to the last GPU.",
     )
 
 
@@ -152,8 +152,8 @@ class Limits(Model):
     )
     grace: Duration = Field(
         default=60,
-        description="Time between SIGTERM and SIGKILL for a run that is over its time limit, such as 2m: nsys writes its"
-        " report then.",
+        description="Time between SIGTERM and SIGKILL for a run that is over its time limit, such as 2m: nsys writes"
+        " its report then.",
         json_schema_extra={"default": "1m"},
     )
     lost_after: Duration = Field(

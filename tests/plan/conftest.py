@@ -45,4 +45,4 @@ def in_a_job(words, *, functions: str = "", **more) -> subprocess.CompletedProce
     """Run a run's words as its job script would: variables of the job are those of the machinery."""
     machinery = templates_folder() / "job" / "machinery.sh"
     text = f'nsw="{machinery}"; . "$nsw"; {functions}\n{quote_all(words)}'
-    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, **{"check": False} | more)
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False, **more)

@@ -158,8 +158,7 @@ NODE = f"bash {MACHINERY} node"
 @pytest.mark.parametrize(
     ("place", "starter"),
     [
-        (PlaceFacts("slurm"), "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=32 --gpus-per-node=4"
-                              f" --distribution=block --cpu-bind=cores {NODE}"),
+        (PlaceFacts("slurm"), f"srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=32 --gpus-per-node=4 --distribution=block --cpu-bind=cores {NODE}"),
         (PlaceFacts("pbs", "pals"), f"mpiexec -n 2 --ppn 1 --depth=32 --cpu-bind depth {NODE}"),
         (PlaceFacts("cobalt", "mpich"), f"mpiexec -n 2 -ppn 1 -bind-to core:32 -f ${{COBALT_NODEFILE}} {NODE}"),
         (PlaceFacts("pbs", "openmpi"),
