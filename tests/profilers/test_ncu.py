@@ -8,6 +8,7 @@ import pytest
 
 from nsw.profilers import ncu, ncu_filter
 from nsw.profilers.model import Counting, Request
+from nsw.resources import templates_folder
 
 PROGRAM = ("python", "train.py", "-b", "8")
 METRICS = ("sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes.sum")
@@ -18,10 +19,7 @@ def profile(path="/opt/ncu", program=PROGRAM, counting=None, **how):
 
 
 def words(**how):
-    command = profile(counting=Counting(**{"metrics": METRICS, **how})).command
-    assert command[:2] == ("bash", "-c")
-    assert command[3] == "nsw"
-    return command[4:]
+    return profile(counting=Counting(**{"metrics": METRICS, **how})).command
 
 
 def test_the_whole_command_line():
@@ -205,19 +203,20 @@ def test_no_report_is_no_fault_of_the_export(tmp_path):
     assert subprocess.run(after, cwd=tmp_path, check=False).returncode == 0
 
 
+def environment(**more):
+    """What ncu finds, behind the function of the job that looks after its lock."""
+    assert profile().before == ("nsw_ncu_lock",)
+    text = f'. "{templates_folder() / "job" / "machinery.sh"}"; nsw_ncu_lock; env'
+    return subprocess.run(
+        ["bash", "-c", text], capture_output=True, text=True, check=True, env={**os.environ, **more}
+    ).stdout.splitlines()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to everybody's lock")
 def test_another_users_lock_is_gone_round(tmp_path):
     (tmp_path / "nsight-compute-lock").touch(mode=0o400)
-    command = profile("env").command[:5]
-    found = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)}
-    )
-    assert f"TMPDIR=/tmp/nsw-ncu-{os.getuid()}" in found.stdout.splitlines()
+    assert f"TMPDIR=/tmp/nsw-ncu-{os.getuid()}" in environment(TMPDIR=str(tmp_path))
 
 
 def test_the_program_keeps_its_folder_for_temporary_files(tmp_path):
-    command = profile("env").command[:5]
-    found = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)}
-    )
-    assert f"TMPDIR={tmp_path}" in found.stdout.splitlines()
+    assert f"TMPDIR={tmp_path}" in environment(TMPDIR=str(tmp_path))
