@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.case_kernels import with_kernels
 from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import CaseSummary, summarize_cases
@@ -12,6 +13,7 @@ from nsw.analysis.compare_variants import Variant, compare
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import findings
 from nsw.analysis.outliers import Outlier, outliers
+from nsw.analysis.placed_ranks import nodes_of, ranks_on_one_gpu
 from nsw.analysis.program_versions import findings as of_versions
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
@@ -19,14 +21,13 @@ from nsw.analysis.steady import steady_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from nsw.analysis.blocks import Finding
     from nsw.analysis.effective import AskedModel, Effective
     from nsw.analysis.program_versions import ProgramVersion
     from nsw.tables import TableData
 
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "figures", "facts", "phases", "phase_summary",
-    "iterations", "nvtx_summary", "nvtx_gpu_summary",
+    "iterations", "nvtx_summary", "nvtx_gpu_summary", "ranks",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 
@@ -64,6 +65,7 @@ class Summary:
     missing: tuple[str, ...]
     model: tuple[Effective, ...] = ()
     outliers: tuple[Outlier, ...] = ()
+    nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     def only(self, cases: Collection[str]) -> Summary:
@@ -77,6 +79,7 @@ class Summary:
             findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
+            nodes=tuple(one for one in self.nodes if one[0] in cases),
         )
 
 
@@ -109,6 +112,7 @@ def summarize(
     steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
     cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
     cases = with_perturbation(cases, runs)
+    case_of = {run.id: run.case_id for run in runs}
     curve = None
     if asked.axis and asked.figure and cases:
         kind: Any = asked.kind
@@ -122,9 +126,19 @@ def summarize(
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
             higher_is_better=asked.higher_is_better,
         )  # fmt: skip
+    said = [*of_versions(versions, remedy), *_crowded(tables, case_of)]
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
-        asked.figure, (*of_versions(versions, remedy), *findings(cases, curve)), tuple(missing),
+        asked.figure, (*said, *findings(cases, curve)), tuple(missing),
         effective_rates(cases, asked.models, runs, tables),
-        tuple(outliers(runs, tables.get("figures", ()))), tables,
+        tuple(outliers(runs, tables.get("figures", ()))), tuple(nodes_of(tables.get("ranks", ()), case_of)), tables,
     )  # fmt: skip
+
+
+def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:
+    """Ranks that worked on one GPU while others were idle."""
+    crowded = ranks_on_one_gpu(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
+    return [
+        Finding("shared GPU", f"In {case} {text}.", evidence=(Evidence("phase_summary", (case,)),))
+        for case, text in crowded
+    ]

@@ -45,6 +45,7 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
     "kernels": kernels.blocks,
     "roofline": roofline.blocks,
     "cases": cases.blocks,
+    "nodes": notes.of_nodes,
     "outliers": outliers.blocks,
     "missing": notes.of_what_is_missing,
     "findings": notes.findings,
