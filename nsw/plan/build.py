@@ -13,7 +13,7 @@ from nsw.plan.command import words
 from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
-from nsw.plan.layout import Demand, layout_of
+from nsw.plan.layout import Demand, Layout, layout_of
 from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
@@ -260,6 +260,8 @@ class _Builder:
         with standing_at("resources", "tasks_per_node"):
             each = self._resolver.value(asked.tasks_per_node, values)
             each = None if each is None else whole(each, 1)
+        if self._facts.replay is not None:  # one process prints what was recorded
+            return Launch(Layout(tasks=needs.tasks, nodes=needs.nodes))
         with standing_at("resources"):
             layout = layout_of(
                 Demand(

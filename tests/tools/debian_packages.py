@@ -26,6 +26,7 @@ GROUPS = {
     "shells": ("fish", "zsh", "tcsh"),
     "faults": ("faketime", "btrfs-progs"),
     "queue": ("task-spooler",),
+    "mpi": ("openmpi-bin", "mpich"),
 }
 LOCK = Path("/var/lock/nsw-test-packages")
 POLICY = Path("/usr/sbin/policy-rc.d")
