@@ -41,6 +41,7 @@ class Tables:
         osrt_summary: pd.DataFrame
         phase_summary: pd.DataFrame
         phases: pd.DataFrame
+        ranks: pd.DataFrame
         rules: pd.DataFrame
         source_metrics: pd.DataFrame
         um_summary: pd.DataFrame

@@ -29,7 +29,7 @@ chmod -- "$2" "$1" || exit
 [ -z "$3" ] || mkdir -p -- "$1/$3"
 """
 _COMMAND_S = 60.0
-_READS_SECRETS = b"\nnsw_secrets() {"  # of the job's template
+_READS_SECRETS = b"\n    nsw_secrets "  # of the job's template
 
 
 def write_secrets(file: Path, text: str) -> None:

@@ -62,7 +62,7 @@ class PlannedBuild(TypedDict):
 
 PlannedRun = TypedDict("PlannedRun", {
     "id": str, "case": str, "pass": str, "tool": str | None, "repeat": int, "job": str, "task": int, "nodes": int,
-    "gpus": int, "time_s": int, "command": str,
+    "gpus": int, "layout": str | None, "time_s": int, "command": str,
 })  # fmt: skip
 
 

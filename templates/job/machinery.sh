@@ -247,7 +247,7 @@ nsw_layout() {    # RUN LAUNCHER RANKS GPUS [VARIABLE [ORDER]]: what the ranks o
   nsw_meeting=$NSW_MASTER_ADDR:$NSW_MASTER_PORT
 }
 nsw_list_hosts() {    # nsw_hosts: the job's nodes, each with how many ranks Open MPI may start there
-  local host last= most=${NSW_LAYOUT%%+*} file=${PBS_NODEFILE-${COBALT_NODEFILE-}}
+  local host last='' most=${NSW_LAYOUT%%+*} file=${PBS_NODEFILE-${COBALT_NODEFILE-}}
   [ "$NSW_LAUNCHER" != torchrun ] || most=1
   nsw_hosts=
   while read -r host; do

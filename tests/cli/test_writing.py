@@ -188,4 +188,4 @@ def test_render_shows_the_scripts_of_builds_too(nsw, recipe, home, where):
     assert said.code == 0, said.err
     assert "make program" in said.out
     assert nsw("render", "r.yaml", "-s", "batch", "--into", "scripts").err.startswith("2 scripts in")
-    assert len(list((home / "scripts").iterdir())) == 2
+    assert len(list((home / "scripts").iterdir())) == 3  # and what they share

@@ -173,7 +173,7 @@ def test_where_a_job_is_not_told_how_often_it_was_started_its_script_counts(name
     def script(restarts: str) -> str:
         return render_job(plan, job, scheduler=name, campaign="c", scratch="/c", restarts=restarts)
 
-    starts = (templates_folder() / "job" / "starts.sh.j2").read_text().strip()
+    starts = "\nnsw_count_starts\n"
     assert starts in script("flagged")
     assert "nsw_restart=$nsw_starts" in script("flagged")
     assert "nsw_restart=0" in script("no")

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from nsw.site.load import load_site
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 ON_A_NODE = """#!/bin/bash
 # HOST WORDS...: as on another node: a host's name of its own, the folder and the variables of a new login

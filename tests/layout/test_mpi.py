@@ -33,7 +33,9 @@ COBALT = ("na", "nb")  # a line a node
     ],
 )
 @pytest.mark.parametrize("count", [8, 7])
-def test_ranks_land_where_they_are_planned_and_have_what_the_job_has(job: Job, kind, program, site, nodes, variables, count):
+def test_ranks_land_where_they_are_planned_and_have_what_the_job_has(
+    job: Job, kind, program, site, nodes, variables, count
+):
     job.link(kind, program)
     secrets = job.folder / "scratch" / "private"
     secrets.mkdir(parents=True)
@@ -50,7 +52,8 @@ def test_ranks_land_where_they_are_planned_and_have_what_the_job_has(job: Job, k
     assert counts(home) == {"na": 4, "nb": count - 4}
     own = count == 8  # with seven no rank has a GPU of its own
     assert printed(home) == [
-        f"{rank} {'na' if rank < 4 else 'nb'} two words hidden {3 - rank % 4 if own else ''} {home}" for rank in range(count)
+        f"{rank} {'na' if rank < 4 else 'nb'} two words hidden {3 - rank % 4 if own else ''} {home}"
+        for rank in range(count)
     ]
     assert [rows(home)[rank]["local_rank"] for rank in range(count)] == [rank % 4 for rank in range(count)]
     assert {p.name.rpartition(".")[2] for p in (job.folder / "scratch" / "provenance").iterdir()} == {"na", "nb"}

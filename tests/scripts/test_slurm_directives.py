@@ -41,6 +41,7 @@ def test_everything_that_can_be_asked():
     assert found[2:] == [
         "--nodes=2",
         "--ntasks=8",
+        "--ntasks-per-node=4",
         "--cpus-per-task=4",
         "--mem=33554432K",
         "--gpus-per-node=4",

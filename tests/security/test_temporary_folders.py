@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.profilers.ncu import _LOCK
+from nsw.resources import templates_folder
+
+LOCK = f"{templates_folder().joinpath('job', 'machinery.sh').read_text()}\nnsw_ncu_lock"
 
 
 @pytest.mark.parametrize("what", ["nothing", "folder", "link", "file"])
@@ -22,7 +24,7 @@ def test_ncu_gets_no_folder_for_temporary_files_that_another_user_made(victim, n
     try:
         assert neighbour.run(*make).returncode == 0
         code = 'echo "$TMPDIR"; [ -O "$TMPDIR" ] && [ ! -L "$TMPDIR" ] && stat -c %a "$TMPDIR"'
-        done = victim.run("bash", "-c", _LOCK, "nsw", "bash", "-c", code, TMPDIR=str(neighbour.home))
+        done = victim.run("bash", "-c", f"{LOCK}; {code}", TMPDIR=str(neighbour.home))
         given, mode = done.stdout.split()
         assert (Path(given) == known, mode) == (what == "nothing", "700")
     finally:
