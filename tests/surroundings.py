@@ -24,7 +24,13 @@ _DROPPED = {
     "LANGUAGE",
 }  # fmt: skip
 _OTHERS = ("CLICOLOR", "TTY_", "LC_")
-_KEPT = {"NSW_TSP", "NSW_NVPROF", "NSW_EXPLORE", "NSW_KEEP_SLURM", "NSW_TORCH_PYTHON"}  # what the tests themselves read, with _KEPT_ALL
+_KEPT = {
+    "NSW_TSP",
+    "NSW_NVPROF",
+    "NSW_EXPLORE",
+    "NSW_KEEP_SLURM",
+    "NSW_TORCH_PYTHON",
+}  # what the tests themselves read, with _KEPT_ALL
 _KEPT_ALL = "NSW_SOAK_"
 
 

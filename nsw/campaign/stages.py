@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Reading, State
 from nsw.errors import NswError
-from nsw.plan.model import AROUND_S
+from nsw.plan.model import GRACE_S, around_s
+from nsw.recipe.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +107,12 @@ class Stages:
                 here.write_text(choice_file(run.id, submission.attempt, chosen[run.id]), encoding="utf-8")
                 files.append((here, f"{self._it.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
             self._it.transport.stage(files)
-        return replace(submission, walltime_s=_walltime(runs, chosen))
+        return replace(submission, walltime_s=_walltime(runs, chosen, self._beside_s()))
+
+    def _beside_s(self) -> int:
+        """Seconds of a job beside its runs, as the site's grace makes them."""
+        grace = (self._it.ledger.site().get("limits") or {}).get("grace")
+        return around_s(GRACE_S if grace is None else int(parse_duration(grace)))
 
     def _must_read(self, sources: dict[str, list[RunRow]]) -> bool:
         """Whether a source lies unread; on this machine only once no run of an earlier stage is left to disturb."""
@@ -187,7 +193,7 @@ def _hopeless(sources: Sequence[RunRow]) -> str | None:
     return f"{run.id}, which it is chosen from, gave nothing ({how}); `nsw retry {run.id}` does both"
 
 
-def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice]) -> int | None:
+def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice], beside_s: int) -> int | None:
     """The longest of the tasks, where a choice says so for each of their runs; the plan's own limit is the most."""
     tasks: dict[int, int] = {}
     for run in runs:
@@ -195,4 +201,4 @@ def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice]) -> int | None:
         if choice is None or choice.limit_s is None:
             return None
         tasks[run.task] = tasks.get(run.task, 0) + choice.limit_s
-    return max(tasks.values()) + AROUND_S
+    return max(tasks.values()) + beside_s

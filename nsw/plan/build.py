@@ -14,7 +14,7 @@ from nsw.plan.containers import Box
 from nsw.plan.jobs import pack, side_by_side
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
-from nsw.plan.model import AROUND_S, Absent, Part, Plan, Run, RunSecrets
+from nsw.plan.model import Absent, Part, Plan, Run, RunSecrets, around_s
 from nsw.plan.passes import profiled
 from nsw.plan.price import notes
 from nsw.plan.reductions import are_tasks, reductions
@@ -90,7 +90,8 @@ def build_plan(
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
     jobs = pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
-                max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus)  # fmt: skip
+                max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
+                around_s=around_s(site.limits.grace))  # fmt: skip
     if (too_long := setup_fault(loaded, recipe.app.setup, len(jobs))) is not None:
         raise InputError([too_long])
     return Plan(
@@ -342,7 +343,8 @@ class _Builder:
         runs = 1 if limits.runs_per_job == FILL else int(limits.runs_per_job)
         if self._place.site.whole_nodes:
             runs = -(-runs // side_by_side(limit, self._facts.gpus_per_node or 0))
-        needed = limit.time_s * runs + AROUND_S
+        around = around_s(limits.grace)
+        needed = limit.time_s * runs + around
         if limits.max_walltime is None or needed <= limits.max_walltime:
             return
         several = f" for {runs} runs of {clock(limit.time_s)}" if runs > 1 else ""
@@ -351,7 +353,7 @@ class _Builder:
             self._loaded.document.diagnostic(
                 where,
                 f"a job would need {clock(needed)}{several}, but site {name} allows {clock(limits.max_walltime)}",
-                hint=f"a job needs {AROUND_S} s in addition to its runs; the limit is the site's limits.max_walltime",
+                hint=f"a job needs {around} s in addition to its runs; the limit is the site's limits.max_walltime",
             )
         )
 

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 REDUCTION = ".reduce"  # of a reduction's id, behind that of its run
-AROUND_S = 60  # seconds of a job for what is around its runs
+_BESIDE_S = 30  # seconds of a job for what is around its runs: set-up, files
+GRACE_S = 30  # seconds between SIGTERM and SIGKILL, unless the site says otherwise
+AROUND_S = _BESIDE_S + GRACE_S
+
+
+def around_s(grace_s: int) -> int:
+    """Seconds of a job beside its runs: for what is around them, and for the end of one that is over its time."""
+    return _BESIDE_S + grace_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,7 @@ class Job:
     build: str | None = None
     side_by_side: int = 1
     reduction: str | None = None
+    around_s: int = AROUND_S
 
     @property
     def place(self) -> str:
@@ -112,9 +120,9 @@ class Job:
 
     @property
     def walltime_s(self) -> int:
-        """Longest that one task may take: its runs' limits and a minute for what is around them."""
+        """Longest that one task may take: its runs' limits and what is around them."""
         lanes = (lane for task in self.tasks for lane in self.lanes(task))
-        return max(sum(run.resources.time_s for run in lane) for lane in lanes) + AROUND_S
+        return max(sum(run.resources.time_s for run in lane) for lane in lanes) + self.around_s
 
     def lanes(self, task: tuple[Run, ...]) -> list[tuple[Run, ...]]:
         """The runs of a task that follow each other, for each of those that go side by side."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nsw.plan.layout import sentence
-from nsw.plan.model import AROUND_S, REDUCTION
+from nsw.plan.model import REDUCTION
 from nsw.plan.repeats import WARM_UP
 from nsw.plan.variables import CHOSEN
 from nsw.present.terminal import plural, seconds, table
@@ -88,7 +88,7 @@ def _about_limits(plan: Plan) -> str:
     """How the limits of the jobs follow from the times of their runs."""
     step = f", in steps of {seconds(plan.time_step_s)}" if plan.time_step_s > 1 else ""
     least = f", at least {seconds(plan.least_time_s)}" if plan.least_time_s else ""
-    return f"(limit: for each task, the time of its runs plus {AROUND_S} s{step}{least})"
+    return f"(limit: for each task, the time of its runs plus {plan.jobs[0].around_s} s{step}{least})"
 
 
 def _cases(plan: Plan) -> str:

@@ -31,7 +31,7 @@ def render_job(
     login_shell: bool = False,
     tools: Mapping[str, str] | None = None,
     overrides: Mapping[str, Path] | None = None,
-    grace_s: int = 60,
+    grace_s: int = 30,
 ) -> str:
     """The script of one job.
 

@@ -151,10 +151,10 @@ class Limits(Model):
         description="Most reports that the login node reduces for `collect: tables`; more are a job array.",
     )
     grace: Duration = Field(
-        default=60,
-        description="Time between SIGTERM and SIGKILL for a run that is over its time limit, such as 2m: nsys writes"
+        default=30,
+        description="Time between SIGTERM and SIGKILL for a run that is over its time limit, such as 10m: nsys writes"
         " its report then.",
-        json_schema_extra={"default": "1m"},
+        json_schema_extra={"default": "30s"},
     )
     lost_after: Duration = Field(
         default=120,

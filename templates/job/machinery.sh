@@ -223,6 +223,7 @@ nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives u
 
 nsw_share() {    # LANE GPUS LANES: of the job's GPUs those of one lane
   local -a all mine
+  trap 'nsw_stop=1' TERM INT HUP    # of the lane's own shell
   IFS=, read -ra all <<<"${CUDA_VISIBLE_DEVICES-}"
   [ -n "${all[0]-}" ] || mapfile -t all < <(seq 0 $(($2 * $3 - 1)))
   mine=("${all[@]:$(($1 * $2)):$2}")

@@ -36,9 +36,19 @@ for rank in range(total):
     ranks.append(subprocess.Popen(start, env=os.environ | own))
 sys.exit(max(one.wait() for one in ranks))
 """
-PALS = ({"-n": "n", "--ppn": "each", "--depth": "depth", "--cpu-bind": "bind"}, "PALS_RANKID", "PALS_LOCAL_RANKID", False)
+PALS = (
+    {"-n": "n", "--ppn": "each", "--depth": "depth", "--cpu-bind": "bind"},
+    "PALS_RANKID",
+    "PALS_LOCAL_RANKID",
+    False,
+)
 ALPS = ({"-n": "n", "-N": "each", "-d": "depth", "-cc": "bind"}, "ALPS_APP_PE", "", False)
-JSM = ({"-n": "sets", "-r": "r", "-a": "a", "-c": "c", "-g": "g"}, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", True)
+JSM = (
+    {"-n": "sets", "-r": "r", "-a": "a", "-c": "c", "-g": "g"},
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    True,
+)
 RECIPE = """\
     nsw: 1
     name: other
@@ -67,11 +77,13 @@ def test_ranks_land_where_they_are_planned(job: Job, kind, what, site, gpus, see
     assert (status(home)["state"], status(home)["reason"]) == ("done", ""), (home / "stderr").read_text()
     assert counts(home) == {"na": 4, "nb": 4}
     assert [rows(home)[rank]["local_rank"] for rank in range(8)] == [0, 1, 2, 3] * 2
-    assert printed(home) == [f"{rank} {'na' if rank < 4 else 'nb'} {seen[rank % 4]}".rstrip() + ("" if gpus else " ") for rank in range(8)]
+    assert printed(home) == [
+        f"{rank} {'na' if rank < 4 else 'nb'} {seen[rank % 4]}".rstrip() + ("" if gpus else " ") for rank in range(8)
+    ]
 
 
 def test_a_launcher_that_puts_them_elsewhere_is_found_out(job: Job):
-    job.tool("mpiexec", STAND_IN.replace("WHAT", repr(PALS)).replace('int(said["each"])\n', '7\n'))
+    job.tool("mpiexec", STAND_IN.replace("WHAT", repr(PALS)).replace('int(said["each"])\n', "7\n"))
     home = job.run(
         RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 8, gpus: node").replace("GPUS", "8"),
         "scheduler: pbs, mpi: pals", ("na", "nb"), NODES=f"{job.folder}/nodes",
@@ -89,7 +101,13 @@ def test_ranks_that_never_began_are_counted(job: Job):
 
 
 def test_runs_that_share_a_job_of_several_nodes_go_one_after_another(job: Job):
-    recipe = RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 8").replace("GPUS", "8").replace("[baseline]", "[baseline: {repeats: 2}]")
-    script, _ = job.script(recipe, "scheduler: pbs, mpi: pals, whole_nodes: true, gpus: {per_node: 8}, limits: {runs_per_job: 2}")
+    recipe = (
+        RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 8")
+        .replace("GPUS", "8")
+        .replace("[baseline]", "[baseline: {repeats: 2}]")
+    )
+    script, _ = job.script(
+        recipe, "scheduler: pbs, mpi: pals, whole_nodes: true, gpus: {per_node: 8}, limits: {runs_per_job: 2}"
+    )
     assert "nsw_share" not in script.read_text()
     assert script.read_text().count("\n    nsw_run ") == 2

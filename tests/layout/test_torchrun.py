@@ -64,7 +64,9 @@ def test_ranks_of_two_nodes_meet_and_add_up(job: Job, by):
     )  # fmt: skip
     assert (status(home)["state"], status(home)["reason"]) == ("done", ""), (home / "stderr").read_text()
     assert counts(home) == {"localhost": 2, "nb": 2}
-    assert printed(home) == [f"{node} {rank} {rank % 2} 4 15 hidden" for rank, node in enumerate(["localhost"] * 2 + ["nb"] * 2)]
+    assert printed(home) == [
+        f"{node} {rank} {rank % 2} 4 15 hidden" for rank, node in enumerate(["localhost"] * 2 + ["nb"] * 2)
+    ]
     assert [rows(home)[rank]["local_rank"] for rank in range(4)] == [0, 1, 0, 1]
     kept = [p for p in job.folder.rglob(".environment-*") if "hidden" in p.read_text()]
     assert kept == []  # secrets are in no other file than their own
