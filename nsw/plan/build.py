@@ -24,8 +24,8 @@ from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
 from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
-from nsw.plan.variables import SCRIPTS
 from nsw.profilers import Profiled
+from nsw.profilers.variables import SCRIPTS
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.faults import Fault
 from nsw.recipe.numbers_as_written import as_text
@@ -154,7 +154,7 @@ class _Builder:
             how = self._launch(values, needs)
             needs = replace(needs, tasks=how.layout.tasks, one_a_node=how.kind == "torchrun")
             app = self._app(case, needs, values)
-            box = self._box(app, values, secret, how)
+            box = self._box(app, values, secret)
             limits = [self._limit(number, one, needs, values) for number, one in enumerate(self._passes)]
             commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(self._passes)]
         except UnresolvedError as fault:
@@ -306,7 +306,7 @@ class _Builder:
             time = self._resolver.value(one.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
-    def _box(self, app: str, values: Mapping[str, Any], secret: int, how: Launch) -> Box | None:
+    def _box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
         given = self._loaded.recipe.app.container
         if given is None:
             return None
@@ -316,8 +316,7 @@ class _Builder:
             options = tuple(as_text(self._resolver.value(option, values)) for option in given.options)
         recipe = self._loaded.recipe.app
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
-        folders += [SCRIPTS] if how.kind == "torchrun" and how.layout.has_ranks else []  # which starts them inside
-        return Box(given.runtime, image, options, given.profiler == "inside", tuple(folders))
+        return Box(given.runtime, image, options, given.profiler == "inside", (*folders, SCRIPTS))
 
     def _profiled(
         self, number: int, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None, secret: int

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.tools import tools_for
-from nsw.plan.variables import CHOSEN
 from nsw.profilers.model import Counting
 from nsw.profilers.ncu import named_version
+from nsw.profilers.variables import CHOSEN
 from nsw.recipe.counters import NCCL
 from nsw.recipe.profiler_names import AUTO
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.plan.layout import Layout, LayoutError
-from nsw.plan.variables import MACHINERY, Variable
 from nsw.profilers.cprofile import is_python
+from nsw.profilers.variables import MACHINERY, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -328,7 +328,7 @@ def start_on_nodes(how: Launch, words: Sequence[str], secrets: int = 0) -> tuple
         LayoutError: nsw knows no launcher for it on this site.
     """
     layout, place = how.layout, how.place
-    node = ("bash", MACHINERY, "node", *words)
+    node = ("bash", MACHINERY, "on_node", *words)
     if place.node_launcher:
         return (*place.node_launcher, *node)
     cores = layout.cpus and layout.cpus * layout.per_node
@@ -340,7 +340,7 @@ def start_on_nodes(how: Launch, words: Sequence[str], secrets: int = 0) -> tuple
     elif place.scheduler == "pbs":
         number = str(secrets) if secrets else ""
         kept = ("--from", _ENVIRONMENT, number)
-        return ("pbsdsh", "--", "bash", MACHINERY, "node", *kept, *words)
+        return ("pbsdsh", "--", "bash", MACHINERY, "on_node", *kept, *words)
     else:
         raise LayoutError(
             ("app", "launcher"),

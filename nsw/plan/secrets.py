@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.profilers.variables import MACHINERY
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"
 RECORD_ENVIRONMENT = frozenset({"nsys"})
-_FROM_RUN = f"../../../{FILE}"  # from runs/RUN/attempt-N, where every process of a run starts
-_WITH = f'. {_FROM_RUN} "$1" && shift && exec "$@"'
 
 
 def with_secrets(number: int, program: Sequence[str]) -> tuple[str, ...]:
     """The program's words, to be started with a set of the plan's secrets; 0: the words as they are."""
-    return ("bash", "-c", _WITH, "nsw", str(number), *program) if number else tuple(program)
+    return ("bash", MACHINERY, "with_secrets", str(number), *program) if number else tuple(program)

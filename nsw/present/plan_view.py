@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
 from nsw.plan.repeats import WARM_UP
-from nsw.plan.variables import CHOSEN
 from nsw.present.terminal import plural, seconds, table
+from nsw.profilers.variables import CHOSEN
 from nsw.wording import absent_lines
 
 if TYPE_CHECKING:

@@ -17,4 +17,9 @@ def load(tool: str) -> Profiler:
     return cast("Profiler", importlib.import_module(module_of(tool)))
 
 
-__all__ = ["Profiled", "Profiler", "Request", "load"]
+def shell_of(tool: str) -> str:
+    """The functions of bash that a profiler brings along for the jobs; most need none."""
+    return str(getattr(load(tool), "SHELL", ""))
+
+
+__all__ = ["Profiled", "Profiler", "Request", "load", "shell_of"]

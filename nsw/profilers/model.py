@@ -105,7 +105,8 @@ class Profiler(Protocol):
     """A module of nsw/profilers.
 
     TOOL is its name; EXECUTABLE what the site must have (None: nothing); ONE_PROCESS says that it does not
-    follow children, so that a launcher must start it for each process.
+    follow children, so that a launcher must start it for each process. It may have a SHELL: functions of bash for
+    the jobs, called `nsw_NAME`, which a command starts as `("bash", MACHINERY, "NAME", ...)`.
     """
 
     TOOL: str

@@ -12,6 +12,7 @@ from typing import Final
 
 from nsw.profilers.model import Counting, Profiled, Request
 from nsw.profilers.ncu_filter import kernel_filter, range_filter
+from nsw.profilers.variables import MACHINERY
 
 TOOL = "ncu"
 ONE_PROCESS = False
@@ -26,15 +27,32 @@ _RENAMED: Final = (2021, 1)  # from here on --kernel-name and --kernel-name-base
 _OLD_WORDS: Final = (
     'for w; do shift; [ "$w" != --kernel-name-base ] || w=--kernel-regex-base; set -- "$@" "$w"; done; exec "$@"'
 )
-# $1 ncu, $2 the reports' name; versions before 2024 shorten no names and know no option for it, the first ones have
-# another word for units. Few paths tell the version.
-_EXPORT: Final = (
-    'for f in "$2"*.ncu-rep "$2"*.nsight-cuprof-report; do [ -e "$f" ] || continue;'
-    ' for page in raw details session; do out=${f%.*}.$page.csv; set -- "$1" "$2" --import "$f" --page "$page" --csv;'
-    ' "$1" "${@:3}" --print-units base --rename-kernels off >"$out" || "$1" "${@:3}" --print-units base >"$out" ||'
-    ' "$1" "${@:3}" --units base >"$out" || { code=$?; rm -f "$out"; }; done; done;'
-    ' exit "${code:-0}"'
-)
+# for the jobs' machinery
+SHELL: Final = """
+nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: then it gets a folder of its user's own
+  local dir=/tmp/nsw-ncu-$UID lock=${TMPDIR:-/tmp}/nsight-compute-lock
+  export NSW_BEFORE=nsw_ncu_lock    # of the ranks on other nodes too
+  { [ -e "$lock" ] && [ ! -w "$lock" ]; } || return 0
+  mkdir -m 700 "$dir" 2>/dev/null
+  # another user may have made the one of that name first, with links in it
+  if [ -L "$dir" ] || [ ! -O "$dir" ]; then dir=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX); fi
+  export TMPDIR=$dir
+}
+nsw_ncu_pages() {    # NCU NAME: the pages of its reports as CSV
+  # versions before 2024 shorten no names and know no option for it, the first ones have another word for units; few
+  # paths tell the version
+  local report page out code=0 words
+  for report in "$2"*.ncu-rep "$2"*.nsight-cuprof-report; do
+    [ -e "$report" ] || continue
+    for page in raw details session; do
+      out=${report%.*}.$page.csv words=("$1" --import "$report" --page "$page" --csv)
+      "${words[@]}" --print-units base --rename-kernels off >"$out" || "${words[@]}" --print-units base >"$out" ||
+        "${words[@]}" --units base >"$out" || { code=$?; rm -f "$out"; }
+    done
+  done
+  exit "$code"
+}
+"""
 
 
 def named_version(path: str) -> str | None:
@@ -83,7 +101,7 @@ def profile(request: Request) -> Profiled:
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)
     pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
     kept = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
-    after = ("bash", "-c", _EXPORT, "nsw", request.path, REPORT)
+    after = ("bash", MACHINERY, "ncu_pages", request.path, REPORT)
     return Profiled(
         command if renamed else ("bash", "-c", _OLD_WORDS, "nsw", *command),
         reports=pages if request.export_here else (*kept, *pages),

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 from nsw.profilers.model import Profiled, Request
+from nsw.profilers.variables import MACHINERY
 
 TOOL = "nsys"
 ONE_PROCESS = False
 EXECUTABLE: str | None = "nsys"
 
 _REPORT = "timeline"
-_EXPORT = (
-    'for f in "$2"*.nsys-rep; do "$1" export --type=sqlite --force-overwrite=true '
-    '--output="${f%.nsys-rep}.sqlite" "$f" || exit; done'
-)
-# $1 nsys, $2 the reports' name, $3 the run; beside the folders of the runs, in one of the reduction's own. Without a
-# python3 the whole export is packed: it has the same tables, and more
-REDUCE = r"""
-for at in "../../$3"/attempt-*; do
-  { read -r state <"$at/status"; } 2>/dev/null && [ "$state" = state=done ] && from=$at
-done
-[ -n "${from-}" ] || { echo "nsw: no attempt of $3 is done" >&2; exit 1; }
-python=
-for one in python3 /usr/bin/python3 /usr/libexec/platform-python python; do
-  "$one" -c 'import gzip, sqlite3, sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null && { python=$one; break; }
-done
-[ -n "$python" ] || echo "nsw: no python3 with sqlite3 was found here: the whole export is packed" >&2
-found=
-for report in "$from/$2"*.sqlite "$from/$2"*.nsys-rep; do
-  [ -e "$report" ] || continue
-  found=1 name=${report##*/} export=$report
-  name=${name%.*}
-  [ ! -e "$name.sqlite.gz" ] || continue
-  if [ "${report##*.}" = nsys-rep ]; then
-    export=full.$name.sqlite
-    "$1" export --type=sqlite --force-overwrite=true --output="$export" "$report" || exit
-    [ -s "$export" ] || { echo "nsw: $1 made no export of $report" >&2; exit 1; }
-  fi
-  if [ -n "$python" ]; then "$python" ../../../tools/reduce_export.py "$export" "$name.sqlite.gz" || exit
-  else gzip -c "$export" >"$name.part" && mv "$name.part" "$name.sqlite.gz" || exit; fi
-  [ "$export" = "$report" ] || rm -f "$export"
-done
-[ -n "$found" ] || { echo "nsw: $3 left no report" >&2; exit 1; }
+# for the jobs' machinery. A reduction runs beside the folders of the runs, in one of its own; without a python3 the
+# whole export is packed: it has the same tables, and more
+SHELL = r"""
+nsw_nsys_export() {    # NSYS NAME: an export beside each report
+  local report
+  for report in "$2"*.nsys-rep; do
+    "$1" export --type=sqlite --force-overwrite=true --output="${report%.nsys-rep}.sqlite" "$report" || exit
+  done
+}
+nsw_nsys_reduce() {    # NSYS NAME RUN: a small database of each report of the run
+  local at state from='' python='' one found='' report name whole
+  for at in "../../$3"/attempt-*; do
+    { read -r state <"$at/status"; } 2>/dev/null && [ "$state" = state=done ] && from=$at
+  done
+  [ -n "$from" ] || { echo "nsw: no attempt of $3 is done" >&2; exit 1; }
+  for one in python3 /usr/bin/python3 /usr/libexec/platform-python python; do
+    "$one" -c 'import gzip, sqlite3, sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null && { python=$one; break; }
+  done
+  [ -n "$python" ] || echo "nsw: no python3 with sqlite3 was found here: the whole export is packed" >&2
+  for report in "$from/$2"*.sqlite "$from/$2"*.nsys-rep; do
+    [ -e "$report" ] || continue
+    found=1 name=${report##*/} whole=$report
+    name=${name%.*}
+    [ ! -e "$name.sqlite.gz" ] || continue
+    if [ "${report##*.}" = nsys-rep ]; then
+      whole=full.$name.sqlite
+      "$1" export --type=sqlite --force-overwrite=true --output="$whole" "$report" || exit
+      [ -s "$whole" ] || { echo "nsw: $1 made no export of $report" >&2; exit 1; }
+    fi
+    if [ -n "$python" ]; then "$python" ../../../tools/reduce_export.py "$whole" "$name.sqlite.gz" || exit
+    else gzip -c "$whole" >"$name.part" && mv "$name.part" "$name.sqlite.gz" || exit; fi
+    [ "$whole" = "$report" ] || rm -f "$whole"
+  done
+  [ -n "$found" ] || { echo "nsw: $3 left no report" >&2; exit 1; }
+}
 """
 _QUIET = (("--sample", "-s"), ("--cpuctxsw",))  # off unless the recipe's options say otherwise
 
@@ -69,7 +73,7 @@ def profile(request: Request) -> Profiled:
     if not request.export_here:
         return Profiled(command, reports=(f"{_REPORT}*.nsys-rep", f"{_REPORT}*.qdstrm"))
     if request.reduce_there:
-        reduction = ("bash", "-c", REDUCE, "nsw", request.path, _REPORT)
+        reduction = ("bash", MACHINERY, "nsys_reduce", request.path, _REPORT)
         return Profiled(command, reports=(f"{_REPORT}*.sqlite",), reduction=reduction)
-    export = ("bash", "-c", _EXPORT, "nsw", request.path, _REPORT)
+    export = ("bash", MACHINERY, "nsys_export", request.path, _REPORT)
     return Profiled(command, reports=(f"{_REPORT}*.sqlite",), after=(export,))

@@ -48,6 +48,11 @@ def module_of(tool: str) -> str:
     return next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
 
 
+def with_files() -> tuple[str, ...]:
+    """The profilers that have a module here or in another package."""
+    return tuple(dict.fromkeys(tool for tools in map(of_kind, PROFILERS) for tool in tools))
+
+
 def nameable(kind: str) -> tuple[str, ...]:
     """What `tool` of a kind of pass may be."""
     return (*of_kind(kind), *LATER.get(kind, ()))

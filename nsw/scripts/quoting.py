@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
-from nsw.plan.variables import Variable
+from nsw.profilers.variables import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -110,11 +110,18 @@ def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2
         raise NswError(f"{_whose(overrides)}: {type(fault).__name__}: {fault}") from None
 
 
+_OF_PROFILERS = "# --- what profilers bring along ---\n"
+
+
 def machinery_text() -> str:
     """What all job scripts share, in a file of its own beside them."""
+    from nsw.profilers import shell_of
+    from nsw.recipe.profiler_names import with_files
     from nsw.resources import templates_folder
 
-    return templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
+    text = templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")
+    head, mark, end = text.partition(_OF_PROFILERS)
+    return "".join((head, mark, *(shell_of(tool) for tool in with_files()), end))
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,5 @@
 # What every job script of nsw shares: claims, status files, provenance, the places of ranks. A job script reads it with
-# `.`; launchers start `bash FILE rank WORDS...` for each process, and `bash FILE node WORDS...` once on each node.
+# `.`; `bash FILE rank WORDS...` is what launchers start for each process, `bash FILE on_node WORDS...` once on each node.
 # It needs bash 4.2 and coreutils only.
 
 # --- facts and status files ---
@@ -58,6 +58,10 @@ nsw_secrets() {    # SET: exports the set's variables; NAME...: leaves them to t
   esac || nsw_broken=${nsw_broken:-"the secret variables cannot be read from $file"}
   [[ $traced != *x* ]] || set -x
   [[ $traced != *v* ]] || set -v
+}
+
+nsw_with_secrets() {    # SET WORDS...: a program inside its profiler, which must not see them; it starts in the run's folder
+  . ../../../private/secrets.sh "$1" && exec "${@:2}"
 }
 
 # --- provenance ---
@@ -209,16 +213,6 @@ nsw_end_leftovers() {    # MARK: processes of a run that was cut off and that le
   [ "${#nsw_pids[@]}" -eq 0 ] || kill -KILL "${nsw_pids[@]}" 2>/dev/null
 }
 
-nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: then it gets a folder of this user's own
-  local dir=/tmp/nsw-ncu-$UID lock=${TMPDIR:-/tmp}/nsight-compute-lock
-  export NSW_NCU=1
-  { [ -e "$lock" ] && [ ! -w "$lock" ]; } || return 0
-  mkdir -m 700 "$dir" 2>/dev/null
-  # another user may have made the one of that name first, with links in it
-  if [ -L "$dir" ] || [ ! -O "$dir" ]; then dir=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX); fi
-  export TMPDIR=$dir
-}
-
 # --- GPUs of runs that go side by side on a node ---
 
 nsw_share() {    # LANE GPUS LANES: of the job's GPUs those of one lane
@@ -326,11 +320,11 @@ nsw_own_gpus() {    # of the node's GPUs that the job has those of this rank, in
 }
 nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
   # WHICH: all, node (the first of each node), or ranks `0,2`; the last COUNT words are the program without its profiler
-  local which=all count=0 cpus=- key value boot=-
+  local which=all count=0 cpus=- key value boot=- v
   if [ "$1" = --profile ]; then which=$2 count=$3; shift 3; fi
   if [ -n "${NSW_HOME-}" ]; then cd "$NSW_HOME" || exit 1; fi
   nsw_whose
-  [ -z "${NSW_NCU-}" ] || nsw_ncu_lock
+  for v in ${NSW_BEFORE-}; do "$v"; done
   if [ -n "${NSW_VISIBLE-}" ]; then
     nsw_own_gpus
     export LOCAL_RANK=0 RANK=$NSW_RANK WORLD_SIZE=$nsw_total MASTER_ADDR=$NSW_MASTER_ADDR MASTER_PORT=$NSW_MASTER_PORT
@@ -396,9 +390,12 @@ nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, wh
   [ "$landed" != "$planned" ]
 }
 
-# started as a program by a launcher
-case ${BASH_SOURCE[0]} in "$0") case ${1-} in
-  rank) shift; nsw_rank "$@" ;;
-  node) shift; nsw_on_node "$@" ;;
-  *) echo "nsw: $0 is for job scripts" >&2; exit 2 ;;
-esac ;; esac
+# --- what profilers bring along ---
+
+# --- started as a program: bash FILE FUNCTION WORDS... ---
+case ${BASH_SOURCE[0]} in "$0")
+  nsw_function=${1-}
+  shift
+  "nsw_$nsw_function" "$@"
+  ;;
+esac

@@ -1,6 +1,5 @@
 """Recipes as text and sites as small files, planned."""
 
-import subprocess
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,8 +9,6 @@ from nsw.errors import InputError
 from nsw.plan.build import build_plan
 from nsw.plan.facts import SiteFacts
 from nsw.recipe.load import load_recipe_text
-from nsw.resources import templates_folder
-from nsw.scripts.quoting import quote_all
 from nsw.site.load import load_site
 
 HEAD = "nsw: 1\nname: t\n"
@@ -39,10 +36,3 @@ class Planner:
 @pytest.fixture
 def planner(tmp_path) -> Planner:
     return Planner(tmp_path)
-
-
-def in_a_job(words, *, functions: str = "", **more) -> subprocess.CompletedProcess[str]:
-    """Run a run's words as its job script would: variables of the job are those of the machinery."""
-    machinery = templates_folder() / "job" / "machinery.sh"
-    text = f'nsw="{machinery}"; . "$nsw"; {functions}\n{quote_all(words)}'
-    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False, **more)

@@ -59,7 +59,8 @@ def test_values_travel_as_arguments_and_no_shell_parses_them(planner):
     words = command(planner)
     assert words[:2] == ["bash", "-c"]
     assert words[3:] == ["nsw", "--nv", "i-a b.sif", "./prog", "a b"]
-    assert words[2] == 'exec apptainer exec --bind="$PWD":"$PWD" --pwd="$PWD" "$@"'
+    scripts = '"${PWD%/*/*/*}"/scripts'
+    assert words[2] == f'exec apptainer exec --bind="$PWD":"$PWD" --bind={scripts}:{scripts} --pwd="$PWD" "$@"'
 
 
 def test_a_profiler_that_stands_among_all_programs_of_the_site_is_not_brought_in(planner):

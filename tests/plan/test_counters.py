@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from nsw.plan.variables import CHOSEN, MACHINERY
-
-from .conftest import in_a_job
+from nsw.profilers.variables import CHOSEN, MACHINERY
+from tests.jobs import in_a_job
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
 BOTH = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}

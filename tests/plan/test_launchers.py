@@ -4,7 +4,7 @@ import pytest
 
 from nsw.plan.launchers import Launch, PlaceFacts, family_of, functions_before, launch, processes_in, start_on_nodes
 from nsw.plan.layout import Demand, LayoutError, layout_of
-from nsw.plan.variables import MACHINERY
+from nsw.profilers.variables import MACHINERY
 
 PROGRAM = ("./prog", "-x", "a b")
 
@@ -152,7 +152,7 @@ AGENT = (
     "torchrun --nnodes=2 --nproc_per_node=4 --rdzv_backend=c10d --rdzv_endpoint ${nsw_meeting}"
     " --rdzv_id ${nsw_job_id} --no-python ./prog"
 )
-NODE = f"bash {MACHINERY} node"
+NODE = f"bash {MACHINERY} on_node"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from nsw.plan.launchers import rank_words
-
-from .conftest import in_a_job
+from tests.jobs import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"

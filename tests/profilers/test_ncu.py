@@ -8,7 +8,7 @@ import pytest
 
 from nsw.profilers import ncu, ncu_filter
 from nsw.profilers.model import Counting, Request
-from nsw.resources import templates_folder
+from tests.jobs import in_a_job
 
 PROGRAM = ("python", "train.py", "-b", "8")
 METRICS = ("sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes.sum")
@@ -189,27 +189,24 @@ def test_every_report_is_printed_page_by_page_and_a_bad_one_leaves_no_half_page(
         (tmp_path / name).touch()
     (after,) = profile(str(fake)).after
     env = {**os.environ, "NSW_OLD": old}
-    assert subprocess.run(after, cwd=tmp_path, check=False, env=env).returncode == 0
+    assert in_a_job(after, cwd=tmp_path, env=env).returncode == 0
     pages = sorted(p.name for p in tmp_path.glob("*.csv"))
     assert pages == [f"counters.rank{r}.{page}.csv" for r in (0, 1) for page in ("details", "raw", "session")]
     assert (tmp_path / "counters.rank1.raw.csv").read_text() == "raw of counters.rank1.ncu-rep\n"
     (tmp_path / "counters.bad.ncu-rep").touch()
-    assert subprocess.run(after, cwd=tmp_path, check=False, env=env).returncode == 3
+    assert in_a_job(after, cwd=tmp_path, env=env).returncode == 3
     assert not list(tmp_path.glob("counters.bad.*.csv"))
 
 
 def test_no_report_is_no_fault_of_the_export(tmp_path):
     (after,) = profile("/bin/false").after
-    assert subprocess.run(after, cwd=tmp_path, check=False).returncode == 0
+    assert in_a_job(after, cwd=tmp_path).returncode == 0
 
 
 def environment(**more):
     """What ncu finds, behind the function of the job that looks after its lock."""
     assert profile().before == ("nsw_ncu_lock",)
-    text = f'. "{templates_folder() / "job" / "machinery.sh"}"; nsw_ncu_lock; env'
-    return subprocess.run(
-        ["bash", "-c", text], capture_output=True, text=True, check=True, env={**os.environ, **more}
-    ).stdout.splitlines()
+    return in_a_job(["env"], functions="nsw_ncu_lock", env={**os.environ, **more}).stdout.splitlines()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to everybody's lock")

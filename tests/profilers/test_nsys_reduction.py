@@ -28,7 +28,7 @@ def scratch(tmp_path):
     return tmp_path
 
 
-def reduce(scratch, *, text: str = nsys.REDUCE, python: bool = True):
+def reduce(scratch, *, text: str = nsys.SHELL, python: bool = True):
     tool = scratch / "nsight" / "nsys"
     if not tool.exists():
         make_nsys(tool.parent)
@@ -41,7 +41,7 @@ def reduce(scratch, *, text: str = nsys.REDUCE, python: bool = True):
             (programs / name).symlink_to(shutil.which(name))
     text = text.replace("/usr/bin/python3", "/nowhere/python3")
     return subprocess.run(
-        ["bash", "-c", text, "nsw", tool, "timeline", "a.timeline.r1"], cwd=home(scratch), text=True, check=False,
+        ["bash", "-c", f'{text}\nnsw_nsys_reduce "$@"', "nsw", tool, "timeline", "a.timeline.r1"], cwd=home(scratch), text=True, check=False,
         capture_output=True, env={"PATH": str(programs)},
     )  # fmt: skip
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from nsw.cli import planning
 from nsw.errors import NswError
-from nsw.resources import templates_folder
 from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import machinery_name
 from nsw.service.planning import make_plan as plan_recipe
+from tests.jobs import machinery
 
 from .conftest import BASH, Scripts, make_plan, make_run
 
@@ -120,8 +120,8 @@ def test_every_rendered_script_is_bash(rendered):
 def test_shellcheck_has_nothing_to_say_of_any_rendered_script(rendered):
     # on purpose: text for a `bash -c` within single quotes; runs of one task with variables of their own in ( )
     # variables and functions that the file which they share uses, and the other way round
-    meant = "--exclude=SC2016,SC2030,SC2031,SC1090,SC2034,SC2329,SC2154"
-    shared = templates_folder() / "job" / "machinery.sh"
+    meant = "--exclude=SC2016,SC2030,SC2031,SC1090,SC1091,SC2034,SC2329,SC2154"
+    shared = machinery()
     done = subprocess.run(
         [SHELLCHECK, "-f", "gcc", "-s", "bash", meant, shared, *rendered], capture_output=True, text=True, check=False
     )

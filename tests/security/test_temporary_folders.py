@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.resources import templates_folder
+from nsw.profilers.ncu import SHELL
 
-LOCK = f"{templates_folder().joinpath('job', 'machinery.sh').read_text()}\nnsw_ncu_lock"
+LOCK = f"{SHELL}\nnsw_ncu_lock"
 
 
 @pytest.mark.parametrize("what", ["nothing", "folder", "link", "file"])
