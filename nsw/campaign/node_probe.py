@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.site_check import gpu_checks
+from nsw.campaign.site_check import MPI_VERSION, gpu_checks, mpi_check
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.recipe.profiler_names import PROGRAMS
 
@@ -21,12 +21,13 @@ while [ $# -gt 0 ]; do
   command -v "$2" >/dev/null && printf 'nsw-tool %s %s\n' "$1" "$("$2" --version 2>&1 | tail -n 1)"
   shift 2
 done
+for m in mpirun mpiexec; do text=$(set -- "$m"; MPI_VERSION) && printf '%s\n' "$text" | sed "s/^/nsw-mpi $m /"; done
 printf 'nsw-given %s\n' "${CUDA_VISIBLE_DEVICES-}"
 command -v nvidia-smi >/dev/null && nvidia-smi -L | sed 's/^/nsw-gpu /'
 sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/dev/null
 df -P -k . | tail -n 1 | sed 's/^/nsw-disk /'
 true
-"""
+""".replace("MPI_VERSION", MPI_VERSION)
 
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
@@ -75,6 +76,13 @@ def node_checks(
             verdict = Verdict.BAD if tool in named else Verdict.SKIPPED
             found = f"{named[tool]} is not on {host}" if tool in named else f"not on PATH on {host}"
             yield Check(f"{tool} (node)", verdict, found, f"name its path: profilers: {{{tool}: ...}}, or its module")
+    mpi: dict[str, list[str]] = {}
+    for line in said.get("mpi", ()):
+        name, _, text = line.partition(" ")
+        mpi.setdefault(name, []).append(text)
+    if mpi:
+        one = mpi_check(site, {name: "\n".join(text) for name, text in mpi.items()})
+        yield Check(f"{one.what} (node)", one.verdict, one.found, one.fix)
     listed = "\n".join(said.get("gpu", []))
     params = "".join(f"RmProfilingAdminOnly: {value}\n" for value in said.get("admin", []))
     for one in gpu_checks(listed, params, has_nodes=True) if listed else ():

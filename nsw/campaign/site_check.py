@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.check_site_limits import limits_checks
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
+from nsw.plan.launchers import FAMILIES, family_of
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
@@ -27,6 +28,10 @@ _SKEW_S = 5.0
 _LEAST_FREE = 1 << 30
 _FULL = 0.9  # of a quota
 COUNTERS = "counters"
+MPI = "MPI"
+_PRODUCTS = {"openmpi": "Open MPI's", "mpich": "MPICH's or a relative's (Hydra)", "pals": "Cray PALS'"}
+# where it is and what it prints: PALS says its name in its path only
+MPI_VERSION = 'p=$(command -v "$1") || exit 1; readlink -f "$p"; exec "$1" --version </dev/null 2>&1'
 _QUOTA = """
 if command -v lfs >/dev/null && lfs quota -q -u "$(id -un)" "$1" 2>/dev/null; then exit; fi
 command -v quota >/dev/null && quota -w 2>/dev/null
@@ -71,6 +76,7 @@ def check_site(
         yield from limits_checks(site, transport, adapter, facts)
     yield from _scratch(site, transport)
     yield from _profilers(site, transport, has_nodes=adapter is not None)
+    yield _mpi(site, transport)
     yield from _gpus(transport, has_nodes=adapter is not None)
 
 
@@ -197,13 +203,13 @@ def quota_check(printed: str) -> Check | None:
 
 def _profilers(site: Mapping[str, Any], transport: Transport, *, has_nodes: bool) -> Iterator[Check]:
     named = site.get("profilers") or {}
-    load = f"module load {quote_all(site['modules'])} 2>/dev/null; " if site.get("modules") else ""
-    version = f'{load}"$1" --version 2>&1 | tail -n 1; exit "${{PIPESTATUS[0]}}"'
+    version = '"$1" --version 2>&1 | tail -n 1; exit "${PIPESTATUS[0]}"'
     # the profiler of another package may have no --version
-    place = f'{load}command -v "$1" || {{ echo not found >&2; exit 1; }}'
-    shell = ["bash", "-lc"] if site.get("login_shell") else ["bash", "-c"]
+    place = 'command -v "$1" || { echo not found >&2; exit 1; }'
     tools = tuple(dict.fromkeys((*PROGRAMS, *named)))
-    commands = [[*shell, version if tool in PROGRAMS else place, "nsw", str(named.get(tool) or tool)] for tool in tools]
+    commands = [
+        _with_modules(site, version if tool in PROGRAMS else place, str(named.get(tool) or tool)) for tool in tools
+    ]
     for tool, done in zip(tools, transport.run_many(commands, timeout=_SECONDS), strict=True):
         if done.returncode == 0:
             yield Check(tool, Verdict.GOOD, done.stdout.strip())
@@ -214,6 +220,44 @@ def _profilers(site: Mapping[str, Any], transport: Transport, *, has_nodes: bool
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
             fix = f"name its path: profilers: {{{tool}: ...}}, or its module{nodes}"
             yield Check(tool, Verdict.SKIPPED, "not on PATH here", fix)
+
+
+def _with_modules(site: Mapping[str, Any], script: str, word: str) -> list[str]:
+    """A script with one argument, run with the site's modules loaded, as the site's jobs are."""
+    load = f"module load {quote_all(site['modules'])} 2>/dev/null; " if site.get("modules") else ""
+    return ["bash", "-lc" if site.get("login_shell") else "-c", f"{load}{script}", "nsw", word]
+
+
+def _mpi(site: Mapping[str, Any], transport: Transport) -> Check:
+    names = ("mpirun", "mpiexec")
+    done = transport.run_many([_with_modules(site, MPI_VERSION, name) for name in names], timeout=_SECONDS)
+    return mpi_check(site, {name: one.stdout for name, one in zip(names, done, strict=True) if one.returncode == 0})
+
+
+def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
+    """Which MPI's mpirun and mpiexec are; planning uses the family that `found` names behind `mpi:`.
+
+    Args:
+        site: The site as data.
+        printed: Those that are on PATH, each with its path and below that what its `--version` printed.
+    """
+    if not printed:
+        fix = "recipes that start through them need the module that brings them: `modules:`"
+        return Check(MPI, Verdict.SKIPPED, "neither mpirun nor mpiexec is on PATH here", fix)
+    families = {}
+    for name, text in printed.items():
+        path, _, version = text.partition("\n")
+        families[name] = family_of(version) or family_of(path)
+    of = ", ".join(f"{name} is {_PRODUCTS[one] if one else 'of an unknown MPI'}" for name, one in families.items())
+    told = site.get("mpi")
+    known = {one for one in families.values() if one}
+    if told and known and told not in known:
+        fix = "correct `mpi:`, or name the module of the other MPI in `modules:`"
+        return Check(MPI, Verdict.WARNING, f"the site says `mpi: {told}`, but {of}", fix)
+    if len(known) == 1 or told in known:
+        return Check(MPI, Verdict.GOOD, f"{of} (mpi: {told or next(iter(known))})")
+    fix = f"write the site's `mpi:` for the one that recipes use: {', '.join(FAMILIES)}"
+    return Check(MPI, Verdict.WARNING if known else Verdict.SKIPPED, of, fix)
 
 
 def _gpus(transport: Transport, *, has_nodes: bool) -> Iterator[Check]:

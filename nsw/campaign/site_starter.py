@@ -37,6 +37,8 @@ class Answers:
         host: The host it was reached by; None for this machine.
         login_shell: Whether the scheduler's commands are on PATH in a login shell only.
         has_module: Whether `module` is there in a login shell only.
+        names: What the machine calls itself: host names, and variables that centres set.
+        silent: What a batch system's client said that reaches no server; empty where none is like that.
     """
 
     scheduler: str
@@ -50,6 +52,8 @@ class Answers:
     host: str | None = None
     login_shell: bool = False
     has_module: bool = False
+    names: tuple[str, ...] = ()
+    silent: str = ""
 
 
 def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
@@ -60,10 +64,11 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     """
     lines: list[tuple[str, str]] = [(f"scheduler: {answers.scheduler}", "")]
     found = [f"scheduler: {answers.scheduler if answers.scheduler != 'local' else 'none, runs start on the machine'}"]
-    todo: list[str] = []
+    todo = (
+        [f"scheduler: {answers.silent}; where it should, run `nsw init` again once it does"] if answers.silent else []
+    )
     if answers.host is not None:
-        more = ", login_shell: true" if answers.login_shell else ""
-        lines.append((f"transport: {{ kind: {FIRST_TRANSPORT}, host: {_scalar(answers.host)}{more} }}", "your own ssh"))
+        lines.append((f"transport: {transport_of(answers)}", "your own ssh"))
     batch = answers.scheduler != "local"
     if batch or answers.host is not None:
         _scratch(answers, lines, todo)
@@ -81,16 +86,22 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     if batch:
         lines.append(("#- modules: [cuda]", "modules that provide the program and the profilers"))
     if answers.profilers:
-        inner = ", ".join(f"{tool}: {_scalar(path)}" for tool, path in sorted(answers.profilers.items()))
+        inner = ", ".join(f"{tool}: {scalar(path)}" for tool, path in sorted(answers.profilers.items()))
         lines.append((f"profilers: {{ {inner} }}", ""))
         found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
     elif batch:
         lines.append(("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them"))
     if chosen is not None and chosen.walltime is not None:
         lines.append((f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}"))
-    text = [f"  {_scalar(name)}:"]
+    text = [f"  {scalar(name)}:"]
     text += [f"    {key}" + (f" # {_one_line(why)}" if why else "") for key, why in lines]
     return "\n".join(text) + "\n", found, todo
+
+
+def transport_of(answers: Answers) -> str:
+    """The value of a site's key `transport`, for one that was reached by its host."""
+    more = ", login_shell: true" if answers.login_shell else ""
+    return f"{{ kind: {FIRST_TRANSPORT}, host: {scalar(answers.host or '')}{more} }}"
 
 
 def best(queues: Sequence[Queue]) -> Queue | None:
@@ -101,7 +112,7 @@ def best(queues: Sequence[Queue]) -> Queue | None:
 
 def _scratch(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) -> None:
     if answers.scratch:
-        lines.append((f"scratch: {_scalar(answers.scratch)}", "must be seen by the compute nodes too"))
+        lines.append((f"scratch: {scalar(answers.scratch)}", "must be seen by the compute nodes too"))
         todo.append(f"scratch: check that compute nodes see {answers.scratch}")
     elif answers.host is not None:
         lines.append(("scratch: $HOME/nsw", "better a large file system that compute nodes see too"))
@@ -110,9 +121,9 @@ def _scratch(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) ->
 
 def _account(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) -> None:
     if len(answers.accounts) == 1:
-        lines.append((f"account: {_scalar(answers.accounts[0])}", ""))
+        lines.append((f"account: {scalar(answers.accounts[0])}", ""))
     elif answers.accounts:
-        lines.append((f"account: {_scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}"))
+        lines.append((f"account: {scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}"))
         todo.append(f"account: one of {_few(answers.accounts)}")
     else:
         lines.append((f"#- account: {TO_FILL}", "the project that pays, where the site asks for one"))
@@ -122,7 +133,7 @@ def _account(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) ->
 def _queue(answers: Answers, chosen: Queue, lines: list[tuple[str, str]], found: list[str], todo: list[str]) -> None:
     key = answers.queue_key
     others = [one.name for one in answers.queues if one.name != chosen.name]
-    lines.append((f"{key}: {_scalar(chosen.name)}", f"there are also {_few(others)}" if others else ""))
+    lines.append((f"{key}: {scalar(chosen.name)}", f"there are also {_few(others)}" if others else ""))
     for one in answers.queues:
         told = "number of GPUs unknown" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
         also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
@@ -173,7 +184,7 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """A value of YAML, quoted where it must be."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT and not text.endswith(" ") and not text.isdigit()
     return text if plain and not re.fullmatch(r"[\d.eE+_-]+", text) else json.dumps(text)

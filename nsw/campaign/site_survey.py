@@ -12,6 +12,7 @@ from nsw.schedulers import recognizing
 from nsw.site.scheduler_and_transport_names import schedulers
 
 if TYPE_CHECKING:
+    from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter, Queue
     from nsw.transport.model import Transport
 
@@ -30,6 +31,9 @@ for t in %(tools)s; do
   done
 done
 type module >/dev/null 2>&1 && echo nsw-module yes
+for n in "$HOSTNAME" "$(hostname -f 2>/dev/null)" "NERSC_HOST=$NERSC_HOST" "LMOD_SYSTEM_NAME=$LMOD_SYSTEM_NAME"; do
+  printf 'nsw-name %%s\n' "$n"
+done
 exit 0
 """
 
@@ -52,7 +56,8 @@ def survey(transport: Transport, host: str | None) -> Answers:
     login = _lines(transport, ["bash", "-lc", probe], needed=False)
     login_shell = not _there(plain) and bool(_there(login))
     said = login if login_shell else plain
-    scheduler, adapter = _scheduler(transport, _there(said), adapters, login_shell=login_shell)
+    there, silent = _answering(transport, said, adapters, login_shell=login_shell)
+    scheduler, adapter = _scheduler(transport, there, adapters, login_shell=login_shell)
     queues, untold = _queues(transport, adapter, login_shell=login_shell) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
     on_path = {tool for tool in PROGRAMS if tool in said.get("has", {})}
@@ -68,6 +73,8 @@ def survey(transport: Transport, host: str | None) -> Answers:
         host=host,
         login_shell=login_shell,
         has_module="module" in login and "module" not in plain,
+        names=tuple(said.get("name", {})),
+        silent=silent,
     )
 
 
@@ -88,6 +95,27 @@ def _lines(transport: Transport, command: list[str], *, needed: bool = True) -> 
 def _there(said: dict[str, dict[str, str]]) -> list[str]:
     """The schedulers that it could be."""
     return recognizing.there(said.get("has", {}))
+
+
+def _answering(
+    transport: Transport, said: dict[str, dict[str, str]], adapters: dict[str, Adapter], *, login_shell: bool
+) -> tuple[list[str], str]:
+    """The schedulers that it could be, without one whose client reaches no server; and what that client said."""
+    has, silent = dict(said.get("has", {})), ""
+    while (there := recognizing.there(has)) and not recognizing.is_shared(adapter := adapters[there[0]]):
+        command = adapter.sign_of_life_command()
+        done = _run(transport, adapter, command, login_shell=login_shell)
+        if done.returncode == 0 and not done.timed_out:
+            break
+        told = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
+        silent = f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server: {told[:_LONGEST]}"
+        del has[adapter.submit]
+    return there, silent
+
+
+def _run(transport: Transport, adapter: Adapter, command: list[str], *, login_shell: bool) -> CommandResult:
+    words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
+    return transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
 
 
 def _scheduler(
@@ -116,8 +144,7 @@ def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tup
     command = adapter.queues_command()
     if command is None:
         return (), f"nsw cannot read a list of {adapter.name}'s queues"
-    words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
-    done = transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    done = _run(transport, adapter, command, login_shell=login_shell)
     found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
     said = next(iter(done.stderr.strip().splitlines()), "it listed none")
     return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"

@@ -1,4 +1,4 @@
-"""What `nsw sites check` found: kept a day for the warnings of `nsw run`, and the GPU until the site changes."""
+"""What `nsw sites check` found: kept a day for the warnings of `nsw run`, GPU and MPI until the site changes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,21 @@ def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = N
 
 def gpu_found(site: Mapping[str, Any]) -> str | None:
     """The GPU's product as a compute node named it, else the login node; None where there were several or none."""
+    named = re.fullmatch(r"\d+ x ([^,]+)", _good(site, "GPUs"))
+    return named[1] if named else None
+
+
+def mpi_found(site: Mapping[str, Any]) -> str | None:
+    """The family of mpirun and mpiexec on a compute node, else on the login node; None where that was not found."""
+    named = re.search(r"\(mpi: (\w+)\)$", _good(site, "MPI"))
+    return named[1] if named else None
+
+
+def _good(site: Mapping[str, Any], what: str) -> str:
+    """What a good check found on a compute node, else on the login node."""
     found = kept(site, within=math.inf)
     listed = {} if found is None else {one.what: one.found for one in found[1] if one.verdict is Verdict.GOOD}
-    named = re.fullmatch(r"\d+ x ([^,]+)", listed.get("GPUs (node)") or listed.get("GPUs") or "")
-    return named[1] if named else None
+    return listed.get(f"{what} (node)") or listed.get(what) or ""
 
 
 def kept(site: Mapping[str, Any], now: float | None = None, within: float = _DAY_S) -> tuple[float, list[Check]] | None:

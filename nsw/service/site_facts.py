@@ -21,7 +21,7 @@ def facts(place: LoadedSite) -> SiteFacts:
     """Find out what a site has: only this machine is looked at, of others what `nsw sites check` found is known."""
     from nsw.schedulers.gpus import detect
     from nsw.service.cached_ncu_metrics import kept_names
-    from nsw.service.kept_checks import gpu_found
+    from nsw.service.kept_checks import gpu_found, mpi_found
 
     site = place.site
     if site.replay:
@@ -30,17 +30,20 @@ def facts(place: LoadedSite) -> SiteFacts:
     def ncu_names(chip: Chip) -> Collection[str] | None:
         return kept_names(place, chip)
 
+    data = site.model_dump(mode="json", by_alias=True)
+    mpi = None if site.mpi else mpi_found(data)
     if site.scheduler != "local" or site.transport.kind != "local":
         per_node = site.gpus.per_node
-        chip = None if site.gpus.chip else gpu_found(site.model_dump(mode="json", by_alias=True))
-        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, chip=chip, ncu_names=ncu_names)
+        chip = None if site.gpus.chip else gpu_found(data)
+        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip,
+                         ncu_names=ncu_names)  # fmt: skip
 
     tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
     known = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
     gpus = [] if known else detect()
     chip = gpus[0].name if gpus else None
-    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(gpus)), tools=tools, missing=missing, chip=chip,
-                     ncu_names=ncu_names)  # fmt: skip
+    return SiteFacts(gpus_per_node=_gpu_count(site, lambda: len(gpus)), tools=tools, missing=missing, mpi=mpi,
+                     chip=chip, ncu_names=ncu_names)  # fmt: skip
 
 
 def _gpu_count(site: Site, detected: Callable[[], int]) -> int:

@@ -146,6 +146,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
             nsw knows.
         UnreachableError: The host does not answer.
     """
+    from nsw.campaign.known_sites import known_site, shipped_site
     from nsw.campaign.site_starter import site_for
     from nsw.campaign.site_survey import survey
     from nsw.site.files import user_file
@@ -158,7 +159,8 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:
         answers = survey(transport, host)
-    text, found, todo = site_for(name, answers)
+    known = known_site(answers)
+    text, found, todo = site_for(name, answers) if known is None else shipped_site(known, name, answers)
     return FirstSite(target, name, text, found, todo, before)
 
 

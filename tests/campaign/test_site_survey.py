@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from nsw.campaign.known_sites import known_site, shipped_site
 from nsw.campaign.site_starter import site_for
 from nsw.campaign.site_survey import survey
 from nsw.errors import CommandResult, UnreachableError
@@ -21,7 +22,7 @@ class Machine:
             shell = "qsub"
         elif argv[0] == "bash" and "sacctmgr" in argv[-1]:
             shell = "sacctmgr"
-        elif argv[0] == "bash" and argv[-1] == "--format=%P|%a|%G|%l":
+        elif argv[0] == "bash" and argv[-1].startswith("--format=%P"):
             shell = "sinfo"
         text = self._answers.get(shell.removeprefix("-").replace("-", "_"))
         return CommandResult(tuple(argv), 127 if text is None else 0, text or "", "" if text is not None else "no such")
@@ -56,6 +57,18 @@ def test_what_a_plain_shell_has_needs_no_login_shell():
     assert (site["partition"], site["account"], site["gpus"]["per_node"]) == ("b", "one", 2)
     assert "partition a: no GPUs" in found
     assert any("chip" in line for line in todo)
+
+
+def test_a_recognised_machine_behind_ssh_is_reached_as_it_was_asked():
+    names = "nsw-name login05\nnsw-name NERSC_HOST=perlmutter\nnsw-name LMOD_SYSTEM_NAME=\n"
+    answers = survey(Machine(c="", lc=SLURM + names, sinfo="gpu|up|gpu:4|1:00\n"), "nersc")
+    assert known_site(answers) == "perlmutter"
+    text, *_ = shipped_site("perlmutter", "mine", answers)
+    made = yaml.safe_load("nsw: 1\nsites:\n" + text)
+    SitesFile.model_validate(made)
+    site = made["sites"]["mine"]
+    assert site["transport"] == {"kind": "openssh", "host": "nersc", "login_shell": True}
+    assert site["extra"] == ["#SBATCH --constraint=gpu"]
 
 
 def test_a_name_of_the_site_stays_in_its_line():

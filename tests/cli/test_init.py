@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.resources import recipes_folder
+from nsw.site.load import read_sites
 
 SINFO = """\
 cpu*|up|(null)|infinite
@@ -48,7 +49,7 @@ def machine(home, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("HOME", str(home))  # whose .profile would set PATH anew
     (home / ".bash_profile").write_text(f"PATH={folder}\n")
-    for name in ("SCRATCH", "WORK", "PSCRATCH", "NSW_SITE"):
+    for name in ("SCRATCH", "WORK", "PSCRATCH", "NSW_SITE", "NERSC_HOST", "LMOD_SYSTEM_NAME"):
         monkeypatch.delenv(name, raising=False)
 
     def make(**commands):
@@ -156,6 +157,85 @@ def test_whose_qsub_it_is_decides_on_the_scheduler(nsw, home, machine, qsub, qst
     text = (home / "made.yaml").read_text()
     assert [line for line in lines if line not in text] == []
     assert "fill in  account" in said.out
+
+
+def test_a_client_of_slurm_that_reaches_no_controller_makes_no_slurm_site(nsw, home, machine):
+    machine(sbatch="", sinfo="")
+    (home.parent / "bin" / "sinfo").write_text(
+        "#!/bin/bash\necho 'sinfo: fatal: no configuration source' >&2\nexit 1\n"
+    )
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 0, said.err
+    assert "scheduler: local" in (home / "made.yaml").read_text()
+    told = " ".join(said.out.split())
+    assert "Slurm's sbatch is here, but `sinfo` reaches no server: sinfo: fatal: no configuration source" in told
+    machine(qsub="pbs_version = 23.06.06", qstat=QSTAT_PBS)
+    assert nsw("init", "--site", "mine", "-o", "other.yaml").code == 0
+    assert "scheduler: pbs" in (home / "other.yaml").read_text()
+
+
+def test_the_real_client_of_slurm_without_a_controller_makes_no_slurm_site(nsw, home, machine, monkeypatch):
+    real = [Path("/usr/bin/sbatch"), Path("/usr/bin/sinfo")]
+    if not all(one.exists() for one in real):
+        pytest.skip("no client of Slurm is installed")
+    machine()
+    for one in real:
+        (home.parent / "bin" / one.name).symlink_to(one)
+    (home / "slurm.conf").write_text(
+        "ClusterName=none\nSlurmctldHost=nowhere(127.0.0.1)\nSlurmctldPort=1\nMessageTimeout=5\n"
+    )
+    monkeypatch.setenv("SLURM_CONF", str(home / "slurm.conf"))
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 0, said.err
+    assert "scheduler: local" in (home / "made.yaml").read_text()
+    assert "`sinfo` reaches no server" in " ".join(said.out.split())
+
+
+MACHINES = {
+    "polaris": ("polaris-login-04.hsn.cm.polaris.alcf.anl.gov", {}, "pbs"),
+    "aurora": ("aurora-uan-0009.hostmgmt1000.cm.aurora.alcf.anl.gov", {}, "pbs"),
+    "perlmutter": ("login05", {"NERSC_HOST": "perlmutter"}, "slurm"),
+    "frontier": ("login05.frontier.olcf.ornl.gov", {"LMOD_SYSTEM_NAME": "frontier"}, "slurm"),
+    "cooley": ("cooleylogin1.cooley.pub.alcf.anl.gov", {}, "cobalt"),
+    "theta": ("thetalogin4", {}, "cobalt"),
+}
+COMMANDS = {
+    "pbs": {"qsub": "pbs_version = 23.06.06", "qstat": QSTAT_PBS},
+    "slurm": {"sbatch": "", "sinfo": SINFO, "sacctmgr": ""},
+    "cobalt": {"qsub": COBALT, "qstat": QSTAT_COBALT},
+}
+
+
+@pytest.mark.parametrize("known", MACHINES)
+def test_a_machine_that_nsw_ships_a_site_for_is_recognised(nsw, home, machine, monkeypatch, known):
+    host, variables, scheduler = MACHINES[known]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    machine(hostname=host, **COMMANDS[scheduler])
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert said.code == 0, said.err
+    assert f"found    the machine is {known}: the site is the one that nsw ships for it" in said.out
+    assert "fill in  account: the project that pays, in place of " in said.out
+    (shipped,) = (
+        one.site for one in read_sites(recipes_folder() / "sites" / f"{known}.yaml") if one.site.name == known
+    )
+    (made,) = (one.site for one in read_sites(home / "made.yaml"))
+    assert made.model_copy(update={"name": known}) == shipped
+
+
+def test_a_recognised_machine_gets_the_account_that_slurm_names(nsw, home, machine, monkeypatch):
+    monkeypatch.setenv("NERSC_HOST", "perlmutter")
+    machine(sbatch="", sinfo=SINFO, sacctmgr="m1234_g")
+    said = nsw("init", "--site", "mine", "-o", "made.yaml")
+    assert "account: m1234_g #" in (home / "made.yaml").read_text()
+    assert "fill in  account" not in said.out
+
+
+def test_a_machine_of_a_known_name_with_another_batch_system_is_asked_as_any_other(nsw, home, machine):
+    machine(hostname="polaris-login-01", sbatch="", sinfo=SINFO)
+    assert nsw("init", "--site", "mine", "-o", "made.yaml").code == 0
+    assert "scheduler: slurm" in (home / "made.yaml").read_text()
+    assert "pals" not in (home / "made.yaml").read_text()
 
 
 def test_torque_is_told_apart_and_refused(nsw, home, machine):
