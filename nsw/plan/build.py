@@ -278,6 +278,7 @@ class _Builder:
                     node_cpus=site.cpus_per_node,
                     order=tuple(site.gpus.order),
                     chip=self._chip,
+                    one_machine=site.scheduler == LOCAL,
                 )
             )
         with standing_at("app", "launcher"):

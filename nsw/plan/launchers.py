@@ -383,7 +383,7 @@ def notes_of(how: Launch) -> tuple[str, ...]:
     if how.layout.variable:
         notes.append(
             f"each rank sees its own GPU as number 0 ({how.layout.variable}); a program that picks by its local rank"
-            " (SLURM_LOCALID) itself needs `launcher: {gpus: node}`"
+            " itself (such as SLURM_LOCALID) needs `launcher: {gpus: node}`"
         )
     if how.kind in {"mpirun", "mpiexec"} and how.place.mpi is None and how.layout.nodes > 1:
         notes.append(

@@ -50,6 +50,7 @@ class Demand:
         node_cpus: CPU cores that it has; None: not known.
         order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
         chip: The site's GPU; None: not known, and taken for NVIDIA's.
+        one_machine: Whether the site is one machine, without a batch system.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Demand:
     node_cpus: int | None = None
     order: tuple[int, ...] = ()
     chip: str | None = None
+    one_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,12 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
     if demand.kind in {"none", "custom"}:  # what these start where, is their own
         room = by_nodes if each or demand.processes is None else demand.processes
         return ((1,) if demand.kind == "none" and nodes == 1 else ()), room
+    if demand.one_machine and nodes > 1:
+        raise LayoutError(
+            ("resources", "nodes"),
+            f"{nodes} nodes, but the site is one machine (`scheduler: local`)",
+            "name a site with a batch system (`--site`), or write `nodes: 1`",
+        )
     total = demand.processes or by_nodes
     if each is not None and total != by_nodes:
         raise LayoutError(

@@ -29,7 +29,7 @@ _OLD_WORDS: Final = (
 )
 # for the jobs' machinery
 SHELL: Final = """
-nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: then it gets a folder of its user's own
+nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives up: so it gets a folder of its own
   local dir=/tmp/nsw-ncu-$UID lock=${TMPDIR:-/tmp}/nsight-compute-lock
   export NSW_BEFORE=nsw_ncu_lock    # of the ranks on other nodes too
   { [ -e "$lock" ] && [ ! -w "$lock" ]; } || return 0

@@ -170,6 +170,11 @@ def format_size(size: int) -> str:
     return f"{size}B"
 
 
+def format_memory(size: int) -> str:
+    """Bytes for a batch system, which counts KiB and has no fractions: `64G` as it was written, else rounded up."""
+    return format_size(-(-size // 1024) * 1024)
+
+
 def parse_percent(value: object) -> float:
     """The fraction of `90%`: 0.9; above 0 and at most 1.
 

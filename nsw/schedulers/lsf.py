@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError, UsageError
+from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.lsf_answers import DELIMITER, FIELDS, ended_lines, listed_lines
 from nsw.schedulers.submission_ids import spans
@@ -285,7 +286,7 @@ def _lines(needs: Resources) -> list[str]:
     slots = processes * (needs.cpus_per_task or 1)
     lines = [_directive("n", str(slots * needs.nodes)), _directive("R", f"span[ptile={slots}]")]
     if needs.memory_bytes is not None:
-        size = f"{-(-needs.memory_bytes // 1024)}KB"
+        size = f"{format_memory(needs.memory_bytes)}B"
         lines += [_directive("R", f"rusage[mem={size}]"), _directive("M", size)]
     if needs.gpus:
         lines.append(_directive("gpu", f"num={needs.gpus // needs.nodes}"))

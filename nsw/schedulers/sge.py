@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
 from nsw.errors import RefusedError, UsageError
+from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.submission_ids import spans
@@ -80,7 +81,7 @@ class Sge(Adapter):
         asked = {
             "l h_rt": str(job.walltime_s),
             "l gpu": str(needs.gpus) if needs.gpus and not any("gpu" in line for line in extra) else None,
-            "l h_vmem": None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}K",
+            "l h_vmem": None if needs.memory_bytes is None else format_memory(needs.memory_bytes),
             "l exclusive": "true" if needs.exclusive else None,
         }
         lines = [f"#$ -{option}={value}" for option, value in asked.items() if value is not None]

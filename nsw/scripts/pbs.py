@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsw.errors import RefusedError, UsageError
-from nsw.recipe.units import clock
+from nsw.recipe.units import clock, format_memory
 from nsw.scripts.quoting import directive_value
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def select(needs: Resources) -> str:
             hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora",
         )
     processes = max(1, -(-needs.tasks // needs.nodes))
-    memory = None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}kb"
+    memory = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes).lower()}b"
     gpus = needs.gpus // needs.nodes
     words = [
         str(needs.nodes),

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.errors import RefusedError, UsageError
-from nsw.recipe.units import clock
+from nsw.recipe.units import clock, format_memory
 
 if TYPE_CHECKING:
     from nsw.plan.model import Job
@@ -43,7 +43,7 @@ def directives(job: Job, scratch: str) -> list[str]:
         "ntasks": needs.tasks,
         "ntasks-per-node": -(-needs.tasks // needs.nodes) if needs.tasks > 1 else None,
         "cpus-per-task": needs.cpus_per_task,
-        "mem": None if needs.memory_bytes is None else f"{-(-needs.memory_bytes // 1024)}K",
+        "mem": None if needs.memory_bytes is None else format_memory(needs.memory_bytes),
         "gres": needs.gres,
         **({} if needs.gres else _gpus(needs.gpus, needs.nodes)),
         "partition": needs.queue,

@@ -50,7 +50,7 @@ def test_an_array_is_numbered_from_1_with_its_gaps():
 
 def test_what_a_job_needs():
     assert lines(nodes=2, gpus=8, tasks=8, cpus_per_task=4, memory_bytes=1 << 30, queue="q", account="p", exclusive=True) == [
-        "#BSUB -n 32", '#BSUB -R "span[ptile=16]"', '#BSUB -R "rusage[mem=1048576KB]"', "#BSUB -M 1048576KB",
+        "#BSUB -n 32", '#BSUB -R "span[ptile=16]"', '#BSUB -R "rusage[mem=1GB]"', "#BSUB -M 1GB",
         "#BSUB -gpu num=4", "#BSUB -q q", "#BSUB -P p", "#BSUB -x", "#BSUB -W 11",
     ]  # fmt: skip
     with pytest.raises(RefusedError, match="cannot be divided"):

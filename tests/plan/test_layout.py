@@ -43,6 +43,7 @@ def test_the_first_rank_of_each_node():
         ({"nodes": 2, "processes": 7, **GPUS}, ("resources", "gpus"), ("3 processes cannot divide the 4 GPUs of a node",)),
         ({"nodes": 2, "gpus": 3, "gpus_written": True}, ("resources", "gpus"), ("3 GPUs", "2 nodes")),
         ({"nodes": 2, "processes": 32, "cpus": 8, "node_cpus": 64}, ("resources", "cpus_per_task"), ("need 128 cores", "have 64")),
+        ({"nodes": 2, "one_machine": True}, ("resources", "nodes"), ("2 nodes, but the site is one machine",)),
         ({"kind": "torchrun", "nodes": 2, "processes": 7}, ("app", "launcher", "processes"), ("7 processes", "2 nodes")),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ def test_a_job_on_two_nodes_with_gpus():
     needs = {"nodes": 2, "gpus": 8, "tasks": 8, "cpus_per_task": 4, "memory_bytes": 32 << 30, "queue": "prod",
              "account": "My Project", "extra": ("#PBS -l filesystems=home:eagle", "-m abe", "# a note")}  # fmt: skip
     assert directives(job(**needs), "/s") == [
-        "#PBS -l select=2:ncpus=16:ngpus=4:mem=33554432kb:mpiprocs=4",
+        "#PBS -l select=2:ncpus=16:ngpus=4:mem=32gb:mpiprocs=4",
         "#PBS -l place=scatter",
         "#PBS -l walltime=00:10:00",
         "#PBS -q prod",

@@ -43,7 +43,7 @@ def test_everything_that_can_be_asked():
         "--ntasks=8",
         "--ntasks-per-node=4",
         "--cpus-per-task=4",
-        "--mem=33554432K",
+        "--mem=32G",
         "--gpus-per-node=4",
         "--partition=gpu",
         "--account=p1",
