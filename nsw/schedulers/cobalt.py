@@ -15,7 +15,7 @@ from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, 
 from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.cobalt import LEAST_MINUTES, directives, minutes
+from nsw.scripts.cobalt import CHANGED, LEAST_MINUTES, directives, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Cobalt(Adapter):
     history = "its .cobaltlog"
     capabilities = Capabilities(
         late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100,
-        time_step_s=60, least_time_s=60 * LEAST_MINUTES,
+        time_step_s=60, least_time_s=60 * LEAST_MINUTES, unfit_in_script_paths=CHANGED,
     )  # fmt: skip
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
@@ -133,8 +133,9 @@ class Cobalt(Adapter):
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
-                found.append(Queue(fields[0], walltime=told_limit(fields[4])))
-        return sorted(found, key=lambda queue: queue.name != "default")
+                longest = told_limit(fields[4])
+                found.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
+        return sorted(found, key=lambda queue: not queue.is_default)
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""

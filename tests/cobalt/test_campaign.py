@@ -92,6 +92,21 @@ def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses,
     assert ran(cobalt) == []
 
 
+def test_a_folder_whose_blanks_cobalt_drops_is_refused_before_there_is_a_campaign(cobalt):
+    script = cobalt.work / "a b" / "x.sh"
+    script.parent.mkdir()
+    script.touch(0o755)
+    assert f"command {cobalt.work}/ab/x.sh not found" in cobalt.run("qsub", "-n", "1", "-t", "5", str(script)).stderr
+    run_words = words(cobalt, 1)
+    sites = cobalt.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("account:", f"scratch: {cobalt.work}/scratch, account:"))
+    done = cobalt.nsw(*run_words[:-3], "--root", "a b", "--yes")
+    assert done.returncode == 2, done.stderr
+    assert "Cobalt finds no job script in" in done.stderr
+    assert "--root" in done.stderr
+    assert list(script.parent.iterdir()) == [script]
+
+
 def test_an_outage_costs_no_run(cobalt):
     process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2")))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])

@@ -103,6 +103,8 @@ def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
          "resources.extra at recipe.yaml:9:"),
         ("", {"hooks": [{"needs": "project", "says": "no active allocation"}]}, "no active", "resources.account at sites.yaml:4:"),
         (", extra: ['#PBS -l nosuch=1']", {}, "Unknown resource", "resources.extra at recipe.yaml:9:"),
+        (", extra: ['#PBS -l ngpus=1']", {}, '"-lresource=" cannot be used', "resources.extra at recipe.yaml:9:"),
+        (", extra: ['#PBS -l nodes=1']", {}, "Cannot be used with select", "resources.extra at recipe.yaml:9:"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings, said, place):
@@ -114,6 +116,24 @@ def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings,
     assert f"qsub refused the job: {said}" in reason
     assert place in reason
     assert ran(pbs) == []
+
+
+def test_a_folder_that_qsub_cannot_name_is_refused_before_there_is_a_campaign(pbs):
+    there = pbs.work / "Mühe"
+    assert "illegal -o value" in pbs.run("qsub", "-o", f"{there}/log", "x.sh").stderr
+    done = pbs.nsw(*words(pbs, 1)[:-3], "--root", str(there), "--yes")
+    assert done.returncode == 2, done.stderr
+    assert "a character that qsub does not take in paths" in done.stderr
+    assert "extra" not in done.stderr
+    assert not any(there.iterdir())
+
+
+def test_sites_check_names_the_default_queue_with_its_limit(pbs):
+    words(pbs, 1)
+    pbs.double.settings(queues={"workq": {"walltime": 7200}, "debug": {}})
+    done = pbs.nsw("sites", "check", "s", "--sites", "sites.yaml")
+    (line,) = (line for line in done.stdout.splitlines() if "limits" in line)
+    assert "workq: jobs of at most 2 h 0 min" in line, done
 
 
 def test_runs_that_are_refused_for_one_reason_share_a_line_with_their_number(pbs):

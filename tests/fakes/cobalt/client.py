@@ -227,8 +227,9 @@ def qsub(argv: list[str]) -> None:
     _, words = quietly(parser, argv)
     if not words:
         usage(parser, "No executable or script specified")
-    cwd = given(argv, "--cwd") or str(Path.cwd())
-    script = Path(words[0]) if words[0].startswith("/") else Path(cwd) / words[0]
+    cwd = (given(argv, "--cwd") or str(Path.cwd())).replace(" ", "")
+    named = words[0].replace(" ", "")  # the real qsub drops the blanks of paths
+    script = Path(named) if named.startswith("/") else Path(cwd) / named
     head = directives(script)
     options, words = parser.parse_args([*head, *argv])
     command = str(script)
@@ -299,6 +300,7 @@ def job_of(options: Values, command: list[str], cwd: str) -> Job:
         value = getattr(options, name)
         if value is None and options.outputprefix:
             value = f"{options.outputprefix}.{ending}"
+        value = value and value.replace(" ", "")
         return value and (value if value.startswith("/") else f"{cwd}/{value}")
 
     stem = options.output or options.outputprefix
