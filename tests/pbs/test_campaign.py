@@ -87,6 +87,20 @@ def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
     assert any("deleted" in reason for state, reason in runs(pbs) if state != "done")
 
 
+def test_cancel_fails_with_the_reason_when_the_nsw_that_drives_could_not_cancel_either(pbs):
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
+    wait_until(lambda: ran(pbs) == [1])
+    for _ in range(2):
+        pbs.double.fault("qdel", rc=159, stderr="qdel: Unauthorized Request 1.pbs0")
+    done = pbs.nsw("cancel", "--root", "campaigns")
+    assert process.wait(timeout=PATIENCE_S) == 3
+    assert done.returncode == 3, done.stderr
+    assert "jobs could not be cancelled" in done.stderr
+    assert runs(pbs)[0][0] == "running"
+    assert pbs.nsw("cancel", "--root", "campaigns").returncode == 0
+    assert runs(pbs)[0][0] == "cancelled"
+
+
 def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
     done = pbs.nsw(*words(pbs, 1, extra=", nodes: 1, cpus_per_task: 99"))
     assert done.returncode == 1
@@ -134,6 +148,17 @@ def test_sites_check_names_the_default_queue_with_its_limit(pbs):
     done = pbs.nsw("sites", "check", "s", "--sites", "sites.yaml")
     (line,) = (line for line in done.stdout.splitlines() if "limits" in line)
     assert "workq: jobs of at most 2 h 0 min" in line, done
+
+
+def test_a_check_of_a_node_is_where_nodes_see_it_and_its_folder_waits_for_what_the_job_printed(pbs):
+    words(pbs, 1)
+    pbs.double.settings(exiting=1.0)
+    done = pbs.nsw("sites", "check", "s", "--sites", "sites.yaml", "--node")
+    assert "ran the shortest job" in done.stdout, done
+    told = pbs.run("qstat", "-x", "-f", "1.pbs0").stdout
+    assert "Stageout_status = 1" in told
+    assert f":{pbs.work}/campaigns/.nsw-node-check-" in "".join(told.split())
+    assert not (pbs.work / "campaigns").exists()
 
 
 def test_runs_that_are_refused_for_one_reason_share_a_line_with_their_number(pbs):
