@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
@@ -17,7 +19,7 @@ from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from nsw.recipe.overrides import Overrides
@@ -190,7 +192,8 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
     folder = running.folder
     with Watch(running) as watch:
         try:
-            running.drive(watch.show)
+            with _ended_as_by_ctrl_c():
+                running.drive(watch.show)
         except KeyboardInterrupt:
             watch.stop()
             _tell_of_interruption(folder)
@@ -204,6 +207,22 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
         )
         tell(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest")
     return code
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, unless they are ignored (nohup)."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    known = (signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.signal(one, end) for one in known if signal.getsignal(one) is signal.SIG_DFL}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
