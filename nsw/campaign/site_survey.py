@@ -117,7 +117,7 @@ def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tup
     if command is None:
         return (), f"nsw cannot read a list of {adapter.name}'s queues"
     words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
-    done = transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    done = adapter.plain(transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept))
     found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
     said = next(iter(done.stderr.strip().splitlines()), "it listed none")
     return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"

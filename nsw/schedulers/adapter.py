@@ -267,6 +267,10 @@ class Adapter(ABC):
         """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
         return result.timed_out
 
+    def plain(self, result: CommandResult) -> CommandResult:
+        """The result of a command without what says nothing, such as the traceback of a dead server."""
+        return result
+
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines in which a command said what is wrong."""
         return list(dict.fromkeys(line.strip() for line in result.stderr.splitlines() if line.strip()))

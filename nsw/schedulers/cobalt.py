@@ -30,6 +30,9 @@ _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
 _QUEUE_COLUMNS: Final = 11  # of `qstat -Q`
 _BY_USER: Final = 'exec qstat -u "$(id -un)" "$@"'  # qstat without ids would list everybody's jobs
 _NOISE: Final = re.compile(r"No handlers could be found for logger|^Usage: |^Refer to man pages")
+_HANDLERS: Final = re.compile(r"^No handlers could be found for logger .*\n", re.MULTILINE)
+# in Python's own notation, a line break as two characters
+_TRACEBACK: Final = re.compile(r"-+ START TRACEBACK -+\\n *Exception *: (.*?)\\n.*?END TRACEBACK -+")
 _FAULT: Final = re.compile(
     r"""(?:component error: XMLRPC failure )?<Fault \d+: (?P<q>['"])(?P<said>.*?)(?:\\n)?(?P=q)>.*"""
 )
@@ -110,6 +113,11 @@ class Cobalt(Adapter):
     def transient(self, result: CommandResult) -> bool:
         """A component could not be reached, which says nothing of the job."""
         return result.timed_out or TRANSIENT.search(result.stderr) is not None
+
+    def plain(self, result: CommandResult) -> CommandResult:
+        """Of a dead component's traceback the exception; the note on handlers only where nothing else is said."""
+        text = _HANDLERS.sub("", result.stderr)
+        return replace(result, stderr=_TRACEBACK.sub(r"\1", text) if text.strip() else result.stderr)
 
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines in which a command said what is wrong, each once: faults without what is around them."""

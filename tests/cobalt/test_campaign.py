@@ -107,6 +107,22 @@ def test_a_folder_whose_blanks_cobalt_drops_is_refused_before_there_is_a_campaig
     assert list(script.parent.iterdir()) == [script]
 
 
+def test_of_a_dead_queue_manager_one_sentence_is_shown_with_a_hint_that_fits(cobalt):
+    run_words = words(cobalt, 1)
+    cobalt.settings(down="cqm")
+    assert len(cobalt.run("qstat", "-Q").stderr) > 2000
+    refused = "`qstat`: component error: XMLRPC failure <Fault 20: 'error: [Errno 111] Connection refused'>"
+    done = cobalt.nsw(*run_words)
+    assert done.returncode == 3
+    assert refused in " ".join(done.stderr.split())
+    assert "its server does not answer: try again later" in done.stderr
+    checked = cobalt.nsw("sites", "check", "s", "--sites", "sites.yaml").stdout
+    assert refused in " ".join(checked.split())
+    for said in (done.stderr, checked):
+        assert "TRACEBACK" not in said
+        assert "No handlers" not in said
+
+
 def test_an_outage_costs_no_run(cobalt):
     process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2")))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])

@@ -64,7 +64,9 @@ def connect(call: str, component: str = "queue-manager") -> dict[str, Any]:
         "-------------------------------- START TRACEBACK ------------------------------\\n"
         "    Exception  : error: [Errno 111] Connection refused\\n    Time       : "
         + time.strftime("%Y-%m-%d %H:%M:%S.000000")
-        + "\\n-------------------------------------------------------------------------------- END TRACEBACK"
+        + "\\n-------------------------------------------------------------------------------- "
+        + "...traceback cut... " * 100  # the real one has 2.4 kB
+        + "END TRACEBACK"
         " --------------------------------"
     )
     if call == "add_jobs":
