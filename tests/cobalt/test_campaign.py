@@ -92,6 +92,13 @@ def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses,
     assert ran(cobalt) == []
 
 
+def test_a_plan_says_that_each_task_is_a_job_of_cobalt(cobalt):
+    shown = cobalt.nsw("plan", *words(cobalt, 24)[1:6])
+    assert "24 runs, 1 job" in shown.stdout, shown
+    assert "Cobalt has no job arrays: each of the 24 tasks is a job of its own there" in shown.stdout
+    assert "no job arrays" not in cobalt.nsw("plan", *words(cobalt, 1)[1:6]).stdout
+
+
 def test_a_folder_whose_blanks_cobalt_drops_is_refused_before_there_is_a_campaign(cobalt):
     script = cobalt.work / "a b" / "x.sh"
     script.parent.mkdir()

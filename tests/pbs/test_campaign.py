@@ -132,6 +132,21 @@ def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings,
     assert ran(pbs) == []
 
 
+def test_a_retry_asks_for_the_queue_that_was_corrected_in_the_sites_file(pbs):
+    run_words = words(pbs, 2)
+    sites = pbs.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("account:", "queue: dbug, account:"))
+    assert pbs.nsw(*run_words).returncode == 1
+    assert "Unknown queue" in runs(pbs)[0][1]
+    sites.write_text(sites.read_text().replace("dbug", "debug"))
+    done = pbs.nsw("retry", "--root", "campaigns", "--sites", "sites.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "(queue: debug)" in done.stderr
+    assert ran(pbs) == [1, 2]
+    assert "queue = debug" in pbs.run("qstat", "-x", "-f").stdout
+    assert [path.name for path in (folder(pbs) / "scripts").iterdir() if "-2" in path.name]
+
+
 def test_a_folder_that_qsub_cannot_name_is_refused_before_there_is_a_campaign(pbs):
     there = pbs.work / "Mühe"
     assert "illegal -o value" in pbs.run("qsub", "-o", f"{there}/log", "x.sh").stderr
