@@ -42,6 +42,7 @@ def run(
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.kept_checks import warnings
     from nsw.service.planning import make_plan
     from nsw.service.running_campaign import Running
@@ -52,9 +53,10 @@ def run(
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
-    show_plan(console(sys.stderr), planned.plan, told)
+    expected = expected_cost(home, planned.plan)
+    show_plan(console(sys.stderr), planned.plan, told, expected=expected)
     ready = starting.check(planned)
-    if not yes and (cost := starting.too_dear(planned)):
+    if not yes and (cost := starting.too_dear(planned, expected)):
         _confirm(cost)
     folder = starting.start(home, ready, lock)
     tell(f"campaign {folder.path}")
@@ -75,6 +77,7 @@ def run_into(
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.extending import extend, extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
@@ -83,8 +86,9 @@ def run_into(
     if found.planned is None:
         tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
-    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
-    if not yes and (cost := starting.too_dear(found.planned)):
+    expected = expected_cost(found.folder.path.parent, found.planned.plan)
+    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
+    if not yes and (cost := starting.too_dear(found.planned, expected)):
         _confirm(cost)
     return _carry_out(extend(found), now=now)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.plan.model import Job
     from nsw.recipe.lock import Lock
+    from nsw.service.expected_cost import ExpectedCost
     from nsw.service.planning import Planned
     from nsw.site.load import LoadedSite
 
@@ -77,17 +78,24 @@ def check(planned: Planned) -> Ready:
     return Ready(planned, render, calls)
 
 
-def too_dear(planned: Planned) -> str | None:
-    """What a person must confirm: the cost, where it is above the site's confirm_above; else None."""
+def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:
+    """What a person must confirm: the cost, where it is above the site's confirm_above; else None.
+
+    Args:
+        planned: The plan.
+        expected: Its cost by earlier campaigns; None: there are none, and the most that it can cost counts.
+    """
     site = planned.place.site
     limit = site.confirm_above
     # on this machine nobody else pays: only a limit that the site states is asked about
     if site.scheduler == "local" and "confirm_above" not in site.model_fields_set:
         return None
-    cost = planned.plan.node_hours if limit.unit == "node-hour" else planned.plan.gpu_hours
+    counted = expected or planned.plan
+    cost = counted.node_hours if limit.unit == "node-hour" else counted.gpu_hours
     if cost <= limit.number:
         return None
-    return f"this costs up to {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
+    costs = "will probably cost" if expected else "costs up to"
+    return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
 
 
 def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
