@@ -6,6 +6,8 @@ An error says what happened, where, why, and what to do. A wrong recipe or sites
 
 from __future__ import annotations
 
+import errno
+import re
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -102,8 +104,8 @@ def resumable(fault: NswError, name: str) -> None:
         name: The campaign, as `nsw resume` takes it.
     """
     command = f"`nsw resume {name}"
-    if fault.hint and "`nsw resume" in fault.hint:
-        fault.hint = fault.hint.replace("`nsw resume", command)
+    if fault.hint and "`nsw resume" in fault.hint:  # one that names a campaign stays as it is
+        fault.hint = re.sub("`nsw resume(?=`| --)", lambda _bare: command, fault.hint)
     elif fault.exit_code is Exit.UNREACHABLE:
         fault.hint = f"{fault.hint}; then {command}`" if fault.hint else f"{command}` continues once that is corrected"
 
@@ -130,6 +132,17 @@ class NotYetError(NswError):
 
 class CampaignError(NswError):
     """A campaign folder that is missing, damaged or of another version."""
+
+
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def disk_full(file: object, why: str | None) -> CampaignError:
+    """The error of a file of a campaign that this machine has no room for: trying again would not help."""
+    return CampaignError(
+        f"{file} cannot be written here: {why}",
+        hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
+    )
 
 
 class CanaryError(CampaignError):

@@ -83,7 +83,8 @@ def run(
         sites: Sites files to search first.
         root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
         set: Values of parameters and keys: `{"gpus": [1, 2], "resources.time": "30m"}`.
-        case: Only these cases: `{"gpus": 2}`, a pattern of names such as `"gpus-2_*"`, or several of these.
+        case: Only these cases: `{"gpus": 2}`, a pattern of names such as `"gpus-2_*"`, or several of these, of which
+            those with a single parameter must all hold.
         exclude: None of these cases.
         passes: Only these passes.
         fit: Skip cases that the site cannot hold, instead of refusing the recipe.
@@ -115,7 +116,7 @@ def run(
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]
     ready = starting.check(planned)
-    _refuse_dear(planned, yes=yes)
+    _refuse_dear(planned, home, yes=yes)
     return _told(Running(starting.start(home, ready, lock), now=now), said)
 
 
@@ -128,14 +129,15 @@ def _run_into(
     found = extension(folder, recipe, sites, chosen, said.append)
     if found.planned is None:
         return _told(Running(folder, only=()), said)
-    _refuse_dear(found.planned, yes=yes)
+    _refuse_dear(found.planned, folder.path.parent, yes=yes)
     return _told(Running(folder, only=extend(found).only, now=now), said)
 
 
-def _refuse_dear(planned: Planned, *, yes: bool) -> None:
+def _refuse_dear(planned: Planned, home: Path, *, yes: bool) -> None:
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.starting import too_dear
 
-    if not yes and (cost := too_dear(planned)):
+    if not yes and (cost := too_dear(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
 
 

@@ -186,6 +186,11 @@ class Driver:
         return chosen
 
 
+def is_asked(folder: CampaignFolder) -> bool:
+    """Whether the nsw that drives this campaign was asked to cancel, and has not done it yet."""
+    return (folder.path / _CANCEL).exists()
+
+
 def ask_to_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> None:
     """Ask the nsw that drives this campaign to cancel it, or some runs of it."""
     require_own(folder.path)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.folder_permissions import make_private
 from nsw.campaign.owning_user import is_own, require_own
-from nsw.errors import CampaignError, CampaignLockedError, did_you_mean
+from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
@@ -234,8 +234,11 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
         _lock(descriptor, folder, time.monotonic() + patience)
         if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="replace")):
             raise CampaignError(f"{folder.lock} contains something that nsw does not write; nsw leaves it unchanged")
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        except OSError as fault:
+            raise disk_full(folder.lock, fault.strerror) from None
         try:
             yield
         finally:

@@ -105,6 +105,11 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, made: bool = False) -
         "then run the same command again" if made else f"then `nsw resume {shlex.quote(str(path.parent))}` continues"
     )
     code = getattr(fault, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
+    if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        return CampaignError(
+            f"{path} was deleted or moved while nsw used it; jobs that were submitted go on",
+            hint=f"put it back, {again}; else begin again: `nsw run {path.parent}/recipe.lock.yaml`",
+        )
     match code & 0xFF:  # the rest says more of the same
         case sqlite3.SQLITE_FULL:
             what, hint = f"cannot be written: {fault}", f"free some space in {path.parent} (`df -h` shows it), {again}"

@@ -25,5 +25,9 @@ class Log:
         begin = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}]"
         plain = (text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text) for text in texts)
         lines = "".join(f"{begin} {text}\n" for text in plain)
-        with open(open_plain(self._path, _APPEND, 0o644), "a", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
-            file.write(lines)
+        try:
+            with open(open_plain(self._path, _APPEND, 0o644), "a", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(lines)
+        except OSError as fault:  # a write knows only the descriptor
+            fault.filename = str(self._path)
+            raise

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 _MODES = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
 # where others may write too, one of them may have put a link there first, or a folder, which root could close
 _MAKE = """
+[ -e "$1/$3" ] || made=new
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
 [ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
 chmod -- "$2" "$1" || exit
-[ -z "$3" ] || mkdir -p -- "$1/$3"
+[ -z "$3" ] || mkdir -p -- "$1/$3" || exit
+echo "${made-}"
 """
 _COMMAND_S = 60.0
 _READS_SECRETS = b"\n    nsw_secrets "  # of the job's template
@@ -38,17 +40,21 @@ def write_secrets(file: Path, text: str) -> None:
         out.write(text)
 
 
-def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> None:
+def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> bool:
     """Make the campaign's folder on the site, closed to others, with a folder for jobs and the secrets in it.
+
+    Returns:
+        Whether it, or the folder for jobs, was not there.
 
     Raises:
         CampaignError: The site does not let it be made or closed.
         UnreachableError: The connection was lost.
     """
-    _make(transport, scratch, _MODES[share], JOBS)
+    is_new = _make(transport, scratch, _MODES[share], JOBS)
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
+    return is_new
 
 
 def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
@@ -69,7 +75,8 @@ def lacks_secrets(folder: CampaignFolder, jobs: Iterable[str]) -> bool:
     return any(_READS_SECRETS in script.read_bytes() for script in scripts if script.exists())
 
 
-def _make(transport: Transport, there: str, mode: str, inside: str = "") -> None:
+def _make(transport: Transport, there: str, mode: str, inside: str = "") -> bool:
+    """Make a folder there; whether it was not there before."""
     done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode, inside], timeout=_COMMAND_S)
     if done.timed_out:
         raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")
@@ -78,3 +85,4 @@ def _make(transport: Transport, there: str, mode: str, inside: str = "") -> None
             f"the campaign's folder {there} cannot be made and closed to other users: {done.stderr.strip()}",
             hint="name another folder as the site's scratch",
         )
+    return done.stdout.strip() == "new"

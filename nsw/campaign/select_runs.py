@@ -26,7 +26,7 @@ class Selection:
     """What a command line says of runs; nothing: all of them.
 
     Attributes:
-        only: Words for the runs that are meant.
+        only: Words for the runs that are meant; those with one parameter each (gpus=1) must all hold.
         without: Words for those that are not.
     """
 
@@ -46,7 +46,9 @@ def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]
     if not selection:
         return list(rows)
     jobs = job_ids(ledger, rows)
-    only = {row.id for word in selection.only for row in needed("--case", word, rows, jobs, part=False)}
+    for word in selection.only:
+        needed("--case", word, rows, jobs, part=False)
+    only = {row.id for word in _all_of_parameters(selection.only) for row in named(word, rows, jobs)}
     without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs, part=False)}
     kept = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
     if not kept:
@@ -85,6 +87,12 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
         lambda row: _PATTERN.search(word) is not None and _fits(row, word),
     )
     return next((found for way in ways if (found := [row for row in rows if way(row)])), [])
+
+
+def _all_of_parameters(words: Sequence[str]) -> Sequence[str]:
+    from nsw.recipe.overrides import all_of_parameters  # here: most looks at a campaign need nothing of recipes
+
+    return all_of_parameters(words) if len(words) > 1 else words
 
 
 def _has_parameters(row: RunRow, word: str) -> bool:

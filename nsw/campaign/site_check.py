@@ -133,7 +133,7 @@ def _scheduler(
         return None
     if alive.returncode != 0 or alive.timed_out:
         fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
-        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(alive)}", fix)
+        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(adapter.plain(alive))}", fix)
         return None
     facts = Facts()
     if (asked := adapter.facts_command()) is not None:

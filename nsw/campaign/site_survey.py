@@ -144,7 +144,7 @@ def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tup
     command = adapter.queues_command()
     if command is None:
         return (), f"nsw cannot read a list of {adapter.name}'s queues"
-    done = _run(transport, adapter, command, login_shell=login_shell)
+    done = adapter.plain(_run(transport, adapter, command, login_shell=login_shell))
     found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
     said = next(iter(done.stderr.strip().splitlines()), "it listed none")
     return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"

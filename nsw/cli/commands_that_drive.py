@@ -126,9 +126,9 @@ def plan(
     options = _options(settings, cases, exclude, passes, fit)
     chosen = _chosen(format, json, output)
     if campaign is not None:
-        _same_site(context)
+        _same_site(context, campaign, root)
         raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, chosen, output, options))
-    raise typer.Exit(planning.plan(recipe, site, sites, chosen, output, options))
+    raise typer.Exit(planning.plan(recipe, site, sites, chosen, output, options, root))
 
 
 @_command()
@@ -176,12 +176,12 @@ def run(
 
     options = _options(settings, cases, exclude, passes, fit)
     if campaign is not None:
-        _same_site(context)
+        _same_site(context, campaign, root)
         if dry_run:
             raise typer.Exit(planning.plan_into(campaign, root, recipe, sites, "table", None, options))
         raise typer.Exit(running.run_into(campaign, root, recipe, sites, yes, options, now))
     if dry_run:
-        raise typer.Exit(planning.plan(recipe, site, sites, "table", None, options))
+        raise typer.Exit(planning.plan(recipe, site, sites, "table", None, options, root))
     raise typer.Exit(running.run(recipe, site, sites, root, yes, options, now))
 
 

@@ -145,7 +145,8 @@ Cases = Annotated[
     list[str] | None,
     typer.Option(
         "--case",
-        help="Only cases with these parameters (gpus=2,batch=16 or batch=8,16) or names; may be repeated.",
+        help="Only cases with these parameters (gpus=2,batch=16 or batch=8,16) or names. Repeated, single parameters"
+        " must all hold (of one parameter any value); the rest adds cases.",
         show_default=False,
     ),
 ]
@@ -164,7 +165,8 @@ Only = Annotated[
     list[str] | None,
     typer.Option(
         "--case",
-        help="Only these: a case, parameters (gpus=2,batch=16), a pass, a run, a pattern or a job id; may be repeated.",
+        help="Only these: a case, parameters (gpus=2,batch=16), a pass, a run, a pattern or a job id. Repeated, single"
+        " parameters must all hold (of one parameter any value); the rest adds runs.",
         show_default=False,
     ),
 ]
@@ -180,11 +182,23 @@ def selection(only: list[str] | None, without: list[str] | None) -> Selection:
     return Selection(tuple(only or ()), tuple(without or ()))
 
 
-def same_site(context: typer.Context) -> None:
-    """Refuse a site that is named beside a campaign; NSW_SITE is a default, which a campaign's own site replaces."""
-    source = context.get_parameter_source("site")
-    if source is not None and source.name == "COMMANDLINE":
-        raise UsageError("--site and --into cannot be combined: a campaign stays on its site")
+def same_site(context: typer.Context, campaign: str, root: Path | None) -> None:
+    """Refuse another site than the campaign's; NSW_SITE is a default, which a campaign's own site replaces."""
+    source, named = context.get_parameter_source("site"), context.params.get("site")
+    if source is None or source.name != "COMMANDLINE":
+        return
+    from nsw.campaign import folder as folders
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_meta_keys import SITE
+
+    folder = folders.find(folders.root(root), campaign)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        own = ledger.meta(SITE)
+    if named != own:
+        raise UsageError(
+            f"a campaign stays on its site: {folder.id} is on {own}, and --site names {named}",
+            hint="leave out --site, or run the recipe as a campaign of its own, without --into",
+        )
 
 
 def overrides(

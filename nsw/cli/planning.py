@@ -26,19 +26,23 @@ def plan(
     format: str,
     output: Path | None,
     options: Overrides | None = None,
+    root: Path | None = None,
 ) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
     Raises:
         InputError: The scheduler would refuse a job.
     """
+    from nsw.campaign import folder as folders
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
     from nsw.service.dry_run import ask
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made = planned.plan
+    expected = expected_cost(folders.root(root), made)
     script, prospects, silent = planned.renderer(), list["Prospect"](), ""
     try:
         prospects = ask(planned, script)
@@ -52,9 +56,9 @@ def plan(
     else:
         with writing.printed(format, output):
             if format == "json":
-                emit.as_json({**plan_view.plan_data(made), "starts": starts, "warnings": warnings})
+                emit.as_json({**plan_view.plan_data(made, expected), "starts": starts, "warnings": warnings})
             else:
-                plan_view.show_plan(console(), made, warnings, starts)
+                plan_view.show_plan(console(), made, warnings, starts, expected)
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
@@ -74,21 +78,24 @@ def plan_into(
     from nsw.campaign import folder as folders
     from nsw.present import changes_view, emit, plan_view
     from nsw.present.terminal import console
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.extending import extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
     made = found.planned.plan if found.planned else None
+    expected = expected_cost(found.folder.path.parent, made) if made else None
     if format in writing.OF_ROWS:
         writing.put_rows(format, plan_view.run_rows(made) if made else [], plan_view.RUN_COLUMNS, output)
         return Exit.GOOD
     with writing.printed(format, output):
         if format == "json":
-            data = plan_view.plan_data(made) if made else {}
+            data = plan_view.plan_data(made, expected) if made else {}
             emit.as_json({**data, "into": changes_view.changes_data(found.folder.id, found.changes)})
         else:
             changes_view.show_changes(console(), found.folder.id, found.changes)
             if made and found.planned:
-                plan_view.show_plan(console(), made, [w.render() for w in found.planned.recipe.warnings])
+                warnings = [w.render() for w in found.planned.recipe.warnings]
+                plan_view.show_plan(console(), made, warnings, expected=expected)
     return Exit.GOOD
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
@@ -17,7 +19,7 @@ from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from nsw.recipe.overrides import Overrides
@@ -40,6 +42,7 @@ def run(
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.kept_checks import warnings
     from nsw.service.planning import make_plan
     from nsw.service.running_campaign import Running
@@ -50,9 +53,10 @@ def run(
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
-    show_plan(console(sys.stderr), planned.plan, told)
+    expected = expected_cost(home, planned.plan)
+    show_plan(console(sys.stderr), planned.plan, told, expected=expected)
     ready = starting.check(planned)
-    if not yes and (cost := starting.too_dear(planned)):
+    if not yes and (cost := starting.too_dear(planned, expected)):
         _confirm(cost)
     folder = starting.start(home, ready, lock)
     tell(f"campaign {folder.path}")
@@ -73,6 +77,7 @@ def run_into(
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
+    from nsw.service.expected_cost import expected_cost
     from nsw.service.extending import extend, extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
@@ -81,8 +86,9 @@ def run_into(
     if found.planned is None:
         tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
-    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings])
-    if not yes and (cost := starting.too_dear(found.planned)):
+    expected = expected_cost(found.folder.path.parent, found.planned.plan)
+    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
+    if not yes and (cost := starting.too_dear(found.planned, expected)):
         _confirm(cost)
     return _carry_out(extend(found), now=now)
 
@@ -190,7 +196,8 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
     folder = running.folder
     with Watch(running) as watch:
         try:
-            running.drive(watch.show)
+            with _ended_as_by_ctrl_c():
+                running.drive(watch.show)
         except KeyboardInterrupt:
             watch.stop()
             _tell_of_interruption(folder)
@@ -204,6 +211,22 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
         )
         tell(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest")
     return code
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, unless they are ignored (nohup)."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    known = (signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.signal(one, end) for one in known if signal.getsignal(one) is signal.SIG_DFL}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:

@@ -134,11 +134,8 @@ class _Builder:
         self._loaded = loaded
         self._place = place
         self._facts = facts
-        self._site_values = {
-            "name": place.site.name,
-            "python": place.site.python,
-            "account": place.site.account,
-        }
+        known = {"name": place.site.name, "python": place.site.python, "account": place.site.account}
+        self._site_values = {key: value for key, value in known.items() if value is not None}
         self._resolver = Resolver()
         self._chip = place.site.gpus.chip or facts.chip
         self._passes = tuple(loaded.recipe.passes) if facts.replay else guided.passes_of(loaded.recipe)

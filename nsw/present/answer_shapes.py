@@ -83,6 +83,8 @@ class Plan(TypedDict):
     cases: list[str]
     gpu_hours_at_most: float
     node_hours_at_most: float
+    gpu_hours_expected: float | None
+    node_hours_expected: float | None
     jobs: list[PlannedJob]
     reductions: list[PlannedReduction]
     builds: list[PlannedBuild]

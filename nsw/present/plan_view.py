@@ -18,15 +18,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.plan.model import Job, Plan
+    from nsw.service.expected_cost import ExpectedCost
 
 _MOST_JOBS = 20
 _MOST_LAYOUTS = 6
 
 
-def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str, str] | None = None) -> None:
-    """What will be done, what it costs at most, what cannot be done here and why.
+def show_plan(
+    out: Console,
+    plan: Plan,
+    warnings: list[str],
+    starts: Mapping[str, str] | None = None,
+    expected: ExpectedCost | None = None,
+) -> None:
+    """What will be done, what it costs at most and probably, what cannot be done here and why.
 
-    `starts`: what the scheduler says of when each job would start, by its name.
+    Args:
+        out: Where it is shown.
+        plan: The plan.
+        warnings: What a person should know beside it.
+        starts: What the scheduler says of when each job would start, by its name.
+        expected: What it probably costs, by earlier campaigns of the recipe.
     """
     out.print(f"{plan.name} on site {plan.site}", style="bold")
     if plan.note:
@@ -37,12 +49,12 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(_about_limits(plan), style="dim")
-    gpus = f"{plan.gpu_hours:.2f} GPU-hours, " if plan.gpu_hours else ""
     out.print(
         f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
-        f" {plural(len(plan.jobs), 'job')}"
-        + ("" if plan.replay else f"; at most {gpus}{plan.node_hours:.2f} node-hours")
+        f" {plural(len(plan.jobs), 'job')}" + ("" if plan.replay else f"; at most {_hours(plan)}")
     )
+    if expected is not None:
+        out.print(f"expected: {_hours(expected)}, as earlier campaigns of this recipe took", style="dim")
     for line in _layouts(plan):
         out.print(line)
     if later := sum(bool(run.needs) for run in plan.runs):
@@ -68,6 +80,11 @@ def show_plan(out: Console, plan: Plan, warnings: list[str], starts: Mapping[str
         out.print(line, style="yellow")
     for warning in warnings:
         out.print(f"warning: {warning}", style="yellow")
+
+
+def _hours(cost: Plan | ExpectedCost) -> str:
+    gpus = f"{cost.gpu_hours:.2f} GPU-hours, " if cost.gpu_hours else ""
+    return f"{gpus}{cost.node_hours:.2f} node-hours"
 
 
 def _layouts(plan: Plan) -> list[str]:
@@ -125,8 +142,8 @@ def _passes(job: Job) -> str:
     return ", ".join(dict.fromkeys(f"{r.pass_name} ({r.tool})" if r.tool else r.pass_name for r in job.runs))
 
 
-def plan_data(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON data."""
+def plan_data(plan: Plan, expected: ExpectedCost | None = None) -> dict[str, Any]:
+    """The plan as JSON data, with what it probably costs by earlier campaigns of the recipe."""
     return {
         "name": plan.name,
         "site": plan.site,
@@ -135,6 +152,8 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "cases": list(plan.cases),
         "gpu_hours_at_most": plan.gpu_hours,
         "node_hours_at_most": plan.node_hours,
+        "gpu_hours_expected": expected and expected.gpu_hours,
+        "node_hours_expected": expected and expected.node_hours,
         "jobs": [
             {"name": j.name, "tasks": len(j.tasks), "walltime_s": plan.asked_s(j), "resources": asdict(j.resources),
              "runs": [r.id for r in j.runs]}

@@ -250,6 +250,10 @@ def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
 def _evaluation_fault(fault: Exception, text: str) -> Fault:
     if isinstance(fault, Fault):
         return fault
+    unset = re.search(r"has no attribute '(\w+)'", str(fault)) if isinstance(fault, UndefinedError) else None
+    if unset and re.search(rf"\bsite\s*\.\s*{unset[1]}\b", text):
+        hint = f"write `{unset[1]}:` below the site, in its sites file"
+        return Fault(f"{shown(text)}: the site does not set '{unset[1]}'", hint=hint, bare=_NOT_COMPUTED)
     if isinstance(fault, UndefinedError | SecurityError):
         return Fault(f"{shown(text)}: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)
     return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)

@@ -33,8 +33,9 @@ class Overrides:
     Attributes:
         settings: `NAME=VALUE`, where NAME is a parameter of the matrix or the path of a key (`resources.time`).
         passes: Names of the passes to do.
-        cases: `gpus=2,batch=16` or a pattern of case names: only the cases that fit one of them.
-        excluded: The same: none of these.
+        cases: `gpus=2,batch=16` or a pattern of case names: only the cases that fit one of them, where words with one
+            parameter each count together, as `all_of_parameters` joins them.
+        excluded: The same words: none of the cases that fit any of them.
         fit: Whether cases that the site cannot hold are skipped instead of refused.
     """
 
@@ -192,14 +193,26 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
             if not any(fits(case, text) for case in cases):
                 hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {_example(cases)}"
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
+    wanted = all_of_parameters(options.cases)
     kept = [
         case for case in cases
-        if (not options.cases or any(fits(case, text) for text in options.cases))
+        if (not wanted or any(fits(case, text) for text in wanted))
         and not any(fits(case, text) for text in options.excluded)
     ]  # fmt: skip
     if not kept:
         raise UsageError("--case and --exclude leave no case")
     return kept
+
+
+def all_of_parameters(texts: Sequence[str]) -> list[str]:
+    """The words of --case, those with one parameter each (`gpus=1`, `batch=8,16`) joined to a single word.
+
+    A case must have one of the values for each parameter of that word; names, ids and words with several parameters
+    stay words of their own, which add cases.
+    """
+    single = [text for text in texts if sum("=" in part for part in text.split(",")) == 1]
+    others = [text for text in texts if text not in single]
+    return [*others, ",".join(single)] if single else others
 
 
 def fits(case: Case, text: str) -> bool:

@@ -51,6 +51,7 @@ class Capabilities:
         submissions_per_command: Submissions that nsw sends in one remote command.
         time_step_s: Time limits are rounded up to a multiple of so many seconds.
         least_time_s: The shortest time limit that it takes, in seconds; shorter ones are raised to it.
+        unfit_in_script_paths: What the path of a job script may not hold, as in `[...]` of a regular expression.
         arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
     """
 
@@ -72,6 +73,7 @@ class Capabilities:
     submissions_per_command: int = 1
     time_step_s: int = 1
     least_time_s: int = 0
+    unfit_in_script_paths: str = ""
     arguments: bool = True
 
 
@@ -264,6 +266,10 @@ class Adapter(ABC):
     def transient(self, result: CommandResult) -> bool:
         """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
         return result.timed_out
+
+    def plain(self, result: CommandResult) -> CommandResult:
+        """The result of a command without what says nothing, such as the traceback of a dead server."""
+        return result
 
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines in which a command said what is wrong."""

@@ -102,6 +102,7 @@ class BatchScheduler:
         self._runner = Runner(
             transport,
             transient=adapter.transient,
+            plain=adapter.plain,
             without=adapter.cleared,
             keep=adapter.kept,
             fence=fence,

@@ -15,7 +15,7 @@ from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, 
 from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
 from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.cobalt import LEAST_MINUTES, directives, minutes
+from nsw.scripts.cobalt import CHANGED, LEAST_MINUTES, directives, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,9 @@ _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
 _QUEUE_COLUMNS: Final = 11  # of `qstat -Q`
 _BY_USER: Final = 'exec qstat -u "$(id -un)" "$@"'  # qstat without ids would list everybody's jobs
 _NOISE: Final = re.compile(r"No handlers could be found for logger|^Usage: |^Refer to man pages")
+_HANDLERS: Final = re.compile(r"^No handlers could be found for logger .*\n", re.MULTILINE)
+# in Python's own notation, a line break as two characters
+_TRACEBACK: Final = re.compile(r"-+ START TRACEBACK -+\\n *Exception *: (.*?)\\n.*?END TRACEBACK -+")
 _FAULT: Final = re.compile(
     r"""(?:component error: XMLRPC failure )?<Fault \d+: (?P<q>['"])(?P<said>.*?)(?:\\n)?(?P=q)>.*"""
 )
@@ -55,7 +58,7 @@ class Cobalt(Adapter):
     history = "its .cobaltlog"
     capabilities = Capabilities(
         late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100,
-        time_step_s=60, least_time_s=60 * LEAST_MINUTES,
+        time_step_s=60, least_time_s=60 * LEAST_MINUTES, unfit_in_script_paths=CHANGED,
     )  # fmt: skip
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
@@ -111,6 +114,11 @@ class Cobalt(Adapter):
         """A component could not be reached, which says nothing of the job."""
         return result.timed_out or TRANSIENT.search(result.stderr) is not None
 
+    def plain(self, result: CommandResult) -> CommandResult:
+        """Of a dead component's traceback the exception; the note on handlers only where nothing else is said."""
+        text = _HANDLERS.sub("", result.stderr)
+        return replace(result, stderr=_TRACEBACK.sub(r"\1", text) if text.strip() else result.stderr)
+
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines in which a command said what is wrong, each once: faults without what is around them."""
         lines = [line.strip() for line in result.stderr.splitlines() if line.strip() and not _NOISE.search(line)]
@@ -133,8 +141,9 @@ class Cobalt(Adapter):
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
-                found.append(Queue(fields[0], walltime=told_limit(fields[4])))
-        return sorted(found, key=lambda queue: queue.name != "default")
+                longest = told_limit(fields[4])
+                found.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
+        return sorted(found, key=lambda queue: not queue.is_default)
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""

@@ -140,17 +140,21 @@ class Pbs(Adapter):
         return ["qstat", "-B"]
 
     def queues_command(self) -> list[str]:
-        """The queues with their limits, then how many GPUs the nodes have."""
-        return ["bash", "-c", "qstat -Qf && pbsnodes -a 2>/dev/null | grep resources_available.ngpus | sort -u"]
+        """The queues with their limits, then the default one, then how many GPUs the nodes have."""
+        gpus = "pbsnodes -a 2>/dev/null | grep resources_available.ngpus | sort -u"
+        return ["bash", "-c", f"qstat -Qf && qstat -B -f && {gpus}"]
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """Those that are enabled and started; PBS does not say which nodes are whose, so GPUs are the most of any."""
         gpus = max((int(n) for n in re.findall(r"resources_available\.ngpus = (\d+)", result.stdout)), default=None)
+        default = re.search(r"^ +default_queue = (\S+)", result.stdout, re.MULTILINE)
         found = []
         for name, body in re.findall(r"^Queue: *(\S+)\n((?:[ \t]+.*\n?)*)", result.stdout, re.MULTILINE):
             said = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
             if said.get("enabled") == "True" == said.get("started"):
-                found.append(Queue(name, gpus, walltime=told_limit(said.get("resources_max.walltime", ""))))
+                longest = told_limit(said.get("resources_max.walltime", ""))
+                is_default = default is not None and default[1] == name
+                found.append(Queue(name, gpus, walltime=longest, is_default=is_default))
         return found
 
     def facts_command(self) -> list[str]:

@@ -52,6 +52,8 @@ def _known(pattern: str, key: str | None, hint: str) -> Known:
 
 # the first that fits counts; sites' hooks write sentences of their own, often of several lines
 REFUSALS: Final = (
+    _known(r"cannot be used with|Resource invalid in|duplicated resource", "extra",  # before its line's own words
+           "nsw writes -l select; write what the line asks for into a select of your own, or into resources"),
     _known(r"filesystem", "extra", "such as extra: ['#PBS -l filesystems=home:eagle'], in the recipe or for the site"),
     _known(r"unknown queue", "queue", "`qstat -Q` lists the queues"),
     _known(r"queue is not enabled", "queue", "`qstat -Q` says which queues take jobs"),
@@ -71,8 +73,6 @@ REFUSALS: Final = (
     _known(r"ngpus", "gpus", "`pbsnodes -a` lists what the nodes have"),
     _known(r"Resource_List\.mem|\bmem(ory)?\b", "memory", "`pbsnodes -a` lists what the nodes have"),
     _known(r"nodect|nodes?\b", "nodes", "`qstat -Qf QUEUE` lists resources_max.nodect"),
-    _known(r'cannot be used with "select"', "extra",
-           "nsw writes -l select; write what the line asks for into a select of your own, or into resources"),
     _known(r"illegal attribute or resource value", "extra",
            "see -l select and -l place at the head of the job script: `nsw render`"),
     _known(r"illegal -j value", None,
@@ -95,8 +95,13 @@ TRANSIENT: Final = re.compile(
     re.IGNORECASE,
 )
 
-# exit statuses of qsub that are its verdict: of its own, of a hook (32), of the server (an error number modulo 256)
-VERDICT: Final = frozenset({1, 2, 3, 5, 32, 38, *range(148, 160), *range(164, 202)}) - {181, 183, 185}
+# exit statuses of qsub that are its verdict: of its own, of a hook (32), of the server (an error number modulo 256:
+# 15004 and up, and from 15104 on those of select and place)
+VERDICT: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 12, 32, 38, *range(148, 160), *range(164, 202), 227, 236, 241}) - {
+    181,
+    183,
+    185,
+}
 
 
 def held_too_often(comment: str) -> bool:

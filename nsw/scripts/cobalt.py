@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job
 
 LEAST_MINUTES: Final = 5  # Cobalt refuses less
+CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
 
 # options that a line of the recipe's own may not have, each with the reason
 _OWN: Final = {
@@ -48,7 +49,7 @@ def directives(job: Job, scratch: str) -> list[str]:
         UsageError: A value cannot be written on such a line.
         RefusedError: A line of the recipe's own asks for what nsw must do itself.
     """
-    if re.search(r"[\s$'\"\\]", scratch):
+    if re.search(f"[{CHANGED}]", scratch):
         raise UsageError(
             f"scratch holds a character that Cobalt would change: {scratch!r}",
             hint="name a folder without blanks, quotes and dollar signs",

@@ -40,13 +40,18 @@ def directives(job: Job, scratch: str) -> list[str]:
     """The lines of one job; each subjob of an array gets what they ask.
 
     Raises:
-        UsageError: A value cannot be written on such a line.
+        UsageError: A value cannot be written on such a line, or qsub does not take the folder's name.
         RefusedError: A line of the recipe's own asks for what nsw must do itself.
     """
     if ":" in scratch:
         raise UsageError(
             f"scratch holds a colon, which PBS takes for the end of a host's name: {scratch}",
             hint="name a folder without one",
+        )
+    if not scratch.isascii():
+        raise UsageError(
+            f"the campaign's folder on the site has a character that qsub does not take in paths: {scratch!a}",
+            hint="name a scratch folder of the site with ASCII characters only, or put campaigns elsewhere with --root",
         )
     needs = job.resources
     extra = [_extra(line) for line in needs.extra]

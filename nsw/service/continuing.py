@@ -11,11 +11,11 @@ from nsw.campaign import folder as folders
 from nsw.campaign.collect import run_of
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SITE_DATA
+from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
 from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
 from nsw.campaign.private_folder import lacks_secrets
 from nsw.campaign.select_runs import Selection, selected
-from nsw.errors import UsageError
+from nsw.errors import NswError, UsageError
 from nsw.service.message import Message
 from nsw.service.restart_done_runs import forget_done
 from nsw.service.retrying import AGAIN, choose
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import RunRow
 
 ALL = Selection()
+_OPTIONS = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +164,29 @@ def _prepare(
     notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
     if not change.update_app:
         _warn_of_changes(ledger, notify)
+    corrected = _corrected(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
-    if change.asked or lacks_secrets(folder, sorted({run.job for run in again})):
+    if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
         from nsw.service.extending import replan
 
         ids = [run.id for run in again]
         replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
+        ledger.set_meta(SITE_DATA, ledger.site() | corrected)
+        if corrected:
+            words = ", ".join(f"{key}: {value}" for key, value in corrected.items())
+            notify(Message(f"the site asks for jobs otherwise by now, and so do these runs ({words})"))
+
+
+def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object]:
+    """What the campaign's site by now says of the batch system's options, where that is other than at its start."""
+    from nsw.site.load import load_site
+
+    try:
+        now = load_site(ledger.meta(SITE), list(sites) if sites else None).site.model_dump(mode="json", by_alias=True)
+    except NswError:  # it is not described here any more
+        return {}
+    before = ledger.site()
+    return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
 
 
 def _offer_unread(runs: Sequence[RunRow], meant: Collection[str] | None, notify: Callable[[Message], object]) -> None:

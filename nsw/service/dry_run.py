@@ -110,9 +110,11 @@ def reach(place: LoadedSite) -> None:
     except CommandError as fault:
         said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
         said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
+        mine = f"is this its login node, with {adapter.name}'s commands on PATH?"
+        if adapter.transient(fault.result):
+            mine = "its server does not answer: try again later"
         raise UnreachableError(
-            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}",
-            hint=hint or f"is this its login node, with {adapter.name}'s commands on PATH?",
+            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}", hint=hint or mine
         ) from None
 
 
@@ -127,7 +129,9 @@ def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     """What runs a scheduler's commands, free of the user's variables."""
     from nsw.transport.scheduler_commands import Runner
 
-    return Runner(transport, transient=adapter.transient, without=adapter.cleared, keep=adapter.kept)
+    return Runner(
+        transport, transient=adapter.transient, plain=adapter.plain, without=adapter.cleared, keep=adapter.kept
+    )
 
 
 def _prospects(

@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_rows import IN_FLIGHT, State
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError
+from nsw.site.load import load_site
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.service.events import Event
     from nsw.service.planning import Planned
+    from nsw.transport.model import Transport
 
 _NAME = "node-check"
 _TIME = "1m"
+_DELIVERS_S = 60.0  # that a batch system may take to copy what the job printed
+_LOOK_S = 2.0
 
 
 def check_node(
@@ -46,9 +52,9 @@ def check_node(
     """
     from nsw.service.starting import check, lock_of, start
 
-    with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
-        home = Path(folder)
+    with ExitStack() as stack:
         try:
+            home = stack.enter_context(_home(site, sites))
             planned = planned_job(home, site, sites)
             data = planned.place.site.model_dump(mode="json", by_alias=True)
             campaign = start(home, check(planned), lock_of(planned)[0])
@@ -57,6 +63,25 @@ def check_node(
             return
         earliest = time.time()
         yield from _carried_out(campaign, data, listen, earliest, skew)
+
+
+@contextmanager
+def _home(site: str, sites: Sequence[Path] | None) -> Iterator[Path]:
+    """A folder for the campaign that is removed at the end; on this machine where the nodes see campaigns, too."""
+    if load_site(site, list(sites) if sites else None).site.transport.kind != LOCAL:
+        with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
+            yield Path(folder)
+        return
+    root = folders.root_to_write().absolute()
+    is_new = not root.exists()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".nsw-node-check-", dir=root) as folder:
+            yield Path(folder)
+    finally:
+        if is_new:
+            with suppress(OSError):  # another campaign is there by now
+                root.rmdir()
 
 
 def planned_job(home: Path, site: str, sites: Sequence[Path] | None) -> Planned:
@@ -115,6 +140,28 @@ def _forget(campaign: CampaignFolder) -> None:
     with Ledger(campaign.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         over = not ledger.runs(states=IN_FLIGHT)
+        natives = ledger.native_ids()
     if over:
         with closing(connect(site)) as transport:
+            _wait_for_delivery(site, transport, natives)
             remove(transport, space_of(campaign, transport, scratch, ()), everything=True)
+
+
+def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:
+    """Return once the job has left the queue: until then PBS copies what it printed into the folder."""
+    from nsw.schedulers.adapter import Watched
+    from nsw.schedulers.create import adapter_of
+    from nsw.schedulers.model import Phase
+    from nsw.schedulers.submission_ids import Native
+    from nsw.service.dry_run import runner_of
+
+    adapter = adapter_of(site["scheduler"])
+    watched = [Watched(name, Native.parse(native), "") for name, native in natives.items() if native]
+    if adapter is None or not watched:
+        return
+    runner, deadline = runner_of(adapter, transport), time.monotonic() + _DELIVERS_S
+    while time.monotonic() < deadline:
+        listed = adapter.parse_queue(runner.run(adapter.queue_command(watched), timeout=_DELIVERS_S))
+        if listed is not None and not any(line.answer.phase in {Phase.QUEUED, Phase.RUNNING} for line in listed):
+            return
+        time.sleep(_LOOK_S)

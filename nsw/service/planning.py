@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Part, Plan
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.overrides import Overrides
+    from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
 
 
@@ -138,12 +139,21 @@ def make_plan(
     if adapter is not None:
         can = adapter.capabilities
         made = replace(made, time_step_s=can.time_step_s, least_time_s=can.least_time_s)
+        made = replace(made, notes=(*made.notes, *_one_by_one(made, adapter)))
         if refused := refused_keys(adapter, loaded, place):
             raise InputError(refused)
         loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
     found = (_unreadable_here(made, loaded, place), *missing_programs(loaded, place.site))
     loaded = replace(loaded, warnings=[*loaded.warnings, *filter(None, found)])
     return Planned(made, loaded, place, known)
+
+
+def _one_by_one(plan: Plan, adapter: Adapter) -> list[str]:
+    """What a job of the plan is to a batch system without arrays."""
+    tasks = sum(len(job.tasks) for job in plan.jobs)
+    if adapter.capabilities.arrays or tasks == len(plan.jobs):
+        return []
+    return [f"{adapter.name} has no job arrays: each of the {tasks:,} tasks is a job of its own there"]
 
 
 def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Diagnostic | None:

@@ -7,7 +7,8 @@ from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
-from nsw.errors import NswError, resumable
+from nsw.campaign.ledger_meta_keys import PREPARED
+from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
 from nsw.service.events import Downloading, Finished, ReportsRead, RunsEnded, Started
 from nsw.service.message import Message
@@ -118,6 +119,12 @@ class Running:
         except NswError as fault:
             resumable(fault, as_named(self.folder))
             raise
+        except OSError as outside:
+            if outside.errno not in DISK_FULL:
+                raise
+            told = disk_full(outside.filename or self.folder.path, outside.strerror)
+            resumable(told, as_named(self.folder))
+            raise told from None
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__
@@ -168,7 +175,10 @@ class Running:
         from nsw.campaign import private_folder as private
         from nsw.service.progress import Looking
 
-        private.prepare(self.folder, it.transport, it.scratch, it.share)
+        is_new = private.prepare(self.folder, it.transport, it.scratch, it.share)
+        if is_new and it.ledger.meta(PREPARED):
+            it.ledger.set_meta(PREPARED, False)
+            self.emit(Message(f"{it.scratch} was removed: nsw makes it again, with scripts and program", "warning"))
         it.builds.prepare()
         if adopted := it.driver.recover():
             self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,13 +14,15 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.errors import InputError, UsageError
 from nsw.plan.builds import APP
+from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.plan.model import Job
     from nsw.recipe.lock import Lock
+    from nsw.service.expected_cost import ExpectedCost
     from nsw.service.planning import Planned
     from nsw.site.load import LoadedSite
 
@@ -37,13 +40,19 @@ class Ready:
 
 
 def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
-    """The lock of a campaign that starts now, and how it differs from the one that the recipe repeats."""
+    """The lock of a campaign that starts now, and how it differs from the one that the recipe repeats.
+
+    Raises:
+        UsageError: The recipe or a file of the program has a name that is not UTF-8.
+    """
     from nsw.campaign.recipe_lock import differences, taken
     from nsw.transport.local import LocalTransport
 
     loaded, here = planned.recipe, LocalTransport()
     before = loaded.recipe.lock
     lock = taken(planned.plan.files, loaded.folder, planned.place.site.name, here, before)
+    sources = (source for source, _ in planned.plan.files)
+    _require_utf8([str(loaded.path.absolute()), *sources, *lock.files], "rename it")
     return lock, differences(before, lock, here) if before else []
 
 
@@ -69,17 +78,24 @@ def check(planned: Planned) -> Ready:
     return Ready(planned, render, calls)
 
 
-def too_dear(planned: Planned) -> str | None:
-    """What a person must confirm: the cost, where it is above the site's confirm_above; else None."""
+def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:
+    """What a person must confirm: the cost, where it is above the site's confirm_above; else None.
+
+    Args:
+        planned: The plan.
+        expected: Its cost by earlier campaigns; None: there are none, and the most that it can cost counts.
+    """
     site = planned.place.site
     limit = site.confirm_above
     # on this machine nobody else pays: only a limit that the site states is asked about
     if site.scheduler == "local" and "confirm_above" not in site.model_fields_set:
         return None
-    cost = planned.plan.node_hours if limit.unit == "node-hour" else planned.plan.gpu_hours
+    counted = expected or planned.plan
+    cost = counted.node_hours if limit.unit == "node-hour" else counted.gpu_hours
     if cost <= limit.number:
         return None
-    return f"this costs up to {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
+    costs = "will probably cost" if expected else "costs up to"
+    return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
 
 
 def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
@@ -87,12 +103,14 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
 
     Raises:
         CampaignError: The folder cannot be made.
+        UsageError: No job script could be used there.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
     from nsw.campaign.make_campaign import Ingredients, begin
     from nsw.scripts.secrets import secrets_text
 
     planned = ready.planned
+    _check_path(home.absolute(), planned.place)
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.place.site.model_dump(mode="json", by_alias=True),
@@ -107,6 +125,28 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
         if lock.choices is not None:
             ledger.set_meta(RECORDED, lock.choices.model_dump(mode="json"))
     return folder
+
+
+def _check_path(home: Path, place: LoadedSite) -> None:
+    """Raise where the path of the campaigns cannot be written into a job script, or be that of one."""
+    from nsw.schedulers.create import adapter_of
+
+    adapter, here = adapter_of(place.site.scheduler), place.site.transport.kind == LOCAL
+    unfit = adapter.capabilities.unfit_in_script_paths if adapter is not None and here else ""
+    hint = "name another folder for campaigns with --root or NSW_ROOT"
+    _require_utf8([str(home)], hint)
+    if adapter is not None and unfit and (found := re.search(f"[{unfit}]", str(home))):
+        raise UsageError(
+            f"{adapter.name} finds no job script in {home}: it drops or replaces {found[0]!r} in paths", hint=hint
+        )
+
+
+def _require_utf8(paths: Iterable[str], hint: str) -> None:
+    for path in paths:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the name {path!a} is not UTF-8, and nsw cannot write it down", hint=hint) from None
 
 
 def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsw.campaign.folder import is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME
 from nsw.campaign.select_runs import selected
-from nsw.errors import CampaignLockedError, UsageError
+from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 from nsw.service.retrying import AGAIN
 
 if TYPE_CHECKING:
@@ -81,23 +82,43 @@ def cancel(
         folder: The campaign.
         listener: Called with each event.
         asked: Called when another nsw drives the campaign and was asked to cancel; that is waited for up to a minute.
+            If that nsw ends before it did so, this one does it.
         runs: Only these; None: all.
+
+    Raises:
+        FencedError: Another nsw took the campaign over.
+        CommandError: The scheduler did not cancel the jobs.
+        UnreachableError: The nsw that drives the campaign has not cancelled them yet.
     """
-    from nsw.campaign.drive import ask_to_cancel
-    from nsw.service.driving import held
+    from nsw.campaign.drive import ask_to_cancel, is_asked
 
     try:
-        with held(folder, listener) as it:
-            it.driver.recover()
-            it.driver.cancel(runs)
+        _cancel_here(folder, listener, runs)
     except CampaignLockedError:
         ask_to_cancel(folder, runs)
         asked()
         deadline = time.monotonic() + _PATIENCE_S
-        while (folder.path / "cancel").exists() and time.monotonic() < deadline:
+        while is_asked(folder) and is_driven(folder) and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
+        if is_asked(folder) and is_driven(folder):
+            raise UnreachableError(
+                f"the nsw that drives {folder.id} has cancelled nothing within {_PATIENCE_S:g} s; it still tries to",
+                hint="`nsw status` shows what it waits for",
+            ) from None
+        if is_asked(folder):
+            _cancel_here(folder, listener, runs)
     if is_over(folder):
         _hold_no_more(folder)
+
+
+def _cancel_here(
+    folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None = None
+) -> None:
+    from nsw.service.driving import held
+
+    with held(folder, listener) as it:
+        it.driver.recover()
+        it.driver.cancel(runs)
 
 
 def _hold_no_more(folder: CampaignFolder) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import filecmp
 import fnmatch
@@ -15,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import CampaignError, CommandError, CommandResult, UnreachableError, UsageError
+from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, open_plain
 from nsw.transport.model import Entry, Unreadable
 
@@ -169,11 +168,8 @@ class LocalTransport:
             try:
                 _link(there, here)
             except OSError as fault:
-                if fault.errno in {errno.ENOSPC, errno.EDQUOT}:  # trying again and again would not help
-                    raise CampaignError(
-                        f"{here} cannot be written here: {fault.strerror}",
-                        hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
-                    ) from None
+                if fault.errno in DISK_FULL:
+                    raise disk_full(here, fault.strerror) from None
                 raise _failed("cp", there, fault) from None
 
 

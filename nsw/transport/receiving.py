@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, NswError, UnreachableError
+from nsw.errors import CommandError, CommandResult, DownloadLimitError, NswError, UnreachableError, disk_full
 from nsw.safe_files import open_plain
 from nsw.transport.incoming import Incoming, TooLongError
 from nsw.transport.pipe import ConnectionLostError
@@ -181,10 +181,7 @@ def _ended(fault: DownloadLimitError | _UnaskedError | _DiskError) -> NswError:
     if isinstance(fault, DownloadLimitError):
         return fault
     # no fault of the site, which would be tried again for ever: this machine's disk needs a person
-    return CampaignError(
-        f"{fault.file} cannot be written here: {fault.why}",
-        hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
-    )
+    return disk_full(fault.file, fault.why)
 
 
 @cache

@@ -41,6 +41,7 @@ class Runner:
     Args:
         transport: The way to the site.
         transient: Tells of a result whether it is a fault of the moment.
+        plain: Leaves out of a result what says nothing.
         without: Beginnings of names of environment variables that no command may see.
         keep: Names among those that it may.
         fence: Around commands that change something, where an nsw elsewhere may take the campaign over.
@@ -53,6 +54,7 @@ class Runner:
         transport: Transport,
         *,
         transient: Callable[[CommandResult], bool],
+        plain: Callable[[CommandResult], CommandResult] = lambda result: result,
         without: Sequence[str] = (),
         keep: Sequence[str] = (),
         fence: Fence | None = None,
@@ -61,6 +63,7 @@ class Runner:
     ) -> None:
         self._transport = transport
         self._transient = transient
+        self._plain = plain
         self._without = tuple(without)
         self._keep = tuple(keep)
         self._fence = fence
@@ -106,7 +109,9 @@ class Runner:
             found = [self._transport.run(sent[0], timeout=timeout, without=self._without, keep=self._keep)]
         else:
             found = self._transport.run_many(sent, timeout=timeout, without=self._without, keep=self._keep)
-        return [fence.passed(*one) for one in zip(commands, found, strict=True)] if fence else found
+        if fence:
+            found = [fence.passed(*one) for one in zip(commands, found, strict=True)]
+        return [self._plain(one) for one in found]
 
     def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
         """As `run`, for a command that must succeed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_a_full_disk_ends_nsw_with_what_to_do_and_the_campaign_goes_on(nsw, reci
     assert said.code == 2, said
     assert f"{folder.id}/campaign.db cannot be written: database or disk is full" in said.err
     assert "free some space in" in said.err
-    assert "nsw resume" in said.err
+    assert re.findall("`nsw resume ([^`]*)` continues", said.err) == [str(folder.path)]
     for word in ("rollback", "sqlite3.", "cannot be used"):
         assert word not in said.err
     disk.roomy()
@@ -98,7 +99,8 @@ def test_a_campaign_that_could_not_be_made_is_not_one_to_resume(nsw, recipe, dis
         (sqlite3.SQLITE_FULL, ("cannot be written", "free some space")),
         (sqlite3.SQLITE_IOERR | (3 << 8), ("cannot be read or written", "quota")),
         (sqlite3.SQLITE_BUSY, ("is locked by another process", "wait until that has ended")),
-        (sqlite3.SQLITE_READONLY | (4 << 8), ("cannot be used", "writable for you")),
+        (sqlite3.SQLITE_READONLY, ("cannot be used", "writable for you")),
+        (sqlite3.SQLITE_READONLY_DBMOVED, ("was deleted or moved while nsw used it", "put it back, then")),
         (sqlite3.SQLITE_CANTOPEN, ("cannot be used", "writable for you")),
         (sqlite3.SQLITE_INTERRUPT, ("more steps than its size explains", "ask who made it")),
         (sqlite3.SQLITE_CORRUPT, ("is damaged", "recipe.lock.yaml")),
@@ -111,6 +113,21 @@ def test_each_kind_of_fault_says_what_to_do(code, words):
     assert text.startswith("/c/x-1/campaign.db ")
     for word in words:
         assert word in text
+
+
+def test_a_state_that_is_deleted_while_nsw_drives_is_reported_as_such(nsw, recipe, home):
+    said = nsw("run", recipe(f"{{command: \"rm '{home}'/campaigns/*/campaign.db\"}}"), "-s", "here")
+    assert said.code == 2
+    assert "campaign.db was deleted or moved while nsw used it" in said.err, said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_log_that_cannot_be_written_is_named_with_what_to_do(nsw, failing, monkeypatch):
+    monkeypatch.setattr("nsw.campaign.log.open_plain", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    said = nsw("resume")
+    assert said.code == 2
+    assert f"{failing}/log.txt cannot be written here: No space left on device" in said.err
+    assert f"`nsw resume {failing.name}`" in said.err
 
 
 def test_a_ledger_that_cannot_be_opened_is_told_by_its_path(good, monkeypatch):

@@ -102,7 +102,14 @@ def test_runs_that_the_recipe_has_no_more_stay(nsw, begun, write, home):
 
 def test_a_campaign_stays_on_its_site(nsw, begun):
     said = nsw("run", "r.yaml", "--into", begun.name, "--site", "batch")
-    assert (said.code, "a campaign stays on its site" in said.err) == (2, True)
+    assert (said.code, f"{begun.name} is on here, and --site names batch" in said.err) == (2, True)
+
+
+def test_its_own_site_may_be_named_beside_a_campaign(nsw, begun, write):
+    write([1, 2, 3])
+    for command in ("plan", "run"):
+        said = nsw(command, "r.yaml", "--into", begun.name, "--site", "here")
+        assert (said.code, "adds 1 run: n-3.baseline.r1" in said.out + said.err) == (0, True), said
 
 
 def test_a_default_site_is_not_meant_where_a_campaign_is_named(nsw, begun, write, monkeypatch):
@@ -112,7 +119,7 @@ def test_a_default_site_is_not_meant_where_a_campaign_is_named(nsw, begun, write
     assert (plan.code, "adds 1 run: n-3.baseline.r1" in plan.out) == (0, True), plan.err
     assert nsw("run", "r.yaml", "--into", begun.name).code == 0
     assert nsw("run", "r.yaml", "--into", begun.name, "--dry-run").code == 0
-    said = nsw("run", "r.yaml", "--into", begun.name, "-s", "here")
+    said = nsw("run", "r.yaml", "--into", begun.name, "-s", "batch")
     assert (said.code, "a campaign stays on its site" in said.err) == (2, True)
 
 

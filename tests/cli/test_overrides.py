@@ -59,6 +59,19 @@ def test_cases_are_chosen_by_parameters_and_by_patterns(plan):
     ]  # fmt: skip
 
 
+def test_single_parameters_must_all_hold_and_names_add_cases(plan):
+    def chosen(*words):
+        return [run.removesuffix(".baseline.r1") for run in runs(plan(*words, "--pass", "baseline"))]
+
+    assert chosen("--case", "gpus=1", "--case", "batch=8") == ["gpus-1_batch-8"]
+    assert chosen("--case", "gpus=1", "--case", "gpus=2", "--case", "batch=8") == ["gpus-1_batch-8", "gpus-2_batch-8"]
+    both = ("--case", "gpus=1", "--case", "batch=8", "--case", "gpus-2_batch-16")
+    assert chosen(*both) == ["gpus-1_batch-8", "gpus-2_batch-16"]
+    assert chosen("--case", "gpus=1,batch=8", "--case", "gpus=2,batch=8") == ["gpus-1_batch-8", "gpus-2_batch-8"]
+    said = plan("--case", "gpus=1", "--case", "batch=9")
+    assert (said.returncode, "--case batch=9: no case matches" in said.stderr) == (2, True)
+
+
 def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_without(plan):
     refused = plan("--pass", "baseline")
     assert refused.returncode == 2

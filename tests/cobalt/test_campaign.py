@@ -92,6 +92,44 @@ def test_a_refusal_is_shown_at_the_line_that_asks_for_it(cobalt, extra, refuses,
     assert ran(cobalt) == []
 
 
+def test_a_plan_says_that_each_task_is_a_job_of_cobalt(cobalt):
+    shown = cobalt.nsw("plan", *words(cobalt, 24)[1:6])
+    assert "24 runs, 1 job" in shown.stdout, shown
+    assert "Cobalt has no job arrays: each of the 24 tasks is a job of its own there" in shown.stdout
+    assert "no job arrays" not in cobalt.nsw("plan", *words(cobalt, 1)[1:6]).stdout
+
+
+def test_a_folder_whose_blanks_cobalt_drops_is_refused_before_there_is_a_campaign(cobalt):
+    script = cobalt.work / "a b" / "x.sh"
+    script.parent.mkdir()
+    script.touch(0o755)
+    assert f"command {cobalt.work}/ab/x.sh not found" in cobalt.run("qsub", "-n", "1", "-t", "5", str(script)).stderr
+    run_words = words(cobalt, 1)
+    sites = cobalt.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("account:", f"scratch: {cobalt.work}/scratch, account:"))
+    done = cobalt.nsw(*run_words[:-3], "--root", "a b", "--yes")
+    assert done.returncode == 2, done.stderr
+    assert "Cobalt finds no job script in" in done.stderr
+    assert "--root" in done.stderr
+    assert list(script.parent.iterdir()) == [script]
+
+
+def test_of_a_dead_queue_manager_one_sentence_is_shown_with_a_hint_that_fits(cobalt):
+    run_words = words(cobalt, 1)
+    cobalt.settings(down="cqm")
+    assert len(cobalt.run("qstat", "-Q").stderr) > 2000
+    refused = "`qstat`: component error: XMLRPC failure <Fault 20: 'error: [Errno 111] Connection refused'>"
+    done = cobalt.nsw(*run_words)
+    assert done.returncode == 3
+    assert refused in " ".join(done.stderr.split())
+    assert "its server does not answer: try again later" in done.stderr
+    checked = cobalt.nsw("sites", "check", "s", "--sites", "sites.yaml").stdout
+    assert refused in " ".join(checked.split())
+    for said in (done.stderr, checked):
+        assert "TRACEBACK" not in said
+        assert "No handlers" not in said
+
+
 def test_an_outage_costs_no_run(cobalt):
     process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2")))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])

@@ -131,6 +131,22 @@ def test_refusals_of_sites_are_known_by_their_words(said, key):
 
 
 @pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ('"-lresource=" cannot be used with "select" or "place", resource is: ngpus', 5),
+        ('"-lresource=" cannot be used with "select" or "place", resource is: mem', 5),
+        ("Cannot be used with select or place: nodes", 6),
+        ('Resource invalid in "select" specification: walltime', 4),
+        ("duplicated resource within a chunk: ngpus", 12),
+    ],
+)
+def test_what_cannot_stand_beside_the_select_that_nsw_writes_is_a_fault_of_that_line(said, code):
+    refusal = PBS.refusal(result("", f"qsub: {said}\n", code))
+    assert (refusal.said, refusal.key) == (said, "extra")
+    assert "nsw writes -l select" in refusal.hint
+
+
+@pytest.mark.parametrize(
     ("stderr", "code"),
     [
         ("Connection refused\nqsub: cannot connect to server pbs0 (errno=15010)\n", 162),

@@ -87,6 +87,20 @@ def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
     assert any("deleted" in reason for state, reason in runs(pbs) if state != "done")
 
 
+def test_cancel_fails_with_the_reason_when_the_nsw_that_drives_could_not_cancel_either(pbs):
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
+    wait_until(lambda: ran(pbs) == [1])
+    for _ in range(2):
+        pbs.double.fault("qdel", rc=159, stderr="qdel: Unauthorized Request 1.pbs0")
+    done = pbs.nsw("cancel", "--root", "campaigns")
+    assert process.wait(timeout=PATIENCE_S) == 3
+    assert done.returncode == 3, done.stderr
+    assert "jobs could not be cancelled" in done.stderr
+    assert runs(pbs)[0][0] == "running"
+    assert pbs.nsw("cancel", "--root", "campaigns").returncode == 0
+    assert runs(pbs)[0][0] == "cancelled"
+
+
 def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
     done = pbs.nsw(*words(pbs, 1, extra=", nodes: 1, cpus_per_task: 99"))
     assert done.returncode == 1
@@ -103,6 +117,8 @@ def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
          "resources.extra at recipe.yaml:9:"),
         ("", {"hooks": [{"needs": "project", "says": "no active allocation"}]}, "no active", "resources.account at sites.yaml:4:"),
         (", extra: ['#PBS -l nosuch=1']", {}, "Unknown resource", "resources.extra at recipe.yaml:9:"),
+        (", extra: ['#PBS -l ngpus=1']", {}, '"-lresource=" cannot be used', "resources.extra at recipe.yaml:9:"),
+        (", extra: ['#PBS -l nodes=1']", {}, "Cannot be used with select", "resources.extra at recipe.yaml:9:"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings, said, place):
@@ -114,6 +130,50 @@ def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings,
     assert f"qsub refused the job: {said}" in reason
     assert place in reason
     assert ran(pbs) == []
+
+
+def test_a_retry_asks_for_the_queue_that_was_corrected_in_the_sites_file(pbs):
+    run_words = words(pbs, 2)
+    sites = pbs.work / "sites.yaml"
+    sites.write_text(sites.read_text().replace("account:", "queue: dbug, account:"))
+    assert pbs.nsw(*run_words).returncode == 1
+    assert "Unknown queue" in runs(pbs)[0][1]
+    sites.write_text(sites.read_text().replace("dbug", "debug"))
+    done = pbs.nsw("retry", "--root", "campaigns", "--sites", "sites.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "(queue: debug)" in done.stderr
+    assert ran(pbs) == [1, 2]
+    assert "queue = debug" in pbs.run("qstat", "-x", "-f").stdout
+    assert [path.name for path in (folder(pbs) / "scripts").iterdir() if "-2" in path.name]
+
+
+def test_a_folder_that_qsub_cannot_name_is_refused_before_there_is_a_campaign(pbs):
+    there = pbs.work / "Mühe"
+    assert "illegal -o value" in pbs.run("qsub", "-o", f"{there}/log", "x.sh").stderr
+    done = pbs.nsw(*words(pbs, 1)[:-3], "--root", str(there), "--yes")
+    assert done.returncode == 2, done.stderr
+    assert "a character that qsub does not take in paths" in done.stderr
+    assert "extra" not in done.stderr
+    assert not any(there.iterdir())
+
+
+def test_sites_check_names_the_default_queue_with_its_limit(pbs):
+    words(pbs, 1)
+    pbs.double.settings(queues={"workq": {"walltime": 7200}, "debug": {}})
+    done = pbs.nsw("sites", "check", "s", "--sites", "sites.yaml")
+    (line,) = (line for line in done.stdout.splitlines() if "limits" in line)
+    assert "workq: jobs of at most 2 h 0 min" in line, done
+
+
+def test_a_check_of_a_node_is_where_nodes_see_it_and_its_folder_waits_for_what_the_job_printed(pbs):
+    words(pbs, 1)
+    pbs.double.settings(exiting=1.0)
+    done = pbs.nsw("sites", "check", "s", "--sites", "sites.yaml", "--node")
+    assert "ran the shortest job" in done.stdout, done
+    told = pbs.run("qstat", "-x", "-f", "1.pbs0").stdout
+    assert "Stageout_status = 1" in told
+    assert f":{pbs.work}/campaigns/.nsw-node-check-" in "".join(told.split())
+    assert not (pbs.work / "campaigns").exists()
 
 
 def test_runs_that_are_refused_for_one_reason_share_a_line_with_their_number(pbs):

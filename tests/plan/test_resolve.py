@@ -97,6 +97,17 @@ def test_environment_and_command_are_filled_case_by_case(planner):
     assert second.env == {"A": "2", "B": "plain", "C": "site only"}
 
 
+def test_what_the_site_does_not_set_is_asked_for_and_not_the_word_none(planner):
+    recipe = "nsw: 1\nname: t\napp: {command: '{{ site.python }} x.py'}\npasses: [baseline]\nresources: {gpus: 0}\n"
+    far = "scheduler: slurm, scratch: /s, transport: {kind: ssh, host: h}"
+    (fault,) = planner.faults(recipe, far)
+    assert "the site does not set 'python'" in fault.message
+    assert fault.hint == "write `python:` below the site, in its sites file"
+    assert planner.plan(recipe, f"{far}, python: python3").runs[0].command[0] == "python3"
+    chosen = recipe.replace("site.python", "site.python | default(case)")
+    assert planner.plan(chosen, far).runs[0].command == ("case", "x.py")
+
+
 def test_the_same_expression_is_worked_out_for_each_case_anew(planner):
     recipe = HEAD.replace("[2]", "[1, 2, 3]") + 'resources: {gpus: 0, nodes: "{{ n }}"}\n'
     assert [r.resources.nodes for r in planner.plan(recipe).runs] == [1, 2, 3]

@@ -58,6 +58,8 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     again = cluster.nsw("resume", campaign, "--root", "campaigns")
     assert again.returncode == 2
     assert "was taken over by" in again.stderr
+    cancelled = cluster.nsw("cancel", campaign, "--root", "campaigns")
+    assert (cancelled.returncode, "was taken over by" in cancelled.stderr) == (2, True), cancelled
     status = cluster.nsw("status", campaign, "--root", "campaigns")
     assert "taken over by root@" in status.stdout, "and not: nsw resume goes on"
     assert f"nsw attach {campaign}` takes it back" in status.stdout

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import time
@@ -150,6 +151,30 @@ def test_cancel_of_a_campaign_that_nobody_drives(road):
     assert road.nsw("cancel").returncode == 0
     assert {r["state"] for r in road.runs().values()} == {"cancelled"}
     wait_until(lambda: not alive_in(road))
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+def test_a_signal_that_ends_nsw_leaves_the_words_of_ctrl_c(road, sign):
+    nsw = road.start("run", str(road.recipe(counting(road, 2, 600))), "--site", "one")
+    wait_until(lambda: len(executions(road)) == 1)
+    nsw.send_signal(sign)
+    said = nsw.communicate(timeout=PATIENCE_S)[1]
+    assert nsw.returncode == 130
+    assert "1 run in flight that nsw leaves alone" in said
+    assert f"nsw resume {road.campaign.name}`" in said
+    assert "interrupted" in (road.campaign / "log.txt").read_text()
+    assert road.nsw("cancel").returncode == 0
+
+
+@pytest.mark.far(quick=True)
+def test_a_folder_on_the_site_that_was_removed_is_made_again_with_the_program_in_it(road):
+    (road.home / "p.sh").write_text(f"[ -e '{road.home}/ok' ]")
+    assert road.run(HEAD + "app: {command: bash p.sh, files: [p.sh]}\n").returncode == 1
+    (road.home / "ok").touch()
+    shutil.rmtree(road.scratch)
+    done = road.nsw("retry")
+    assert done.returncode == 0, done.stderr
+    assert f"{road.scratch} was removed: nsw makes it again" in " ".join(done.stderr.split())
 
 
 def test_retry_with_nothing_to_retry_says_so(road):

@@ -64,7 +64,9 @@ def connect(call: str, component: str = "queue-manager") -> dict[str, Any]:
         "-------------------------------- START TRACEBACK ------------------------------\\n"
         "    Exception  : error: [Errno 111] Connection refused\\n    Time       : "
         + time.strftime("%Y-%m-%d %H:%M:%S.000000")
-        + "\\n-------------------------------------------------------------------------------- END TRACEBACK"
+        + "\\n-------------------------------------------------------------------------------- "
+        + "...traceback cut... " * 100  # the real one has 2.4 kB
+        + "END TRACEBACK"
         " --------------------------------"
     )
     if call == "add_jobs":
@@ -227,8 +229,9 @@ def qsub(argv: list[str]) -> None:
     _, words = quietly(parser, argv)
     if not words:
         usage(parser, "No executable or script specified")
-    cwd = given(argv, "--cwd") or str(Path.cwd())
-    script = Path(words[0]) if words[0].startswith("/") else Path(cwd) / words[0]
+    cwd = (given(argv, "--cwd") or str(Path.cwd())).replace(" ", "")
+    named = words[0].replace(" ", "")  # the real qsub drops the blanks of paths
+    script = Path(named) if named.startswith("/") else Path(cwd) / named
     head = directives(script)
     options, words = parser.parse_args([*head, *argv])
     command = str(script)
@@ -299,6 +302,7 @@ def job_of(options: Values, command: list[str], cwd: str) -> Job:
         value = getattr(options, name)
         if value is None and options.outputprefix:
             value = f"{options.outputprefix}.{ending}"
+        value = value and value.replace(" ", "")
         return value and (value if value.startswith("/") else f"{cwd}/{value}")
 
     stem = options.output or options.outputprefix

@@ -122,6 +122,8 @@ def check(letter: str, value: str) -> None:
         name = value.partition("=")[0]
         if name not in {"block", "umask", "group_list", "depend"}:
             unknown("qsub", f"-W {value}")
+    elif letter in "oe":
+        bad = not value.isascii()
     elif letter in "cCIXmMpR":
         unknown("qsub", f"-{letter}")
     elif letter == "j":

@@ -94,6 +94,8 @@ class Requests:
                 raise RejectedError(words.UNKNOWN_RESOURCE, f"Unknown resource Resource_List.{name}")
         if "select" in job.resources or "place" in job.resources:
             for name in job.resources:
+                if name == "nodes":
+                    raise RejectedError(words.NODES_BESIDE_SELECT)
                 if name in CHUNKED:
                     raise RejectedError(words.JOB_WIDE, words.JOB_WIDE[0].format(name))
         most = queue.get("max_queued")

@@ -208,9 +208,15 @@ class Scheduling:
         kept = (job.used or {}).get("mem")
         job.used = used(self.now() - job.started) | ({"mem": kept} if kept else {})
         job.state, job.substate, job.ended, job.changed = "E", 51, self.now(), self.now()
+        if wait := self.settings()["exiting"]:
+            self.later(wait, lambda: self._deliver(job))
+        else:
+            self._deliver(job)
+
+    def _deliver(self, job: Job) -> None:
+        """Copy what it printed to where it belongs; that comes a moment after the end, and is tried for a while."""
         delivered = self.mom.deliver(job)
-        settings = self.settings()
-        wait = settings["exiting"] if delivered else settings["retry_delivery"]
+        wait = 0.0 if delivered else self.settings()["retry_delivery"]
         if wait:
             self.later(wait, lambda: self._over(job, delivered))
         else:
