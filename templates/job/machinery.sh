@@ -47,6 +47,7 @@ nsw_step() {    # STEP: after it was done; its exit status is $?
   [ "$code" = 0 ] || nsw_broken=$1
 }
 nsw_broken='' nsw_said=/dev/null nsw_stop=
+nsw_after() { :; }    # what follows a run, for those that define it
 [ "$0" = "${BASH_SOURCE[0]}" ] || trap 'nsw_stop=1' TERM INT HUP    # this shell ends after its run, which passes the signal on
 
 nsw_secrets() {    # SET: exports the set's variables; NAME...: leaves them to the program, inside its profiler
@@ -327,7 +328,9 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
   for v in ${NSW_BEFORE-}; do "$v"; done
   if [ -n "${NSW_VISIBLE-}" ]; then
     nsw_own_gpus
-    export LOCAL_RANK=0 RANK=$NSW_RANK WORLD_SIZE=$nsw_total MASTER_ADDR=$NSW_MASTER_ADDR MASTER_PORT=$NSW_MASTER_PORT
+    export LOCAL_RANK=0
+    # torchrun has set the rest, and holds the store that its ranks meet at itself
+    [ "$NSW_LAUNCHER" = torchrun ] || export RANK=$NSW_RANK WORLD_SIZE=$nsw_total MASTER_ADDR=$NSW_MASTER_ADDR MASTER_PORT=$NSW_MASTER_PORT
   fi
   if [ -d .ranks ]; then
     nsw_node

@@ -46,6 +46,17 @@ exit "${code:-0}"
 """
 
 
+def test_ranks_that_see_their_own_gpu_meet_where_torchrun_says(job: Job):
+    (job.folder / "train.py").write_text(TRAIN)
+    (secrets := job.folder / "scratch" / "private").mkdir(parents=True)
+    (secrets / "secrets.sh").write_text("export A_TOKEN=hidden\n")
+    recipe = RECIPE.replace("FOLDER", str(job.folder)).replace("processes: 4", "processes: 2, gpus: own")
+    home = job.run(recipe.replace("nodes: 2, gpus: 4", "gpus: 2"), "scheduler: pbs, gpus: {per_node: 2, order: [1, 0]}")
+    assert (status(home)["state"], status(home)["reason"]) == ("done", ""), (home / "stderr").read_text()
+    assert [words.split()[1:] for words in printed(home)] == [[str(rank), "0", "2", "3", "hidden"] for rank in range(2)]
+    assert [rows(home)[rank]["gpus"] for rank in range(2)] == ["1", "0"]
+
+
 @pytest.mark.parametrize("by", ["pbsdsh", "mpirun"])
 def test_ranks_of_two_nodes_meet_and_add_up(job: Job, by):
     if by == "mpirun" and shutil.which("mpirun.openmpi") is None:
