@@ -30,8 +30,8 @@ def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, 
         first = next(iter(runs.values()))
         names = sorted({node for nodes in runs.values() for node in nodes})
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        counts = " + ".join(str(count) for count in first.values())
-        lines.append((case, f"{sum(first.values())} ranks ({counts}) on {', '.join(names[:_NAMED])}{more}"))
+        counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
+        lines.append((case, f"{sum(first.values())} ranks{counts} on {', '.join(names[:_NAMED])}{more}"))
     return lines
 
 

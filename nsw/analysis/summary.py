@@ -139,6 +139,6 @@ def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping
     """Ranks that worked on one GPU while others were idle."""
     crowded = ranks_on_one_gpu(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     return [
-        Finding("shared GPU", f"In {case} {text}.", evidence=(Evidence("phase_summary", (case,)),))
+        Finding("shared GPU", f"{case}: {text}.", evidence=(Evidence("phase_summary", (case,)),))
         for case, text in crowded
     ]
