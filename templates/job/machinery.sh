@@ -263,7 +263,7 @@ nsw_forward() {    # nsw_x: Open MPI's options that give other nodes the exporte
 }
 nsw_keep_environment() {    # SECRET...: nsw_environment is a file with the other variables, for a launcher that gives nodes none
   nsw_environment=${NSW_HOME%/*}/.environment-$nsw_attempt
-  mkdir -p "${NSW_HOME%/*}" && (umask 077; unset nsw_none "$@"; export -p >"$nsw_environment")
+  mkdir -p "${NSW_HOME%/*}" && (umask 077; unset HOSTNAME PBS_NODENUM PBS_TASKNUM "$@"; export -p >"$nsw_environment")
 }
 nsw_first_of() {    # VARIABLE...: nsw_value is what the first of these that is set holds
   nsw_value=

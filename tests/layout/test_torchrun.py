@@ -40,7 +40,10 @@ dist.destroy_process_group()
 PBSDSH = """#!/bin/bash
 [ "$1" = -- ] || { echo "pbsdsh: unknown option $1" >&2; exit 2; }
 shift
-while read -r node; do "${0%/*}/on-a-node" "$node" "$@" & all+=($!); done < <(uniq "$PBS_NODEFILE")
+n=0
+while read -r node; do
+  "${0%/*}/on-a-node" "$node" env PBS_NODENUM=$((n++)) "$@" & all+=($!)
+done < <(uniq "$PBS_NODEFILE")
 for one in "${all[@]}"; do wait "$one" || code=$?; done
 exit "${code:-0}"
 """
@@ -81,3 +84,26 @@ def test_ranks_of_two_nodes_meet_and_add_up(job: Job, by):
     assert [rows(home)[rank]["local_rank"] for rank in range(4)] == [0, 1, 0, 1]
     kept = [p for p in job.folder.rglob(".environment-*") if "hidden" in p.read_text()]
     assert kept == []  # secrets are in no other file than their own
+
+
+# leaves the report that it is named, which may be named by a variable of its environment
+NSYS = """#!/bin/bash
+while [ "$1" != "${1#-}" ] || [ "$1" = profile ]; do case $1 in --output=*) out=${1#*=} ;; esac; shift; done
+name=${out#*%q\\{}; name=${name%\\}*}
+"$@"; code=$?
+touch "${out%%\\%q*}${!name}.nsys-rep"
+exit $code
+"""
+
+
+def test_one_profiler_around_torchrun_leaves_a_report_on_each_node(job: Job):
+    job.tool("pbsdsh", PBSDSH)
+    job.tool("nsys", NSYS)
+    (job.folder / "train.py").write_text(TRAIN.replace(', os.environ["A_TOKEN"]', ""))
+    recipe = RECIPE.replace("FOLDER", str(job.folder)).replace(", A_TOKEN: {secret: hidden}", "")
+    recipe += "    passes: [timeline: {tool: nsys}]\n"
+    home = job.run(
+        recipe, "scheduler: pbs, gpus: {per_node: 2}", ("localhost", "nb"), PBS_NODEFILE=f"{job.folder}/nodes"
+    )
+    assert (status(home)["state"], status(home)["reason"]) == ("done", ""), (home / "stderr").read_text()
+    assert sorted(p.name for p in home.glob("*.nsys-rep")) == ["timeline.node0.nsys-rep", "timeline.node1.nsys-rep"]
