@@ -42,7 +42,8 @@ PBSDSH = """#!/bin/bash
 shift
 n=0
 while read -r node; do
-  "${0%/*}/on-a-node" "$node" env PBS_NODENUM=$((n++)) "$@" & all+=($!)
+  "${0%/*}/on-a-node" "$node" env PBS_NODENUM=$n "$@" & all+=($!)
+  n=$((n + 1))
 done < <(uniq "$PBS_NODEFILE")
 for one in "${all[@]}"; do wait "$one" || code=$?; done
 exit "${code:-0}"
