@@ -122,6 +122,7 @@ class Line:
 
     `indices` is None for a job that is no array. `vague`: the line does not name all tasks it stands for, or not the
     reason of each; `queue_command(detail=True)` would. `name` is None where a listing has no names: the id decides.
+    `owner` is None where a listing has only the user's own jobs.
     """
 
     job: str
@@ -129,15 +130,21 @@ class Line:
     name: str | None
     answer: Answer
     vague: bool = False
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do."""
+    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do.
+
+    `certain` is False for words that also come of submissions that were accepted: nsw then looks the job up as after
+    any doubt, and believes them when they came several times.
+    """
 
     said: str
     key: str | None = None
     hint: str | None = None
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +310,14 @@ class Adapter(ABC):
         return result.returncode == 0 and not result.timed_out
 
     # --- optional: asking ---------------------------------------------------------------------------------
+
+    def owners_command(self, watched: Sequence[Watched]) -> list[str] | None:
+        """List the jobs that have these ids now, whoever owns them, for `parse_queue`.
+
+        nsw runs it before it ends, holds or throttles jobs by their ids, which batch systems give out again. None where
+        the commands act by name.
+        """
+        return self.queue_command(watched)
 
     def sign_of_life_command(self) -> list[str]:
         """A command that every user may run and that costs little."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Request, Watched
     from nsw.schedulers.submission_ids import Native
 
-_COLUMNS: Final = ("JobID", "State", "JobName")  # none of them holds a blank
+_COLUMNS: Final = ("JobID", "User", "State", "JobName")  # none of them holds a blank
 _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
 _QUEUE_COLUMNS: Final = 11  # of `qstat -Q`
 _BY_USER: Final = 'exec qstat -u "$(id -un)" "$@"'  # qstat without ids would list everybody's jobs
@@ -255,8 +255,8 @@ def _listed(text: str) -> Line | None:
     cells = text.split()
     if len(cells) != len(_COLUMNS) or not cells[0].isdigit():
         return None
-    job, state, name = cells
+    job, owner, state, name = cells
     answer = STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
     if answer.reason and "JOB" in answer.reason:
         answer = replace(answer, reason=answer.reason.replace("JOB", job))
-    return Line(job, None, name, answer)
+    return Line(job, None, name, answer, owner=owner)

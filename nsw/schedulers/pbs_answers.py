@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _JOB: Final = re.compile(r"^Job Id: *(\S+)[^\S\n]*\n", re.MULTILINE)
 # a value goes on in lines that begin with a tab
 _ATTRIBUTE: Final = re.compile(
-    r"^    (Job_Name|job_state|substate|Exit_status|Stageout_status|comment|Hold_Types|depend|run_count|array"
+    r"^    (Job_Name|Job_Owner|job_state|substate|Exit_status|Stageout_status|comment|Hold_Types|depend|run_count|array"
     r"|array_indices_submitted|array_indices_remaining|Resource_List\.walltime) = (.*(?:\n\t.*)*)",
     re.MULTILINE,
 )
@@ -74,7 +74,7 @@ def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
-    name = attributes.get("Job_Name")
+    name, owner = attributes.get("Job_Name"), attributes.get("Job_Owner", "").partition("@")[0] or None
     told = answer(
         attributes["job_state"], attributes.get("substate", ""), attributes.get("Exit_status", ""),
         attributes.get("Stageout_status", ""), attributes.get("comment", ""), attributes.get("Hold_Types", ""),
@@ -82,13 +82,14 @@ def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
     )  # fmt: skip
     array, index = array_of(job)
     if index is not None:
-        yield Line(array, (index,), name, told)
+        yield Line(array, (index,), name, told, owner=owner)
     elif "array" not in attributes and "[]" not in job:
-        yield Line(job, None, name, told)
+        yield Line(job, None, name, told, owner=owner)
     elif attributes["job_state"] in "FMX":
-        yield Line(job, indices(attributes.get("array_indices_submitted", "")), name, _array_over(attributes))
+        submitted = indices(attributes.get("array_indices_submitted", ""))
+        yield Line(job, submitted, name, _array_over(attributes), owner=owner)
     else:
-        yield Line(job, indices(attributes.get("array_indices_remaining", "")), name, told)
+        yield Line(job, indices(attributes.get("array_indices_remaining", "")), name, told, owner=owner)
 
 
 def _array_over(attributes: dict[str, str]) -> Answer:

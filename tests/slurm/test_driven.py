@@ -310,6 +310,46 @@ def test_an_sbatch_that_fails_with_unknown_words_is_looked_up_and_never_refused_
         assert "the same came 3 times, and no job of that name appeared" in it.run(1).reason
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Connection timed out", "Broken pipe", "Unspecified error", "Invalid job credential",
+        "Invalid partition name specified",
+    ],
+)  # fmt: skip
+def test_a_refusal_of_what_was_accepted_all_the_same_is_not_believed(campaign, fake, words):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=f"sbatch: error: Batch job submission failed: {words}", after=True)
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
+def test_a_known_refusal_is_believed_once_one_look_up_found_no_job_of_that_name(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr="sbatch: error: Batch job submission failed: Invalid qos specification")
+    asked = it.scheduler.calls().get("squeue", 0)
+    it.rounds()
+    assert it.states == ["failed"] * 3
+    assert it.scheduler.calls()["squeue"] - asked == 1
+    assert it.scheduler.calls()["sbatch"] == 1
+
+
+def test_a_known_refusal_whose_name_cannot_be_looked_up_is_in_doubt(campaign, fake):
+    it = campaign()
+    fake.fault(
+        "sbatch", rc=1, stderr="sbatch: error: Batch job submission failed: Invalid qos specification", after=True
+    )
+    for _ in range(4):
+        fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    it.rounds()
+    assert it.states == ["intent"] * 3
+    assert "Invalid qos" in it.run(1).reason
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
 def test_why_and_since_when_a_submission_is_in_doubt_is_in_the_ledger_until_it_is_known(campaign, fake):
     down = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
     it = campaign()
