@@ -110,15 +110,20 @@ class Watching:
         return changed
 
     def look_at_lost(self) -> None:
-        """Believe what lost runs have written of their end since: a run's own status file always wins."""
+        """Believe what runs have written of their end since: a run's own status file always wins.
+
+        It looks at lost runs, and at those that failed by the scheduler's word alone, without an end of their own.
+        """
         lost = [
             Flying(run.id, run.job, run.task, run.attempt, run.state, run.reason)
-            for run in self._it.ledger.runs(states=[State.LOST])
+            for run in self._it.ledger.runs(states=[State.LOST, State.FAILED])
+            if run.attempt and run.ended is None
         ]
         try:
             self._ending.look(lost)
             seen = [(one, self._status(one)) for one in lost]
-            over = [(one, status) for one, status in seen if status is not None and status.state in {"done", "failed"}]
+            ended = {State.LOST: {"done", "failed"}, State.FAILED: {"done"}}
+            over = [(one, status) for one, status in seen if status is not None and status.state in ended[one.state]]
             ends = [self._ending.end_of(one, judge(_UNKNOWN, status), status) for one, status in over]
             self._ending.bring(ends)
         except (UnreachableError, CommandError):  # they stay lost until the site can be asked

@@ -350,6 +350,28 @@ def test_a_known_refusal_whose_name_cannot_be_looked_up_is_in_doubt(campaign, fa
     assert it.states == ["queued"] * 3
 
 
+@pytest.mark.parametrize("word", ["CANCELLED", "NODE_FAIL"])
+def test_a_run_that_failed_by_the_schedulers_word_alone_and_ended_well_is_believed_by_the_next_nsw(
+    campaign, fake, word
+):
+    it = campaign()
+    it.rounds()
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    fake.set(1, 0, word)
+    it.rounds(2)
+    assert it.run(1).state is State.FAILED
+    (home / "status").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    it.open()
+    assert it.run(1).state is State.FAILED
+    (home / "status").write_text("state=done\njob_id=1_0\nstart=1.0\nend=2.0\nexit_code=0\n")
+    (home / "stdout").write_text("said")
+    it.open()
+    assert (it.run(1).state, it.run(1).reason) == (State.DONE, None)
+    assert (it.folder.reports / "n-1.baseline.r1/stdout").read_text() == "said"
+
+
 def test_why_and_since_when_a_submission_is_in_doubt_is_in_the_ledger_until_it_is_known(campaign, fake):
     down = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
     it = campaign()
