@@ -240,3 +240,14 @@ def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
         return best
 
     assert seconds(20000) < 5 * seconds(10000)
+
+
+def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
+    assert cobalt.nsw(*words(cobalt, 1, f"[ -e {cobalt.work}/go ]")).returncode == 1
+    (cobalt.work / "go").touch()
+    again = cobalt.nsw("retry", "--time", "6m", "--root", "campaigns")
+    assert again.returncode == 0, again.stderr
+    (lock,) = cobalt.work.glob("campaigns/*/recipe.lock.yaml")
+    assert "exclusive: false" in lock.read_text()
+    more = cobalt.nsw("run", str(lock), "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+    assert more.returncode == 0, more.stderr
