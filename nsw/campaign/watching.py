@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from nsw.campaign.needs import Needs
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
-_NEVER = 2  # polls in a row that say so
-_NEVER_RUNS = 10  # of a job that may run all the same: five minutes
+_NEVER_RUNS = 10  # polls that call a job held for ever which may run all the same: up to ten minutes
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 _UNKNOWN = Answer(Phase.UNKNOWN)
 
@@ -336,7 +335,7 @@ class Watching:
             self._often.pop((one.id, what), None)
 
     def _give_up(self, never: list[tuple[str, Flying, Answer]]) -> list[str]:
-        """End tasks that wait for what will not come, once two polls in a row reported that.
+        """End tasks that wait for what will not come.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
         waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.
@@ -351,7 +350,7 @@ class Watching:
             status = seen[one.id]
             self._often[one.id, "never"] += 1
             runs = answer.may_run and status is not None and status.state == "running"
-            if self._often[one.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
+            if not runs or self._often[one.id, "never"] >= _NEVER_RUNS:
                 sure[one.id] = (name, one, answer, status)
         self._spare_tasks(sure)
         if not sure:

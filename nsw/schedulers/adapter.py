@@ -42,6 +42,9 @@ class Capabilities:
         script_on_stdin: The submit command reads the script from standard input.
         late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
             conclusion from a job that neither queue nor history knows.
+        history_of_waiting: The history also has array tasks that were cancelled before they began, so that one which
+            neither queue nor history knows was forgotten. Else it counts as cancelled, while others of its array are
+            listed.
         history_in_file: The record of an end is a file of the job, not a command's answer.
         slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
         dependencies: "Start after that job succeeded" can be trusted.
@@ -64,6 +67,7 @@ class Capabilities:
     restarts: Literal["counted", "flagged", "no"] = "no"
     script_on_stdin: bool = False
     late_end_s: float = 0
+    history_of_waiting: bool = False
     history_in_file: bool = False
     slow_cancel_s: float = 0
     dependencies: bool = False
@@ -205,6 +209,9 @@ class Adapter(ABC):
 
     # the command that knows ended jobs, for sentences; empty where there is none
     history: ClassVar[str] = ""
+    # why a job that was accepted is in neither queue nor history from the first poll on, where that has a reason other
+    # than that the system forgot it: part of a sentence
+    vanished: ClassVar[str] = ""
     # how to recognize the system on a machine, where others have a `submit` of the same name: a command that only it
     # has, or regular expressions for what `SUBMIT --version` prints, by the name of the product
     known_by: ClassVar[str] = ""

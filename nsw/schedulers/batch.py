@@ -229,6 +229,7 @@ class BatchScheduler:
             return self._not_submitted(submission, result)
         native = Native.of(submission, job, self._can.first_index)
         self._throttles.begun(submission, native, share or len(submission.tasks))
+        self._polling.unlisted.add(submission.name)
         self._pace.reset()
         return Outcome(native=str(native))
 

@@ -226,7 +226,7 @@ def ended(line: str) -> Answer | None:
     if "maximum execution time exceeded" in line:
         return Answer(Phase.ENDED, "it was over its time limit, and Cobalt ended it")
     if "removing job from the queue" in line:
-        return Answer(Phase.ENDED, "it was deleted before it ran", cancelled=True)
+        return Answer(Phase.ENDED, "it was deleted", cancelled=True)
     if "delete" in line:
         return Answer(Phase.ENDED, f"it was deleted{_by(line)}", cancelled=True)
     return None
@@ -239,7 +239,7 @@ def _exit(text: str) -> Answer:
         return Answer(Phase.ENDED, f"Cobalt does not know its exit status: it wrote {text}")
     code = int(text)
     if code == LOST_EXIT:
-        return Answer(Phase.ENDED, "Cobalt lost track of the job, whose processes may still run", may_run=True)
+        return Answer(Phase.ENDED, "Cobalt lost track of the job", may_run=True)
     if code in STARTS:
         return Answer(Phase.ENDED, STARTS[code])
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""

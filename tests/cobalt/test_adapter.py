@@ -296,7 +296,7 @@ def log(*said: str, name: str = "nsw-a", path: str = "/s/jobs") -> str:
         ("task completed normally with an exit code of 1234567; x", "lost track of the job", False, False),
         ("maximum execution time exceeded; initiating job termination", "over its time limit", False, False),
         ("user delete requested with signal SIGTERM by user alice", "deleted by alice", False, True),
-        ("user delete requested; removing job from the queue", "before it ran", False, True),
+        ("user delete requested; removing job from the queue", "deleted", False, True),
     ],
 )
 def test_how_a_job_ended_is_read_from_its_cobaltlog(said, reason, clean, cancelled):

@@ -150,8 +150,9 @@ def test_a_task_that_would_never_begin_is_cancelled_and_reported_and_the_others_
     it = campaign()
     it.rounds()
     fake.set(1, 1, "PENDING", reason)
-    it.rounds()
+    it.rounds(2)
     assert it.run(2).state is State.QUEUED
+    assert reason in it.run(2).reason
     it.rounds()
     assert it.states == ["queued", "failed", "queued"]
     assert it.run(2).reason.startswith("it would never have begun: ")
@@ -190,7 +191,7 @@ def test_what_the_controller_holds_before_it_began_is_submitted_again_and_its_fi
     it = campaign()
     it.rounds()
     fake.set(1, 1, "PENDING", "launch failed requeued held")
-    it.rounds(2)
+    it.rounds(3)
     assert it.run(2).state is State.SUBMITTED
     assert it.run(2).attempt == 2
     assert "it had not begun, and is submitted again" in it.run(2).reason
@@ -422,7 +423,7 @@ def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkey
         return withdraw(self, runs)
 
     monkeypatch.setattr(Withdrawing, "withdraw", late)
-    it.rounds(2)
+    it.rounds(3)
     assert it.run(1).state is State.QUEUED
     assert json.loads((fake.state / "jobs/1/0.json").read_text())["state"] == "PENDING"
 
@@ -448,7 +449,7 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     it.rounds(3)
     assert it.states == ["submitted", "lost", "submitted"]
     assert it.run(2).reason == (
-        "squeue and sacct do not know its job any more; it had begun, and only `nsw retry` begins it again"
+        "squeue and sacct do not know its job any more; it had begun and may still be running: only `nsw retry` begins it again"
     )
     fake.execute(1, 0)
     it.rounds()
@@ -474,8 +475,24 @@ def test_a_begun_task_that_vanishes_beside_its_siblings_is_lost_and_only_after_t
     it.rounds(2)
     assert it.states == ["cancelled", "lost", "queued"]
     assert it.run(2).reason == (
-        "squeue lists other tasks of its array and not this one; it had begun, and only `nsw retry` begins it again"
+        "squeue lists other tasks of its array and not this one; it had begun and may still be running: only `nsw retry` begins it again"
     )
+
+
+def test_tasks_that_slurmctld_forgot_beside_others_are_submitted_again_where_sacct_would_know_of_a_cancel(
+    campaign, fake
+):
+    it = campaign()
+    it.rounds(2)
+    for n in (2, 3):
+        (fake.state / f"jobs/1/{n - 1}.json").unlink()
+    it.rounds()
+    assert it.states == ["queued", "submitted", "submitted"]
+    assert it.run(2).reason.startswith("squeue does not list its job")
+    it.rounds(2)
+    assert it.states == ["queued", "submitted", "submitted"]
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [1, 2, 2]
+    assert it.run(2).reason == "squeue and sacct do not know its job any more; it had not begun, and is submitted again"
 
 
 def test_a_begun_task_that_comes_back_into_the_queue_goes_on(campaign, fake):
