@@ -79,6 +79,10 @@ class Campaign:
     def states(self):
         return [str(r.state) for r in self.ledger.runs()]
 
+    def retry_all(self):
+        with self.ledger.transaction():
+            self.ledger.release([r.id for r in self.ledger.runs()])
+
     def retry(self):
         with self.ledger.transaction():
             self.ledger.release([r.id for r in self.ledger.runs() if r.state in {State.FAILED, State.LOST}])
@@ -349,6 +353,56 @@ def test_a_known_refusal_whose_name_cannot_be_looked_up_is_in_doubt(campaign, fa
     it.rounds(2)
     assert len(fake.jobs()) == 1
     assert it.states == ["queued"] * 3
+
+
+TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+@pytest.mark.parametrize("found_out", [True, False], ids=["not found", "not asked"])
+@pytest.mark.parametrize("again", [True, False], ids=["another nsw", "the same nsw"])
+def test_a_submission_that_arrives_after_a_cancel_begins_nothing(campaign, fake, found_out, again):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    for _ in range(1 if found_out else 20):
+        fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    if not found_out:
+        for _ in range(40):
+            fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    late = it.scheduler.submit
+    sent = []
+    it.scheduler.submit = lambda some: sent.extend(some) or late(some)
+    it.rounds()
+    if again and found_out:
+        it.open()
+    it.driver.cancel()
+    assert it.states == ["cancelled"] * 3
+    shutil.rmtree(fake.state / "faults", ignore_errors=True)
+    (outcome,) = late(sent[:1])  # the controller takes it now
+    assert outcome.native == "1/0"
+    for index in range(3):
+        fake.execute(1, index)
+    for n in (1, 2, 3):
+        files = sorted(p.name for p in (Path(it.scratch) / f"runs/n-{n}.baseline.r1").glob("attempt-*/*"))
+        assert "stdout" not in files
+        assert "status" not in files
+    it.retry_all()
+    it.rounds(2)
+    assert it.states == ["queued"] * 3
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 2, 2]
+
+
+def test_a_run_that_began_before_its_late_submission_was_claimed_is_not_called_cancelled(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    for _ in range(40):
+        fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    it.rounds()
+    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\njob_id=7_1\nstart=1.0\n")
+    it.driver.cancel()
+    assert it.states[0] == it.states[2] == "cancelled"
+    assert it.states[1] != "cancelled"
 
 
 @pytest.mark.parametrize("word", ["CANCELLED", "NODE_FAIL"])
