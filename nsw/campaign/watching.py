@@ -220,6 +220,11 @@ class Watching:
             return None
         verdict = judge(answer, status)
         if verdict.ended:
+            if status is None and answer.clean and not answer.cancelled and not self._ending.has_folder(one):
+                gone = (
+                    f"its job ended well, and {self._it.home(one.id, one.attempt)} is not there: moved or removed since"
+                )
+                verdict = replace(verdict, reason=gone)
             end = self._ending.end_of(one, verdict, status)
             return replace(end, second=self._passed_over(name, one, status))
         # a scheduler may report a job as running before the job has reported where and since when

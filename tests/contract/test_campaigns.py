@@ -11,7 +11,7 @@ from nsw.schedulers.submission_ids import Native
 from nsw.site.scheduler_and_transport_names import ADAPTERS
 from tests.slurm.conftest import accounted, unaccounted  # noqa: F401  fixtures
 
-from .campaigns import in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel
+from .campaigns import folder, in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel
 from .fakes import fake
 
 if TYPE_CHECKING:
@@ -177,3 +177,21 @@ def test_a_line_of_extra_that_nsw_sets_itself_is_refused_at_its_place_before_the
         assert f"recipe.yaml:{number}:5" in said.stderr
         assert "cannot hold" in said.stderr
     assert not (place.work / "campaigns").exists()
+
+
+def test_a_campaign_that_was_moved_goes_on_in_its_new_place(place):
+    process = start(place, *words(place, 3, f"[ -e {place.work}/cure ] || exit 3"))
+    wait_until(lambda: ran(place) == [1, 2, 3], process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_until(lambda: not in_queue(place))
+    old = folder(place)
+    old.parent.rename(place.work / "moved")
+    (place.work / "cure").touch()
+    done = place.nsw("resume", "--root", "moved")
+    assert done.returncode == 1, done.stderr
+    assert "exit status 3" in done.stderr + done.stdout
+    done = place.nsw("retry", "--root", "moved")
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 1, 2, 2, 3, 3]
+    assert not old.parent.exists()

@@ -355,6 +355,21 @@ def test_a_known_refusal_whose_name_cannot_be_looked_up_is_in_doubt(campaign, fa
     assert it.states == ["queued"] * 3
 
 
+def test_a_run_that_ended_well_and_whose_folder_is_gone_says_so(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.execute(1, 0)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1"
+    home.rename(home.with_name("elsewhere"))
+    fake.set(1, 0, "COMPLETED")
+    it.rounds(6)
+    assert it.run(1).state is State.FAILED
+    assert it.run(1).reason == f"its job ended well, and {home}/attempt-1 is not there: moved or removed since"
+    home.with_name("elsewhere").rename(home)
+    it.open()
+    assert it.run(1).state is State.DONE
+
+
 TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
