@@ -42,9 +42,8 @@ class Capabilities:
         script_on_stdin: The submit command reads the script from standard input.
         late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
             conclusion from a job that neither queue nor history knows.
-        history_of_waiting: The history also has array tasks that were cancelled before they began, so that one which
-            neither queue nor history knows was forgotten. Else it counts as cancelled, while others of its array are
-            listed.
+        lists_ended: The queue also lists jobs that ended a while ago. An array of which it lists no task was then
+            forgotten, though the history may know some of its tasks; else those show that the others were cancelled.
         history_in_file: The record of an end is a file of the job, not a command's answer.
         slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
         dependencies: "Start after that job succeeded" can be trusted.
@@ -67,7 +66,7 @@ class Capabilities:
     restarts: Literal["counted", "flagged", "no"] = "no"
     script_on_stdin: bool = False
     late_end_s: float = 0
-    history_of_waiting: bool = False
+    lists_ended: bool = False
     history_in_file: bool = False
     slow_cancel_s: float = 0
     dependencies: bool = False

@@ -88,9 +88,8 @@ class Lsf(Adapter):
     queue = "bjobs"
     history = "bhist"
     capabilities = Capabilities(
-        arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, history_of_waiting=True,
-        dependencies=True, throttle=True, hold=True, slow_cancel_s=60, submissions_per_command=20, arguments=False,
-        time_step_s=60,
+        arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, dependencies=True, throttle=True,
+        hold=True, slow_cancel_s=60, submissions_per_command=20, arguments=False, time_step_s=60,
     )  # fmt: skip
     # formats, defaults of bsub and quiet answers; the installation's LSF_ENVDIR and the like are not among them
     cleared = ("LSB_", "BSUB_")

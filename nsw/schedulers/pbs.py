@@ -61,8 +61,8 @@ class Pbs(Adapter):
         " (`qstat -Qf QUEUE` lists their limits),"
     )
     capabilities = Capabilities(
-        arrays=True, contiguous=True, longest_name=15, restarts="flagged", history_of_waiting=True, dependencies=True,
-        throttle=True, hold=True, slow_cancel_s=15, submissions_per_command=50, arguments=False,
+        arrays=True, contiguous=True, longest_name=15, restarts="flagged", dependencies=True, throttle=True,
+        hold=True, slow_cancel_s=15, submissions_per_command=50, arguments=False,
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
     cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")

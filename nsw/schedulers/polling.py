@@ -232,7 +232,7 @@ class Polling:
         """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
 
         `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
-        history knows a task are added.
+        history knows a task are added where the queue lists nothing that is over.
         """
         now = self._pace.clock()
         asked = True
@@ -245,12 +245,11 @@ class Polling:
             lines = [line for some_lines in parsed for line in some_lines or ()]
             said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
             history = _sorted_out(said, some, self._followed)
-            recorded = {(line.job, line.name) for line in said if line.indices is not None}
-            arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded))}
+            if not self._adapter.capabilities.lists_ended:
+                recorded = {(line.job, line.name) for line in said if line.indices is not None}
+                arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded) or any(history[s.name].values()))}
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
-        alone = {s.name for s in some if s.name in arrays or told[s.name] or any(history[s.name].values())}
-        if self.facts.history and self._adapter.capabilities.history_of_waiting:
-            alone = set()  # it would know of a task that somebody cancelled
+        alone = {s.name for s in some if s.name in arrays or told[s.name]}
         since = self._memory.absent
         # while the history cannot be asked, nothing is known to be absent
         self._memory.absent = {key: since.get(key, now) if asked else now for key in missing}

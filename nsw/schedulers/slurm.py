@@ -63,13 +63,7 @@ class Slurm(Adapter):
     queue = "squeue"
     history = "sacct"
     capabilities = Capabilities(
-        arrays=True,
-        restarts="counted",
-        history_of_waiting=True,
-        dependencies=True,
-        throttle=True,
-        hold=True,
-        test_run=True,
+        arrays=True, restarts="counted", lists_ended=True, dependencies=True, throttle=True, hold=True, test_run=True
     )
     # SLURM_CONF says which cluster and stays
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")

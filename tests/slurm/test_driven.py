@@ -548,18 +548,21 @@ def test_a_begun_task_that_vanishes_beside_its_siblings_is_lost_and_only_after_t
     )
 
 
-def test_tasks_that_slurmctld_forgot_beside_others_are_submitted_again_where_sacct_would_know_of_a_cancel(
+def test_the_rest_of_an_array_that_slurmctld_forgot_is_submitted_again_though_sacct_knows_its_first_task(
     campaign, fake
 ):
     it = campaign()
     it.rounds(2)
+    fake.execute(1, 0)
+    fake.set(1, 0, "COMPLETED")
+    fake.forget(1, squeue=False)
     for n in (2, 3):
         (fake.state / f"jobs/1/{n - 1}.json").unlink()
     it.rounds()
-    assert it.states == ["queued", "submitted", "submitted"]
+    assert it.states == ["done", "submitted", "submitted"]
     assert it.run(2).reason.startswith("squeue does not list its job")
     it.rounds(2)
-    assert it.states == ["queued", "submitted", "submitted"]
+    assert it.states == ["done", "submitted", "submitted"]
     assert [it.run(n).attempt for n in (1, 2, 3)] == [1, 2, 2]
     assert it.run(2).reason == "squeue and sacct do not know its job any more; it had not begun, and is submitted again"
 
