@@ -20,6 +20,7 @@ from nsw.campaign.stages import Stages
 from nsw.campaign.submitting import Submitting
 from nsw.campaign.throttle import Holding
 from nsw.campaign.watching import Watching
+from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 
@@ -135,6 +136,7 @@ class Driver:
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs and builds: all that are not over, or those named. What a cancelled task had finished stays."""
+        self._submitting.settle_doubts()
         self._watching.poll(at_once=True)  # what has ended by itself keeps its own reason
         chosen = None if runs is None else set(runs)
 
@@ -142,7 +144,11 @@ class Driver:
             return chosen is None or one.id in chosen
 
         flying = [one for one in self._flight if wanted(one)]
-        waiting = self._it.ledger.waiting() if chosen is None else chosen.intersection(self._it.ledger.waiting())
+        doubtful = [] if self._it.scheduler.shares_machine else list(filter(wanted, self._it.ledger.doubtful()))
+        # a scheduler that takes a submission late, after it was not found, starts a job that then does nothing
+        claimed = Withdrawing(self._it).withdraw(doubtful)
+        begun = {one.id for one in doubtful} - claimed
+        waiting = [id_ for id_ in self._it.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun]
         self._it.scheduler.cancel(self._flight.holding(wanted))
         self._watching.poll(at_once=True)
         self._flight.drop(wanted)
@@ -150,6 +156,9 @@ class Driver:
         ended = [one for one in flying if one.state is not State.DONE]
         with self._it.ledger.transaction():
             self._it.ledger.update_tasks([*waiting, *(one.id for one in ended)], **cancelled)
+            for one in doubtful:
+                if one.id in claimed:
+                    self._it.ledger.update_tasks([one.id], attempt=one.attempt)
             self._it.ledger.give_up_reductions()
             self._flight.close()
         (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this

@@ -86,6 +86,15 @@ class Ending:
         status = self.status(one.id, one.attempt)
         return (status is not None and status.state == "done") or self._earlier(one) is not None
 
+    def has_folder(self, one: Flying) -> bool:
+        """Whether the folder of its attempt, which its job makes first, is still there with something in it.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
+        home = self._it.home(one.id, one.attempt)
+        return bool(self._it.transport.list_many({home: ["*"]})[home])
+
     def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
         """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
         one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None

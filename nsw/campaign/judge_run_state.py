@@ -72,10 +72,10 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     if status is not None and status.state == "withdrawn":
         status = None
     if answer.phase is Phase.LOST:
-        begun = "" if status is None else "; it had begun, and only `nsw retry` begins it again"
+        begun = "" if status is None else "; it had begun and may still be running: only `nsw retry` begins it again"
         return Verdict(State.LOST, f"{answer.reason}{begun}", ended=True)
     if answer.phase is Phase.ENDED and answer.cancelled and status is None:
-        return Verdict(State.CANCELLED, f"{answer.reason}; it had not begun", ended=True)
+        return Verdict(State.CANCELLED, f"{answer.reason} before it began", ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
         return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
     if status is not None:
@@ -95,7 +95,8 @@ def _cut_short(answer: Answer, status: Status | None) -> str:
     if status is None:
         return f"{answer.reason} before this run began" if answer.reason else "its job ended before this run began"
     if answer.reason:
-        return f"{answer.reason} in the middle of this run"
+        runs_on = ", whose processes may still be running" if answer.may_run else ""
+        return f"{answer.reason} in the middle of this run{runs_on}"
     if answer.clean:  # a second start finds the run begun and ends at once, without a fault
         return (
             "its job ended well in the middle of this run: started a second time by a scheduler that had lost its"

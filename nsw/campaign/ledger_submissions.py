@@ -27,6 +27,7 @@ class LedgerSubmissions(LedgerBase):
         """Write down that this will be submitted, before it is."""
         sent = submission
         with self.transaction():
+            self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'unfound'", (sent.name,))
             self._db.execute(
                 "INSERT INTO submissions (name, job, tasks, attempt, gpus, state, created)"
                 " VALUES (?, ?, ?, ?, ?, 'intent', ?)",
@@ -55,11 +56,30 @@ class LedgerSubmissions(LedgerBase):
             (f"{_DOUBT} {when}: {why}", submission.job, submission.name),
         )
 
-    def withdraw(self, submission: Submission) -> None:
-        """A submission that never reached the scheduler: its tasks are planned again, the attempt is not used."""
+    def withdraw(self, submission: Submission, *, unfound: bool = False) -> None:
+        """A submission that did not reach the scheduler: its tasks are planned again, the attempt is not used.
+
+        One that was `unfound` after doubt may still arrive there: `doubtful` remembers it.
+        """
         with self.transaction():
             self._of_intent(submission, "state = 'planned', submission = NULL, attempt = attempt - 1")
-            self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'intent'", (submission.name,))
+            if unfound:
+                self._db.execute("UPDATE submissions SET state = 'unfound' WHERE name = ?", (submission.name,))
+            else:
+                self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'intent'", (submission.name,))
+
+    def doubtful(self) -> list[Flying]:
+        """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
+        found = self._db.execute(
+            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.reason, t.kind, s.tasks FROM submissions s"
+            " JOIN tasks t ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
+            " OR t.job = s.job AND t.attempt = s.attempt - 1 AND t.state = 'planned' AND s.state = 'unfound'"
+        )
+        return [
+            Flying(id_, job, task, attempt, State(state), reason, Kind(kind))
+            for id_, job, task, attempt, state, reason, kind, tasks in found
+            if task in self._tasks(tasks)
+        ]
 
     def _of_intent(self, submission: Submission, setting: str) -> None:
         self._db.execute(

@@ -300,7 +300,7 @@ class Submitting:
         """It was not submitted: once more, unless it fails with the same words again and again."""
         said = next((m for (name, m), n in self._failed_so.items() if name == submission.name and n >= _TRIES), None)
         if said is None:
-            self._it.ledger.withdraw(submission)
+            self._it.ledger.withdraw(submission, unfound=True)
             return
         hint = f"the same came {_TRIES} times, and no job of that name appeared"
         self._it.changed(self._refused(submission, RefusedError(said, hint=hint)))

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from nsw.campaign.needs import Needs
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
-_NEVER = 2  # polls in a row that say so
-_NEVER_RUNS = 10  # of a job that may run all the same: five minutes
+_NEVER_RUNS = 10  # polls that call a job held for ever which may run all the same: up to ten minutes
 _SIGNALLED = frozenset({130, 137, 143})  # by SIGINT, SIGKILL, SIGTERM: what schedulers send
 _UNKNOWN = Answer(Phase.UNKNOWN)
 
@@ -110,15 +109,20 @@ class Watching:
         return changed
 
     def look_at_lost(self) -> None:
-        """Believe what lost runs have written of their end since: a run's own status file always wins."""
+        """Believe what runs have written of their end since: a run's own status file always wins.
+
+        It looks at lost runs, and at those that failed by the scheduler's word alone, without an end of their own.
+        """
         lost = [
             Flying(run.id, run.job, run.task, run.attempt, run.state, run.reason)
-            for run in self._it.ledger.runs(states=[State.LOST])
+            for run in self._it.ledger.runs(states=[State.LOST, State.FAILED])
+            if run.attempt and run.ended is None
         ]
         try:
             self._ending.look(lost)
             seen = [(one, self._status(one)) for one in lost]
-            over = [(one, status) for one, status in seen if status is not None and status.state in {"done", "failed"}]
+            ended = {State.LOST: {"done", "failed"}, State.FAILED: {"done"}}
+            over = [(one, status) for one, status in seen if status is not None and status.state in ended[one.state]]
             ends = [self._ending.end_of(one, judge(_UNKNOWN, status), status) for one, status in over]
             self._ending.bring(ends)
         except (UnreachableError, CommandError):  # they stay lost until the site can be asked
@@ -216,6 +220,11 @@ class Watching:
             return None
         verdict = judge(answer, status)
         if verdict.ended:
+            if status is None and answer.clean and not answer.cancelled and not self._ending.has_folder(one):
+                gone = (
+                    f"its job ended well, and {self._it.home(one.id, one.attempt)} is not there: moved or removed since"
+                )
+                verdict = replace(verdict, reason=gone)
             end = self._ending.end_of(one, verdict, status)
             return replace(end, second=self._passed_over(name, one, status))
         # a scheduler may report a job as running before the job has reported where and since when
@@ -331,7 +340,7 @@ class Watching:
             self._often.pop((one.id, what), None)
 
     def _give_up(self, never: list[tuple[str, Flying, Answer]]) -> list[str]:
-        """End tasks that wait for what will not come, once two polls in a row reported that.
+        """End tasks that wait for what will not come.
 
         A controller that came back from a crash may hold a job of which the first launch still runs: that one is
         waited for somewhat longer, and what it finished counts. One that it holds before it began is submitted again.
@@ -346,7 +355,7 @@ class Watching:
             status = seen[one.id]
             self._often[one.id, "never"] += 1
             runs = answer.may_run and status is not None and status.state == "running"
-            if self._often[one.id, "never"] >= (_NEVER_RUNS if runs else _NEVER):
+            if not runs or self._often[one.id, "never"] >= _NEVER_RUNS:
                 sure[one.id] = (name, one, answer, status)
         self._spare_tasks(sure)
         if not sure:

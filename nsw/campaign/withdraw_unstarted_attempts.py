@@ -28,7 +28,7 @@ done
 
 
 class Withdrawing:
-    """Takes back attempts that a scheduler forgot or could not launch.
+    """Takes back attempts that a scheduler forgot, could not launch, or may take after they were cancelled.
 
     Args:
         it: The campaign, whose ledger says how often that was done for a run.

@@ -42,6 +42,8 @@ class Capabilities:
         script_on_stdin: The submit command reads the script from standard input.
         late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
             conclusion from a job that neither queue nor history knows.
+        lists_ended: The queue also lists jobs that ended a while ago. An array of which it lists no task was then
+            forgotten, though the history may know some of its tasks; else those show that the others were cancelled.
         history_in_file: The record of an end is a file of the job, not a command's answer.
         slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
         dependencies: "Start after that job succeeded" can be trusted.
@@ -64,6 +66,7 @@ class Capabilities:
     restarts: Literal["counted", "flagged", "no"] = "no"
     script_on_stdin: bool = False
     late_end_s: float = 0
+    lists_ended: bool = False
     history_in_file: bool = False
     slow_cancel_s: float = 0
     dependencies: bool = False
@@ -122,6 +125,7 @@ class Line:
 
     `indices` is None for a job that is no array. `vague`: the line does not name all tasks it stands for, or not the
     reason of each; `queue_command(detail=True)` would. `name` is None where a listing has no names: the id decides.
+    `owner` is None where a listing has only the user's own jobs.
     """
 
     job: str
@@ -129,15 +133,21 @@ class Line:
     name: str | None
     answer: Answer
     vague: bool = False
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do."""
+    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do.
+
+    `certain` is False for words that also come of submissions that were accepted: nsw then looks the job up as after
+    any doubt, and believes them when they came several times.
+    """
 
     said: str
     key: str | None = None
     hint: str | None = None
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +208,9 @@ class Adapter(ABC):
 
     # the command that knows ended jobs, for sentences; empty where there is none
     history: ClassVar[str] = ""
+    # why a job that was accepted is in neither queue nor history from the first poll on, where that has a reason other
+    # than that the system forgot it: part of a sentence
+    vanished: ClassVar[str] = ""
     # how to recognize the system on a machine, where others have a `submit` of the same name: a command that only it
     # has, or regular expressions for what `SUBMIT --version` prints, by the name of the product
     known_by: ClassVar[str] = ""
@@ -303,6 +316,14 @@ class Adapter(ABC):
         return result.returncode == 0 and not result.timed_out
 
     # --- optional: asking ---------------------------------------------------------------------------------
+
+    def owners_command(self, watched: Sequence[Watched]) -> list[str] | None:
+        """List the jobs that have these ids now, whoever owns them, for `parse_queue`.
+
+        nsw runs it before it ends, holds or throttles jobs by their ids, which batch systems give out again. None where
+        the commands act by name.
+        """
+        return self.queue_command(watched)
 
     def sign_of_life_command(self) -> list[str]:
         """A command that every user may run and that costs little."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandError, RefusedError, UnreachableError
@@ -117,6 +118,7 @@ class BatchScheduler:
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
         self._waited_for: float | None = None
         self._said_slow = False
+        self._others: set[str] = set()  # ids that are other jobs now, as the user was told
         self._limited_to: int | None = None  # as the site knows
         self._limit_again = 0.0
 
@@ -190,7 +192,19 @@ class BatchScheduler:
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
         self._rest_after_faults(outcomes, results)
-        return outcomes
+        return self._looked_up(submissions, outcomes)
+
+    def _looked_up(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes, with a refusal only where the system knows no job of that name: one look-up for all of them."""
+        refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
+        try:
+            found = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
+        except UnreachableError as fault:
+            doubts = {name: Doubt(fault.message, why=said.message) for name, said in refused.items()}
+            instead = {name: Outcome(doubt=doubt) for name, doubt in doubts.items()}
+        else:
+            instead = {name: Outcome(native=native) for name, native in found.items()}
+        return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
 
     def _command(self, submission: Submission, share: int | None) -> list[str]:
         script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
@@ -215,6 +229,7 @@ class BatchScheduler:
             return self._not_submitted(submission, result)
         native = Native.of(submission, job, self._can.first_index)
         self._throttles.begun(submission, native, share or len(submission.tasks))
+        self._polling.unlisted.add(submission.name)
         self._pace.reset()
         return Outcome(native=str(native))
 
@@ -279,7 +294,8 @@ class BatchScheduler:
         Raises:
             CommandError: It failed.
         """
-        argv = self._adapter.cancel_command([*map(self._watched, submissions), *self._polling.followed(submissions)])
+        named = [*map(self._watched, submissions), *self._polling.followed(submissions)]
+        argv = self._adapter.cancel_command(self._own(named))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -316,7 +332,7 @@ class BatchScheduler:
         """
         if not self._can.hold:
             return
-        argv = self._adapter.hold_command([*map(self._watched, submissions)], held=held)
+        argv = self._adapter.hold_command(self._own([*map(self._watched, submissions)]), held=held)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -330,6 +346,51 @@ class BatchScheduler:
         idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
         self._waited_for = self._pace.next
         self._sleep(seconds if idle else max(0.01, min(seconds, left)))
+
+    # --- whose a job is ---------------------------------------------------------------------------------
+
+    def _own(self, watched: Sequence[Watched]) -> list[Watched]:
+        """Those of these whose ids are jobs of their names and of this user now, by a listing made for it.
+
+        A batch system that lost its state gives ids out again, also to other jobs of the same user. Each id that is
+        another job now is reported once.
+
+        Raises:
+            CommandError: They could not be listed.
+        """
+        known = [one for one in watched if one.native is not None]
+        command = self._adapter.owners_command(known) if known else None
+        if command is None:
+            return list(watched)
+        result = self._runner.run(command, timeout=120, retry=PATIENT)
+        lines = self._adapter.parse_queue(result)
+        if lines is None:
+            what = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
+            raise CommandError(result, what=what)
+        listed = {line.job: line for line in lines}
+        own = []
+        for one in known:
+            line = listed.get(one.native.job) if one.native else None
+            if line is None:
+                continue  # it is over
+            if line.name in {None, one.name} and (line.owner is None or line.owner == self._user):
+                own.append(one)
+            elif line.job not in self._others:
+                self._others.add(line.job)
+                whose = f" of {line.owner}" if line.owner else ""
+                self._say(
+                    f"id {line.job} is now job {line.name}{whose}, and no longer this campaign's:"
+                    f" {self._adapter.name} gave the id out again, and nsw leaves that job alone"
+                )
+        return own
+
+    @cached_property
+    def _user(self) -> str:
+        """The user's name on the site."""
+        result = self._transport.run(["id", "-un"], timeout=60)
+        if result.returncode != 0 or result.timed_out:
+            raise CommandError(result, what="the user's name on the site could not be asked")
+        return result.stdout.split()[-1]
 
     # --- submitting -------------------------------------------------------------------------------------
 
@@ -354,7 +415,7 @@ class BatchScheduler:
             self._learn_room(len(submission.tasks), result)
             return Outcome()
         refusal = adapter.refusal(result)
-        if refusal is not None:
+        if refusal is not None and refusal.certain:
             message = f"{adapter.submit} refused the job: {refusal.said}"
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
@@ -392,11 +453,12 @@ class BatchScheduler:
             self._say(f"the queue accepts no more of your jobs for now ({said}); nsw keeps trying")
         self._full_until = self._clock() + MOST_S
 
-    def _throttle(self, native: Native, limit: int) -> bool:
+    def _throttle(self, name: str, native: Native, limit: int) -> bool:
         try:
-            argv = self._adapter.throttle_command(native, limit) if self._throttled() else None
-        except UnreachableError:  # what this version can do could not be asked
+            own = self._throttled() and self._own([Watched(name, native, self._log(name))])
+        except (CommandError, UnreachableError):
             return False
+        argv = self._adapter.throttle_command(native, limit) if own else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
 
 

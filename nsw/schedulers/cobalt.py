@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Request, Watched
     from nsw.schedulers.submission_ids import Native
 
-_COLUMNS: Final = ("JobID", "State", "JobName")  # none of them holds a blank
+_COLUMNS: Final = ("JobID", "User", "State", "JobName")  # none of them holds a blank
 _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
 _QUEUE_COLUMNS: Final = 11  # of `qstat -Q`
 _BY_USER: Final = 'exec qstat -u "$(id -un)" "$@"'  # qstat without ids would list everybody's jobs
@@ -226,7 +226,7 @@ def ended(line: str) -> Answer | None:
     if "maximum execution time exceeded" in line:
         return Answer(Phase.ENDED, "it was over its time limit, and Cobalt ended it")
     if "removing job from the queue" in line:
-        return Answer(Phase.ENDED, "it was deleted before it ran", cancelled=True)
+        return Answer(Phase.ENDED, "it was deleted", cancelled=True)
     if "delete" in line:
         return Answer(Phase.ENDED, f"it was deleted{_by(line)}", cancelled=True)
     return None
@@ -239,7 +239,7 @@ def _exit(text: str) -> Answer:
         return Answer(Phase.ENDED, f"Cobalt does not know its exit status: it wrote {text}")
     code = int(text)
     if code == LOST_EXIT:
-        return Answer(Phase.ENDED, "Cobalt lost track of the job, whose processes may still run", may_run=True)
+        return Answer(Phase.ENDED, "Cobalt lost track of the job", may_run=True)
     if code in STARTS:
         return Answer(Phase.ENDED, STARTS[code])
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""
@@ -255,8 +255,8 @@ def _listed(text: str) -> Line | None:
     cells = text.split()
     if len(cells) != len(_COLUMNS) or not cells[0].isdigit():
         return None
-    job, state, name = cells
+    job, owner, state, name = cells
     answer = STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
     if answer.reason and "JOB" in answer.reason:
         answer = replace(answer, reason=answer.reason.replace("JOB", job))
-    return Line(job, None, name, answer)
+    return Line(job, None, name, answer, owner=owner)

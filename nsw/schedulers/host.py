@@ -75,6 +75,9 @@ class Host(Adapter):
         """The states of all of these."""
         return _words("list", *(one.log for one in watched))
 
+    def owners_command(self, watched: Sequence[Watched]) -> None:
+        """None: a job is known by its files, which bear its name."""
+
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """A line a job; the last line says that the list is whole."""
         lines = result.stdout.splitlines()

@@ -12,7 +12,7 @@ from nsw.schedulers.model import BY_ITSELF, Answer, Phase
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "exit_reason", "pend_reason")
+FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "user", "exit_reason", "pend_reason")
 DELIMITER: Final = "^"
 _LAST: Final = len(FIELDS) - 1  # the free text may hold the delimiter
 
@@ -59,9 +59,9 @@ def listed_lines(stdout: str) -> list[Line]:
         fields = [field.strip() for field in text.split(DELIMITER, _LAST)]
         if len(fields) <= _LAST or not fields[0].isdigit() or not fields[1].isdigit():
             continue
-        job, index, stat, code, name, exit_reason, pend_reason = fields
+        job, index, stat, code, name, owner, exit_reason, pend_reason = fields
         told = answer(stat, *("" if said == "-" else said for said in (code, exit_reason, pend_reason)))
-        lines.append(Line(job, (int(index),) if index != "0" else None, _plain(name), told))
+        lines.append(Line(job, (int(index),) if index != "0" else None, _plain(name), told, owner=owner))
     return lines
 
 

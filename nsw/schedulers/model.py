@@ -37,7 +37,7 @@ class Phase(StrEnum):
 class Answer:
     """What the scheduler says of one task, with its reason in words where it gives one.
 
-    `never`: it waits for what will not come; `may_run`: and yet an earlier launch of it may still run.
+    `never`: it waits for what will not come; `may_run`: processes of it may run all the same.
     `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
     `if_begun`: the answer that holds instead, if the task had begun.
     """

@@ -56,6 +56,10 @@ class Pbs(Adapter):
     relatives = MappingProxyType({"Torque": "^Version:"})
     queue = "qstat"
     history = "qstat -x"
+    vanished = (
+        "PBS deleted the job without a record, as a routing queue does when no queue behind it accepts the job"
+        " (`qstat -Qf QUEUE` lists their limits),"
+    )
     capabilities = Capabilities(
         arrays=True, contiguous=True, longest_name=15, restarts="flagged", dependencies=True, throttle=True,
         hold=True, slow_cancel_s=15, submissions_per_command=50, arguments=False,

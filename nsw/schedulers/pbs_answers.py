@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _JOB: Final = re.compile(r"^Job Id: *(\S+)[^\S\n]*\n", re.MULTILINE)
 # a value goes on in lines that begin with a tab
 _ATTRIBUTE: Final = re.compile(
-    r"^    (Job_Name|job_state|substate|Exit_status|Stageout_status|comment|Hold_Types|depend|run_count|array"
-    r"|array_indices_submitted|array_indices_remaining|Resource_List\.walltime) = (.*(?:\n\t.*)*)",
+    r"^    (Job_Name|Job_Owner|job_state|substate|Exit_status|Stageout_status|comment|Hold_Types|depend|exec_host"
+    r"|run_count|array|array_indices_submitted|array_indices_remaining|Resource_List\.walltime) = (.*(?:\n\t.*)*)",
     re.MULTILINE,
 )
 _ID: Final = re.compile(r"(?P<seq>\d+)(?:\[(?P<index>\d*)\])?(?P<server>\.\S+)?")
@@ -31,6 +31,13 @@ _TERMINATED: Final = re.compile(r" and terminated by (\S+)$")
 _CANNOT: Final = "Can Never Run: "
 _WAITS: Final = "Not Running: "
 _DELETED: Final = "91"  # substate
+_NONE_THERE: Final = re.compile(r"\bT: 0[a-z]*\)")  # of what it lacks the nodes together have none
+# PBS prints its array's attributes for a subjob without a record: it was removed while it waited, or it ended where
+# there is no history, and its own files tell how
+_NO_RECORD: Final = Answer(
+    Phase.ENDED, "the job was deleted", clean=True, cancelled=True,
+    if_begun=Answer(Phase.ENDED, "it ended, and PBS has no record of how,"),
+)  # fmt: skip
 
 
 def array_of(job: str) -> tuple[str, int | None]:
@@ -74,7 +81,7 @@ def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
-    name = attributes.get("Job_Name")
+    name, owner = attributes.get("Job_Name"), attributes.get("Job_Owner", "").partition("@")[0] or None
     told = answer(
         attributes["job_state"], attributes.get("substate", ""), attributes.get("Exit_status", ""),
         attributes.get("Stageout_status", ""), attributes.get("comment", ""), attributes.get("Hold_Types", ""),
@@ -82,17 +89,27 @@ def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
     )  # fmt: skip
     array, index = array_of(job)
     if index is not None:
-        yield Line(array, (index,), name, told)
+        if "run_count" not in attributes and "exec_host" not in attributes and told.phase is not Phase.RUNNING:
+            told = _without_record(attributes)
+        yield Line(array, (index,), name, told, owner=owner)
     elif "array" not in attributes and "[]" not in job:
-        yield Line(job, None, name, told)
+        yield Line(job, None, name, told, owner=owner)
     elif attributes["job_state"] in "FMX":
-        yield Line(job, indices(attributes.get("array_indices_submitted", "")), name, _array_over(attributes))
+        submitted = indices(attributes.get("array_indices_submitted", ""))
+        yield Line(job, submitted, name, _array_over(attributes), owner=owner)
     else:
-        yield Line(job, indices(attributes.get("array_indices_remaining", "")), name, told)
+        yield Line(job, indices(attributes.get("array_indices_remaining", "")), name, told, owner=owner)
+
+
+def _without_record(attributes: dict[str, str]) -> Answer:
+    """Of a subjob that has no job of its own: its exit status and substate are its array's."""
+    if attributes["job_state"] in "FX":
+        return _NO_RECORD
+    return answer(attributes["job_state"], "", "", "", attributes.get("comment", ""), "", False, "")
 
 
 def _array_over(attributes: dict[str, str]) -> Answer:
-    """Of subjobs without a record: the exit status of an array is 0 whatever they had."""
+    """Of subjobs without a record: the exit status of an array is not theirs."""
     if attributes.get("substate") == _DELETED:
         return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
     if "Exit_status" not in attributes:
@@ -148,6 +165,9 @@ def answer(
 def _queued(comment: str, status: str) -> Answer:
     if comment.startswith(_CANNOT):
         said = comment.removeprefix(_CANNOT)
+        if _NONE_THERE.search(said):  # as after a restart of the server, before its nodes have reported
+            reason = f"not running yet: PBS sees none of what it needs on any node now: {said}"
+            return Answer(Phase.QUEUED, reason)
         return Answer(
             Phase.QUEUED, f"it can never run: {said}; ask for less in the recipe's resources, or name another queue",
             never=True,
@@ -186,7 +206,7 @@ def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, 
 def _never_began(substate: str, depends: bool) -> Answer:
     """Over without an exit status; substate 92 means success elsewhere, and here that it was removed."""
     if substate == _DELETED:
-        return Answer(Phase.ENDED, "the job was deleted before it began", cancelled=True)
+        return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
     if depends:
         return Answer(Phase.ENDED, "it never began: the job that it depends on did not succeed, and PBS removed it")
     return Answer(Phase.ENDED, "it ended, and PBS has no exit status of it")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandError, UnreachableError
+from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Facts, Line, Watched
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.submission_ids import Native
@@ -37,6 +38,7 @@ class _Memory:
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     absent: dict[tuple[str, int], float] = field(default_factory=dict)  # since when
+    never: dict[tuple[str, int], float] = field(default_factory=dict)  # since when it is said to wait in vain
     detail: int = 0  # how many polls more ask for a line for each task
 
 
@@ -58,7 +60,8 @@ class Polling:
         transport: The way to what jobs print.
         jobs: The folder of that.
         say: Prints a line for the user.
-        lost_after_s: Seconds without a trace of a job after which it is lost.
+        lost_after_s: Seconds without a trace of a job after which it is lost, and of one answer after which a job that
+            waits for what will not come is given up.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Polling:
         self._memory = _Memory()
         self._history = _Silence()
         self._followed: Followed = {}
+        self.unlisted: set[str] = set()  # submissions that this process made and that no poll has found yet
 
     @cached_property
     def facts(self) -> Facts:
@@ -156,6 +160,7 @@ class Polling:
             return None
         self._pace.answered()
         told = _sorted_out(lines, submissions, self._followed)
+        self.unlisted.difference_update(name for name, answers in told.items() if answers)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
         try:
             listed = {(line.job, line.name) for line in lines if line.indices is not None}
@@ -164,9 +169,19 @@ class Polling:
             self._explain(submissions, told)
         except UnreachableError:  # it is reported when that lasts
             return None
+        self._wait_before_never(told)
         self._pace.asked(changed=self._moved(told))
         self._memory.answers = told
         return told
+
+    def _wait_before_never(self, told: dict[str, dict[int, Answer]]) -> None:
+        """A system that was started again may say "never" of what it will run: only an answer that lasts is one."""
+        now, since = self._pace.clock(), self._memory.never
+        vain = [(name, task) for name, answers in told.items() for task, answer in answers.items() if answer.never]
+        self._memory.never = {key: since.get(key, now) for key in vain}
+        for name, task in vain:
+            if now - self._memory.never[name, task] < self._lost_after_s:
+                told[name][task] = _not_yet(told[name][task])
 
     def _watched(self, submission: Submission) -> Watched:
         return Watched.of(submission, self._jobs)
@@ -217,7 +232,7 @@ class Polling:
         """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
 
         `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
-        history knows a task are added.
+        history knows a task are added where the queue lists nothing that is over.
         """
         now = self._pace.clock()
         asked = True
@@ -230,16 +245,17 @@ class Polling:
             lines = [line for some_lines in parsed for line in some_lines or ()]
             said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
             history = _sorted_out(said, some, self._followed)
-            recorded = {(line.job, line.name) for line in said if line.indices is not None}
-            arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded))}
+            if not self._adapter.capabilities.lists_ended:
+                recorded = {(line.job, line.name) for line in said if line.indices is not None}
+                arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded) or any(history[s.name].values()))}
         missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
-        alone = {s.name for s in some if s.name in arrays or told[s.name] or any(history[s.name].values())}
+        alone = {s.name for s in some if s.name in arrays or told[s.name]}
         since = self._memory.absent
         # while the history cannot be asked, nothing is known to be absent
         self._memory.absent = {key: since.get(key, now) if asked else now for key in missing}
         for (name, task), found in missing.items():
             seconds = now - self._memory.absent[name, task]
-            told[name][task] = self._absent_answer(seconds, found, siblings=name in alone)
+            told[name][task] = self._absent_answer(name, seconds, found, siblings=name in alone)
 
     def _told(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
         """Whether the history answered. Where it never will, it counts no more; of a long silence the user hears."""
@@ -261,8 +277,8 @@ class Polling:
             )
         return False
 
-    def _absent_answer(self, seconds: float, found: Answer | None, *, siblings: bool) -> Answer:
-        """What it means that the queue has not listed a task for so many seconds."""
+    def _absent_answer(self, name: str, seconds: float, found: Answer | None, *, siblings: bool) -> Answer:
+        """What it means that the queue has not listed a task of a submission for so many seconds."""
         if found is not None and found.phase is Phase.ENDED:
             return found
         queue, history = self._adapter.queue, self._adapter.history
@@ -271,13 +287,18 @@ class Polling:
         if found is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one"
             begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
-            return Answer(Phase.ENDED, f"{reason}: it was cancelled, or it ended", cancelled=True, if_begun=begun)
+            return Answer(Phase.ENDED, f"{reason}: it was cancelled or removed", cancelled=True, if_begun=begun)
         if found is None and seconds >= lost:
             who = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
-            return Answer(Phase.LOST, f"{who} not know its job any more")
+            forgot = Answer(Phase.LOST, f"{who} not know its job any more")
+            if self._adapter.vanished and self.facts.history and name in self.unlisted:
+                return Answer(Phase.ENDED, self._adapter.vanished, if_begun=forgot)
+            return forgot
         if seconds >= lost * _STALE:
             return Answer(Phase.LOST, f"{queue} does not know its job any more, though {history} never saw it end")
-        return _UNKNOWN
+        most = format_duration(int(lost if found is None else lost * _STALE))
+        seen = f", and {history} has no end of it" if self.facts.history else ""
+        return Answer(Phase.UNKNOWN, f"{queue} does not list its job{seen}; nsw keeps asking for {most}")
 
     def _explain(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
         """Look into the job's own output for what the state does not say: without cgroups, memory.
@@ -289,14 +310,19 @@ class Polling:
         for submission in submissions:
             native = Native.parse(submission.native_id)
             for task, answer in told[submission.name].items():
-                if answer.phase is Phase.ENDED and not answer.clean:
+                if answer.phase in {Phase.ENDED, Phase.LOST} and not (answer.clean and answer.if_begun is None):
                     name = self._adapter.log_name(submission.name, native, task)
                     logs[f"{self._jobs}/{name}"] = (submission.name, task)
         for path, content in self._transport.read_many(list(logs), 1 << 16).items():
             output = content.decode(errors="replace") if isinstance(content, bytes) else ""
             if more := self._adapter.memory_words(output):
                 name, task = logs[path]
-                told[name][task] = replace(told[name][task], reason=f"out of memory: {more}", if_begun=None)
+                told[name][task] = Answer(Phase.ENDED, f"out of memory: {more}")
+
+
+@lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new
+def _not_yet(answer: Answer) -> Answer:
+    return replace(answer, never=False)
 
 
 def _is_listed(submission: Submission, listed: Collection[tuple[str, str | None]]) -> bool:

@@ -209,7 +209,8 @@ def _line(job: ET.Element) -> Line | None:
     indices: list[int] = []
     for first, last, step in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", tasks or ""):
         indices += range(int(first), int(last or first) + 1, int(step or 1) or 1)
-    return Line(number, indices if tasks else None, job.findtext("JB_name"), _live(state))
+    name, owner = job.findtext("JB_name"), job.findtext("JB_owner")
+    return Line(number, indices if tasks else None, name, _live(state), owner=owner)
 
 
 def _live(state: str) -> Answer:

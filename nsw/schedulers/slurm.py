@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _GRES = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
 _UNIT = "\x1f"  # no state, reason or name of nsw's holds it
-_SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l")
+_SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
 _SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
 _SACCT = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
 _LONGEST_LIST = 500  # ids on one command line
@@ -50,7 +50,8 @@ _VERDICT = re.compile(
     r"|Unable to open file"
 )
 # what scontrol says of jobs that have ended, beside the others that it holds
-_OVER = ("already finished", "Invalid job id specified", "no longer pending")
+_NO_SUCH_JOB = "Invalid job id specified"
+_OVER = ("already finished", _NO_SUCH_JOB, "no longer pending")
 
 
 class Slurm(Adapter):
@@ -62,7 +63,7 @@ class Slurm(Adapter):
     queue = "squeue"
     history = "sacct"
     capabilities = Capabilities(
-        arrays=True, restarts="counted", dependencies=True, throttle=True, hold=True, test_run=True
+        arrays=True, restarts="counted", lists_ended=True, dependencies=True, throttle=True, hold=True, test_run=True
     )
     # SLURM_CONF says which cluster and stays
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
@@ -106,7 +107,10 @@ class Slurm(Adapter):
         return found.pop() if len(found) == 1 else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
-        """Why sbatch refused. Only its own verdict counts, and none that a moment's fault or a wrapper may explain."""
+        """Why sbatch refused. Only its own verdict counts, and none that a moment's fault or a wrapper may explain.
+
+        Words that nsw does not know, such as "Unspecified error", also come of submissions that were accepted.
+        """
         if result.timed_out or result.returncode <= 0 or self.parse_submitted(result) is not None:
             return None
         if self.transient(result) or not_sent(result) or not _VERDICT.search(result.stderr):
@@ -115,7 +119,7 @@ class Slurm(Adapter):
         for known in REFUSALS:
             if known.text.lower() in said.lower():
                 return Refusal(said, known.key, known.hint)
-        return Refusal(said)
+        return Refusal(said, certain=False)
 
     def is_full(self, result: CommandResult) -> bool:
         """Refused only because enough is in the queue already."""
@@ -193,8 +197,15 @@ class Slurm(Adapter):
         return ["squeue", "--me", "-h", *each, "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
-        """The lines of squeue; what is no such line is left out."""
+        """The lines of squeue; what is no such line is left out. Asked for one id that is none, it fails."""
+        if not result.timed_out and _NO_SUCH_JOB in result.stderr:
+            return []
         return queue_lines(result.stdout) if answered(result) else None
+
+    def owners_command(self, watched: Sequence[Watched]) -> list[str]:
+        """The squeue of ids, also of other users' jobs."""
+        ids = dict.fromkeys(one.native.job for one in watched if one.native)
+        return ["squeue", "-h", "-t", "all", "-j", ",".join(ids), "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
@@ -294,15 +305,15 @@ def queue_lines(stdout: str) -> list[Line]:
         fields = text.split(_UNIT)
         if len(fields) != len(_SQUEUE_FIELDS) or not fields[0].isdigit():
             continue
-        base, index, state, name, reason, limit = fields
+        base, index, state, name, reason, limit, owner = fields
         told = answer(state, reason, limit if state == "TIMEOUT" else "")
         if index == "N/A":
-            found.append(Line(base, None, name, told))
+            found.append(Line(base, None, name, told, owner=owner))
         elif index.isdigit():
-            found.append(Line(base, (int(index),), name, told))
+            found.append(Line(base, (int(index),), name, told, owner=owner))
         else:  # cut short after 64 characters; of tasks that wait for different reasons all are named
             vague = "..." in index or _SEVERAL.search(reason) is not None
-            found.append(Line(base, parse_ranges(index.strip("[]")), name, told, vague))
+            found.append(Line(base, parse_ranges(index.strip("[]")), name, told, vague, owner))
     return found
 
 

@@ -208,11 +208,14 @@ class Refusal:
 
     text: str
     key: str | None
-    hint: str
+    hint: str | None
 
 
 REFUSALS = (
     Refusal("invalid partition", "partition", "`sinfo -s` lists the partitions"),
+    Refusal("not permitted to use this partition", "partition", "`scontrol show partition` says who may use it"),
+    Refusal("Required partition not available", "partition", "`sinfo -s` says which partitions are up"),
+    Refusal("Requested partition configuration not available", "partition", "`sinfo -s` lists the partitions"),
     Refusal("Invalid account or account/partition", "account", "`sacctmgr show assoc user=$USER` lists your accounts"),
     Refusal("Invalid qos", "qos", "`sacctmgr show qos format=name` lists them"),
     Refusal("Invalid feature specification", "constraint", "`sinfo -o '%N %f'` lists the nodes' features"),
@@ -238,6 +241,14 @@ REFUSALS = (
     ),
     Refusal("Invalid directive found in batch script", "extra", "see the head of the job script: `nsw render`"),
     Refusal("unrecognized option", "extra", "see the head of the job script: `nsw render`"),
+    Refusal("option requires an argument", "extra", "see the head of the job script: `nsw render`"),
+    Refusal("Invalid wckey", "extra", "`sacctmgr show wckey` lists them"),
+    Refusal("Invalid license specification", "extra", "`scontrol show licenses` lists them"),
+    Refusal("Job dependency problem", "extra", "a job that the line names is not known to Slurm"),
+    Refusal("Access/permission denied", None, None),
+    Refusal("Failed to validate job spec", None, None),
+    Refusal("does not look like a batch script", None, None),
+    Refusal("Unable to open file", None, "was the campaign's folder on the site removed?"),
 )  # fmt: skip
 
 # a refusal that ends by itself when earlier jobs end
@@ -292,6 +303,8 @@ TRANSIENT = (
     "Unable to create job record, try again",
     "Message connect failure",
     "Connection reset by peer",
+    "Connection timed out",
+    "Broken pipe",
     "Slurm backup controller in standby mode",
     "Problem talking to the database",
     "Unable to connect to database",

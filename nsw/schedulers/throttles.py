@@ -22,10 +22,10 @@ class Throttles:
 
     Args:
         limit: How many tasks may run at the same time.
-        change: Sets the throttle of an array; whether that worked.
+        change: Sets the throttle of an array, by its name and id; whether that worked.
     """
 
-    def __init__(self, limit: int, change: Callable[[Native, int], bool]) -> None:
+    def __init__(self, limit: int, change: Callable[[str, Native, int], bool]) -> None:
         self.limit = limit
         self._change = change
         self._natives: dict[str, Native] = {}  # arrays with tasks that wait
@@ -72,7 +72,7 @@ class Throttles:
         return self.limit - self._taken - sum(self._set.values())
 
     def _throttle(self, name: str, share: int) -> bool:
-        if not self._change(self._natives[name], share):
+        if not self._change(name, self._natives[name], share):
             return False
         self._set[name] = share
         return True

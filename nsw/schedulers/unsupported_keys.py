@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from nsw.errors import Diagnostic
     from nsw.plan.model import Job
     from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.model import Resources
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
+    from nsw.site.model import Site
 
 # how the directive lines begin of systems that nsw does not drive
 _OF_OTHERS: Final = ("#FLUX",)
@@ -29,7 +31,10 @@ def own_lines(adapter: Adapter, lines: Iterable[str]) -> list[str]:
 
 
 def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
-    """A diagnostic for each key that this batch system has no word for."""
+    """A diagnostic for each key that asks for what this batch system has no word for.
+
+    A lockfile writes every key with its value: `exclusive: false` asks for nothing.
+    """
     return [
         document.document.diagnostic(
             (*path, key),
@@ -37,19 +42,17 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> l
             key=True,
             hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
         )
-        for document, path in _places(loaded, place)
+        for document, path, values in _places(loaded, place)
         for key in _OPTIONAL
-        if key not in adapter.keys and document.document.node((*path, key)) is not None
+        if key not in adapter.keys and document.document.node((*path, key)) is not None and getattr(values, key, None)
     ]
 
 
 def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
     """A warning for each line of `extra` that is another batch system's and is left out."""
     found = []
-    for (document, path), lines in zip(
-        _places(loaded, place), (loaded.recipe.resources.extra, place.site.extra), strict=True
-    ):
-        for number, line in enumerate(lines):
+    for document, path, values in _places(loaded, place):
+        for number, line in enumerate(values.extra):
             if _of_another(adapter, line):
                 found.append(
                     document.document.diagnostic(
@@ -81,11 +84,9 @@ def place_of_line(
     loaded: LoadedRecipe, place: LoadedSite, line: str
 ) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
     """The document with this line of `extra`, and its path there."""
-    for (document, path), lines in zip(
-        _places(loaded, place), (loaded.recipe.resources.extra, place.site.extra), strict=True
-    ):
-        if line in lines:
-            return document, (*path, "extra", list(lines).index(line))
+    for document, path, values in _places(loaded, place):
+        if line in values.extra:
+            return document, (*path, "extra", list(values.extra).index(line))
     return None
 
 
@@ -101,6 +102,9 @@ def _markers() -> tuple[str, ...]:
     return (*_OF_OTHERS, *(one.marker for one in adapters().values()))
 
 
-def _places(loaded: LoadedRecipe, place: LoadedSite) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]]:
-    yield loaded, ("resources",)
-    yield place, ("sites", place.site.name)
+def _places(
+    loaded: LoadedRecipe, place: LoadedSite
+) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
+    """The documents that ask for resources, with the path there and the values."""
+    yield loaded, ("resources",), loaded.recipe.resources
+    yield place, ("sites", place.site.name), place.site

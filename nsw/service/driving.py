@@ -68,6 +68,7 @@ def held(
     from nsw.campaign.drive import Driver
     from nsw.campaign.driven import Driven
     from nsw.campaign.folder_permissions import group_may_read
+    from nsw.campaign.moved_campaign import follow
     from nsw.campaign.orphan_commands import wait_for_commands
     from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.stages import Stages
@@ -93,6 +94,7 @@ def held(
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(group_may_read(share))
+        follow(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         cleaned = _is_over_and_cleaned(ledger)
         way = connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))  # the mark is a file there

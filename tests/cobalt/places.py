@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+from tests.fakes.machinery import Fake, write_json
 from tests.fakes.place import FAKES, FakePlace
 
 BIN = FAKES / "cobalt" / "bin"
@@ -24,6 +25,13 @@ class Cobalt(FakePlace):
     def cqm(self) -> dict[str, Any]:
         file = self.state / "cqm.json"
         return json.loads(file.read_text()) if file.exists() else {"jobs": {}, "next": 1}
+
+    def is_now(self, job: str, **other: str) -> None:
+        """As every fake's."""
+        with Fake(self.state, {}).locked():
+            cqm = self.cqm()
+            cqm["jobs"][job] |= {{"name": "jobname", "owner": "user"}[key]: value for key, value in other.items()}
+            write_json(self.state / "cqm.json", cqm)
 
     def listed(self, campaign: str) -> dict[tuple[str, str], int]:
         """How many tasks each job has, by its name and id, as their .cobaltlog files say."""

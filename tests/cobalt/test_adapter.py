@@ -210,12 +210,12 @@ def test_a_full_queue_is_waited_for():
 
 # --- asking ---------------------------------------------------------------------------------------------
 
-HEADER = "JobID  State      JobName  \n===========================\n"
+HEADER = "JobID  User  State      JobName  \n=================================\n"
 
 
 def test_the_queue_is_asked_for_ids_and_for_the_users_jobs_where_one_has_none():
     known, unknown = watched("a", "12"), watched("b", None)
-    assert COBALT.queue_command([known]) == ["qstat", "--header", "JobID:State:JobName", "12"]
+    assert COBALT.queue_command([known]) == ["qstat", "--header", "JobID:User:State:JobName", "12"]
     assert COBALT.queue_command([known, unknown])[:2] == ["bash", "-c"]
 
 
@@ -236,13 +236,13 @@ def test_the_queue_is_asked_for_ids_and_for_the_users_jobs_where_one_has_none():
     ],
 )
 def test_states(state, phase, never):
-    (line,) = COBALT.parse_queue(answer(HEADER + f"46     {state.ljust(9)}  nsw-a    \n"))
+    (line,) = COBALT.parse_queue(answer(HEADER + f"46     me    {state.ljust(9)}  nsw-a    \n"))
     assert (line.job, line.indices, line.name) == ("46", None, "nsw-a")
     assert (line.answer.phase, line.answer.never) == (phase, never)
 
 
 def test_a_hold_says_how_to_end_it():
-    (line,) = COBALT.parse_queue(answer(HEADER + "46     user_hold  nsw-a    \n"))
+    (line,) = COBALT.parse_queue(answer(HEADER + "46     me    user_hold  nsw-a    \n"))
     assert "`qrls 46`" in line.answer.reason
 
 
@@ -296,7 +296,7 @@ def log(*said: str, name: str = "nsw-a", path: str = "/s/jobs") -> str:
         ("task completed normally with an exit code of 1234567; x", "lost track of the job", False, False),
         ("maximum execution time exceeded; initiating job termination", "over its time limit", False, False),
         ("user delete requested with signal SIGTERM by user alice", "deleted by alice", False, True),
-        ("user delete requested; removing job from the queue", "before it ran", False, True),
+        ("user delete requested; removing job from the queue", "deleted", False, True),
     ],
 )
 def test_how_a_job_ended_is_read_from_its_cobaltlog(said, reason, clean, cancelled):

@@ -207,8 +207,8 @@ class Counted(LocalTransport):
 
     def run(self, argv, **_more):
         self.trips += 1
-        rows = "".join(f"{job}  queued  nsw-{job}\n" for job in argv[3:])
-        return CommandResult(tuple(argv), 0, "JobID  State   JobName\n======================\n" + rows, "")
+        rows = "".join(f"{job}  me  queued  nsw-{job}\n" for job in argv[3:])
+        return CommandResult(tuple(argv), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
 
     def run_many(self, commands, **_more):
         self.trips += 1
@@ -230,8 +230,8 @@ def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
 
 def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
     def seconds(jobs: int) -> float:
-        rows = "".join(f"{job}  running  nsw-{job}\n" for job in range(jobs))
-        answer = CommandResult(("qstat",), 0, "JobID  State   JobName\n======================\n" + rows, "")
+        rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(jobs))
+        answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
         best = float("inf")
         for _ in range(3):
             began = time.process_time()
@@ -240,3 +240,14 @@ def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
         return best
 
     assert seconds(20000) < 5 * seconds(10000)
+
+
+def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
+    assert cobalt.nsw(*words(cobalt, 1, f"[ -e {cobalt.work}/go ]")).returncode == 1
+    (cobalt.work / "go").touch()
+    again = cobalt.nsw("retry", "--time", "6m", "--root", "campaigns")
+    assert again.returncode == 0, again.stderr
+    (lock,) = cobalt.work.glob("campaigns/*/recipe.lock.yaml")
+    assert "exclusive: false" in lock.read_text()
+    more = cobalt.nsw("run", str(lock), "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+    assert more.returncode == 0, more.stderr

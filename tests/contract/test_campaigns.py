@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.schedulers.submission_ids import Native
 from nsw.site.scheduler_and_transport_names import ADAPTERS
 from tests.slurm.conftest import accounted, unaccounted  # noqa: F401  fixtures
 
-from .campaigns import in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel
+from .campaigns import folder, in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel
 from .fakes import fake
 
 if TYPE_CHECKING:
@@ -89,6 +90,43 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
     assert ran(place) == [1]
 
 
+@pytest.mark.parametrize("other", [{"name": "mine"}, {"owner": "somebody"}], ids=["name", "owner"])
+def test_an_id_that_is_another_job_now_is_neither_held_nor_ended_and_a_line_says_so(place, other):
+    process = start(place, *words(place, 2, until_go(place, "1")))
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 2, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    jobs = [native.job for text in submitted(place).ids if (native := Native.parse(text))]
+    for job in jobs:
+        place.is_now(job, **other)
+    waits = in_queue(place)
+    done = place.nsw("cancel", "--root", "campaigns")
+    told = done.stdout + done.stderr
+    for job in jobs:
+        assert f"id {job} is now job {other.get('name', '')}" in told
+    assert told.count("nsw leaves that job alone") == len(jobs)
+    assert in_queue(place) == waits
+
+
+# how each system refuses a queue that is none: its exit status and words; Slurm is asked before; a new adapter needs a line here
+REFUSED = {
+    "pbs": (170, "qsub: Unknown queue"),
+    "cobalt": (1, "<Fault 1001: \"trying to add job to non-existent queue 'x'\">"),
+    "lsf": (255, "x: No such queue. Job not submitted."),
+    "sge": (1, 'Unable to run job: Job was rejected because job requests unknown queue "x".'),
+}
+
+
+@pytest.mark.parametrize("place", REFUSED, indirect=True)
+def test_a_refusal_is_not_believed_where_a_job_of_that_name_exists(place):
+    code, said = REFUSED[place.scheduler_name]
+    place.fault(place.submits, rc=code, stderr=said, after=True)
+    done = place.nsw(*words(place, 2))
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 2]
+    assert attempts(place) == ["attempt-1"] * 2
+
+
 HOLDING = [name for name in ADAPTERS if name != "slurm"]  # whose fake cannot hold; a real one does
 
 
@@ -139,3 +177,21 @@ def test_a_line_of_extra_that_nsw_sets_itself_is_refused_at_its_place_before_the
         assert f"recipe.yaml:{number}:5" in said.stderr
         assert "cannot hold" in said.stderr
     assert not (place.work / "campaigns").exists()
+
+
+def test_a_campaign_that_was_moved_goes_on_in_its_new_place(place):
+    process = start(place, *words(place, 3, f"[ -e {place.work}/cure ] || exit 3"))
+    wait_until(lambda: ran(place) == [1, 2, 3], process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_until(lambda: not in_queue(place))
+    old = folder(place)
+    old.parent.rename(place.work / "moved")
+    (place.work / "cure").touch()
+    done = place.nsw("resume", "--root", "moved")
+    assert done.returncode == 1, done.stderr
+    assert "exit status 3" in done.stderr + done.stdout
+    done = place.nsw("retry", "--root", "moved")
+    assert done.returncode == 0, done.stderr
+    assert ran(place) == [1, 1, 2, 2, 3, 3]
+    assert not old.parent.exists()

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nsw.campaign.group_tasks import submission_name
-from nsw.errors import CommandResult
+from nsw.errors import CommandError, CommandResult
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Submission
+from nsw.schedulers.submission_ids import Native
 from nsw.scripts.render import render_job
 from nsw.site.scheduler_and_transport_names import ADAPTERS
 
@@ -75,14 +76,27 @@ class Plain(Adapter):
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         return ["pdel"] if watched else None
 
+    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+        return ["phold" if held else "prls"] if watched else None
+
+    def throttle_command(self, native: Native, limit: int) -> list[str]:  # noqa: ARG002
+        return ["palter"]
+
 
 class Way:
     """A transport on which every command succeeds without a word."""
 
     remote = False
 
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
     def run(self, argv: Sequence[str], **_: object) -> CommandResult:
-        return CommandResult(tuple(argv), 0)
+        self.ran.append(argv[0])
+        return CommandResult(tuple(argv), 0, "me\n" if argv[0] == "id" else "")
+
+    def make_folders(self, folders: Sequence[str]) -> None:
+        pass
 
     def run_many(self, commands: Sequence[Sequence[str]], **_: object) -> list[CommandResult]:
         return [self.run(argv) for argv in commands]
@@ -95,12 +109,12 @@ class System:
     """A batch system with these capabilities, on a clock of its own."""
 
     def __init__(self, lost_after_s: float = 120, **can: Any) -> None:
-        self.adapter = Plain(**can)
+        self.adapter, self.way = Plain(**can), Way()
         self.now = 0.0
         self.slept: list[float] = []
         self.said: list[str] = []
         self.scheduler = BatchScheduler(
-            self.adapter, Way(), "/c", "c", Limits(lost_after_s=lost_after_s),  # type: ignore[arg-type]
+            self.adapter, self.way, "/c", "c", Limits(lost_after_s=lost_after_s),  # type: ignore[arg-type]
             say=self.said.append, clock=lambda: self.now, sleep=self.slept.append, draw=lambda: 0.5,
         )  # fmt: skip
 
@@ -148,6 +162,7 @@ def test_a_name_that_makes_no_second_job_needs_no_second_look():
 @pytest.mark.parametrize(("slow", "says"), [(15, []), (5 * MINUTE, ["5m"])], ids=["seconds", "minutes"])
 def test_a_cancel_that_takes_minutes_is_said_once(slow, says):
     system = System(slow_cancel_s=slow)
+    system.adapter.listed = [Line("7", None, "one", Answer(Phase.RUNNING))]
     for _ in range(2):
         system.scheduler.cancel([submitted(0)])
     assert len(system.said) == len(says)
@@ -155,6 +170,39 @@ def test_a_cancel_that_takes_minutes_is_said_once(slow, says):
     quiet = System(slow_cancel_s=5 * MINUTE)
     quiet.scheduler.cancel([])
     assert quiet.said == []
+
+
+@pytest.mark.parametrize(
+    ("line", "acts"),
+    [
+        (Line("7", (0, 1), "one", Answer(Phase.QUEUED), owner="me"), True),
+        (Line("7", (0, 1), "one", Answer(Phase.QUEUED)), True),
+        (Line("7", (0, 1), "mine", Answer(Phase.QUEUED), owner="me"), False),
+        (Line("7", (0, 1), "one", Answer(Phase.QUEUED), owner="somebody"), False),
+        (None, False),
+    ],
+    ids=["own", "no owners", "other name", "other owner", "gone"],
+)
+def test_a_job_is_changed_only_where_its_id_its_name_and_its_owner_fit(line, acts):
+    system, one = System(arrays=True, hold=True, throttle=True), submitted(0, 1)
+    system.adapter.listed = [line] if line else []
+    system.scheduler.cancel([one])
+    system.scheduler.hold([one], held=True)
+    system.scheduler.hold([one], held=False)
+    assert system.scheduler._throttle("one", Native("7", 0), 2) is acts
+    changed = [word for word in system.way.ran if word in {"pdel", "phold", "prls", "palter"}]
+    assert changed == (["pdel", "phold", "prls", "palter"] if acts else [])
+    assert len(system.said) == (0 if acts or line is None else 1)
+
+
+def test_nothing_is_changed_while_it_cannot_be_listed():
+    system = System(hold=True)
+    system.adapter.listed = None  # type: ignore[assignment]
+    with pytest.raises(CommandError, match="nsw changed none"):
+        system.scheduler.cancel([submitted(0)])
+    with pytest.raises(CommandError, match="nsw changed none"):
+        system.scheduler.hold([submitted(0)], held=True)
+    assert set(system.way.ran) == {"pstat"}
 
 
 def test_a_name_holds_only_what_the_system_allows():

@@ -68,6 +68,17 @@ class FakePlace:
         with (folder / command).open("a") as file:
             file.write(json.dumps(how) + "\n")
 
+    def is_now(self, job: str, **other: str) -> None:
+        """An id is another job's now: its `name`, its `owner`."""
+        change(self.state / "jobs" / job / "job.json", other)
+
+
+def change(file: Path, other: Mapping[str, object]) -> None:
+    """Change values of a file of a fake."""
+    part = file.with_suffix(".other")
+    part.write_text(json.dumps(json.loads(file.read_text()) | other))
+    part.replace(file)
+
 
 class Slurm(FakePlace):
     """The fake Slurm."""
@@ -79,3 +90,7 @@ class Sge(FakePlace):
     """The fake Grid Engine."""
 
     scheduler_name, submits, lists, commands = "sge", "qsub", "qstat", "sge/bin"
+
+    def is_now(self, job: str, **other: str) -> None:
+        """As every fake's."""
+        change(self.state / f"job-{job}" / "job.json", other)

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -218,16 +219,25 @@ def end(task: subprocess.Popen[bytes]) -> None:
 
 def squeue(argv: list[str]) -> None:
     parser = Parser()
-    for flag in ("--me", "-h"):
-        parser.add_argument(flag, action="store_true", required=True)
-    parser.add_argument("-r", action="store_true")
+    parser.add_argument("-h", action="store_true", required=True)
+    for flag in ("--me", "-r"):
+        parser.add_argument(flag, action="store_true")
     parser.add_argument("-t", choices=["all"], required=True)
-    parser.add_argument("--name")
+    for option in ("--name", "-j"):
+        parser.add_argument(option)
     parser.add_argument("-o", required=True)
     asked = parser.parse_args(argv)
     names = asked.name.split(",") if asked.name else None
-    for job, folder in jobs():
-        if not job["squeue"] or (names is not None and job["name"] not in names):
+    ids = asked.j.split(",") if asked.j else None
+    known = [(job, folder) for job, folder in jobs() if job["squeue"]]
+    if ids is not None and len(ids) == 1 and ids[0] not in {str(job["id"]) for job, _ in known}:
+        fail("slurm_load_jobs error: Invalid job id specified")  # of several it leaves out those that are none
+    me = pwd.getpwuid(os.getuid()).pw_name
+    for job, folder in known:
+        owner = job.get("owner") or me
+        if (names is not None and job["name"] not in names) or (asked.me and owner != me):
+            continue
+        if ids is not None and str(job["id"]) not in ids:
             continue
         for index, task in listed(folder, job, each=asked.r):
             values = {
@@ -238,6 +248,7 @@ def squeue(argv: list[str]) -> None:
                 "%r": task["reason"],
                 "%k": job["comment"],
                 "%l": "2:00",
+                "%u": owner,
             }
             print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
 

@@ -100,7 +100,7 @@ def test_only_what_ends_with_job_not_submitted_is_a_refusal(stderr, key):
 
 
 def test_a_listing_must_answer_for_every_id():
-    text = "12^1^RUN^-^nsw-abc[1]^-^-\n12^2^PEND^-^nsw-abc[2]^-^Job dependency condition not satisfied;\n"
+    text = "12^1^RUN^-^nsw-abc[1]^me^-^-\n12^2^PEND^-^nsw-abc[2]^me^-^Job dependency condition not satisfied;\n"
     asked = ("bjobs", "12", "13")
     assert LSF.parse_queue(result(text, "", 0, *asked)) is None
     found = LSF.parse_queue(result("motd\n" + text, "Job <13> is not found\n", 255, *asked))

@@ -23,6 +23,10 @@ class Pbs(FakePlace):
 
     double: Double
 
+    def is_now(self, job: str, **other: str) -> None:
+        """As every fake's."""
+        self.double.control("_is_now", id=job, **other)
+
     def listed(self, campaign: str) -> dict[tuple[str, str], int]:
         """How many tasks each job has, by its name and id, as the server knows them."""
         del campaign  # nobody else uses it

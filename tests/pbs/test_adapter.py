@@ -203,6 +203,7 @@ Job Id: 12[0].pbs0
     Job_Name = nsw-abc
     job_state = X
     substate = 93
+    run_count = 1
     Exit_status = -29
     Resource_List.walltime = 00:02:00
     Variable_List = PBS_O_HOME=/home/x,A=l1
@@ -323,6 +324,27 @@ def test_a_job_that_can_never_run_is_known_as_such():
     found = told(state="Q", comment="Can Never Run: Insufficient amount of resource: ngpus (R: 9 A: 4 T: 4)")
     assert found.never
     assert "ngpus (R: 9 A: 4 T: 4)" in found.reason
+
+
+def test_of_what_no_node_has_any_nothing_is_said_for_ever():
+    comment = "Can Never Run: Insufficient amount of resource: mem (R: 200mb A: 0kb T: 0kb)"
+    found = told(state="Q", comment=comment)
+    assert not found.never
+    assert "sees none of what it needs on any node now: Insufficient amount of resource: mem (R: 200mb" in found.reason
+    assert told(state="Q", comment=comment.replace("T: 0kb", "T: 100kb")).never
+
+
+@pytest.mark.parametrize("status", ["", "0", "1", "2"])
+def test_a_subjob_that_has_no_job_of_its_own_has_its_arrays_attributes_and_they_say_nothing_of_it(status):
+    text = "Job Id: 12[3].pbs0\n    Job_Name = nsw-abc\n    job_state = {}\n    substate = 70\n    comment = {}\n"
+    text += f"    Exit_status = {status}\n" if status else ""
+    (waits,) = listed_lines(text.format("Q", "Job Array Began at Sat Nov 21 at 00:20"))
+    assert (waits.answer.phase, waits.answer.reason) == (Phase.QUEUED, None)
+    (gone,) = listed_lines(text.format("X", "Subjob finished"))
+    assert (gone.answer.phase, gone.answer.reason, gone.answer.cancelled) == (Phase.ENDED, "the job was deleted", True)
+    assert "no record" in gone.answer.if_begun.reason
+    (again,) = listed_lines(text.format("Q", "Not Running: x") + "    run_count = 1\n")
+    assert again.answer.reason == "not running yet: x"
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,63 @@ def test_cancel_fails_with_the_reason_when_the_nsw_that_drives_could_not_cancel_
     assert runs(pbs)[0][0] == "cancelled"
 
 
-def test_a_job_that_can_never_run_is_reported_with_what_pbs_says(pbs):
-    done = pbs.nsw(*words(pbs, 1, extra=", nodes: 1, cpus_per_task: 99"))
-    assert done.returncode == 1
+def test_a_job_that_can_never_run_is_reported_at_once_and_given_up_when_pbs_keeps_to_it(pbs):
+    process = pbs.start(*words(pbs, 1, limits="lost_after: 6s", extra=", nodes: 1, cpus_per_task: 99"))
+    wait_until(lambda: bool(list(pbs.work.glob("campaigns/[!.]*/campaign.db"))) and "T: 8" in runs(pbs)[0][1])
+    assert runs(pbs)[0][0] == "queued"
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert runs(pbs)[0][0] == "failed"
     assert "ncpus (R: 99 A: 8 T: 8)" in runs(pbs)[0][1]
+
+
+def test_what_no_node_reports_after_a_restart_of_the_server_is_waited_for(pbs):
+    nodes = {"ncpus": 8, "ngpus": 0}
+    pbs.double.settings(node=nodes | {"mem": "0kb"})
+    process = pbs.start(*words(pbs, 2, limits="lost_after: 1s", extra=", memory: 200M"))
+    wait_until(lambda: bool(pbs.double.live()), process)
+    wait_until(lambda: "(R: 204800kb A: 0kb T: 0kb)" in runs(pbs)[1][1], process)
+    time.sleep(3)  # longer than what is never runnable is waited for
+    assert [state for state, _ in runs(pbs)] == ["queued", "queued"]
+    pbs.double.settings(node=nodes | {"mem": "16gb"})
+    pbs.double.control("_cycle")
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert ran(pbs) == [1, 2]
+
+
+def test_what_waits_of_an_array_says_nothing_of_how_others_of_it_ended(pbs):
+    pbs.double.settings(node={"ncpus": 1, "ngpus": 0, "mem": "8gb"})
+    process = pbs.start(*words(pbs, 4, f"{until_go(pbs, '2')}; [ {{{{ n }}}} != 1 ]"))
+    wait_until(lambda: ran(pbs) == [1, 2] and runs(pbs)[0][0] == "failed", process)
+    listed = pbs.double.command("qstat", "-t", "-f", "1[].pbs0").stdout
+    assert "Exit_status = 0" in listed.partition("Job Id: 1[3].pbs0")[2]  # the array's
+    wait_until(lambda: [state for state, _ in runs(pbs)][1:] == ["running", "queued", "queued"], process)
+    assert not any("put back" in reason for _, reason in runs(pbs))
+    pbs.double.command("qdel", "1[2].pbs0")
+    wait_until(lambda: runs(pbs)[2][0] == "cancelled", process)
+    assert runs(pbs)[2][1] == "the job was deleted before it began"
+    (pbs.work / "go").touch()
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert [state for state, _ in runs(pbs)] == ["failed", "done", "cancelled", "done"]
+
+
+def test_a_job_that_a_routing_queue_deletes_is_submitted_once_and_says_why(pbs):
+    pbs.double.settings(queues={"route": {"route": ["short"]}, "short": {"walltime": 60}}, default_queue="route")
+    done = pbs.nsw(*words(pbs, 2, limits="lost_after: 2s"))
+    assert done.returncode == 1
+    assert [state for state, _ in runs(pbs)] == ["failed", "failed"]
+    assert "as a routing queue does when no queue behind it accepts the job" in runs(pbs)[0][1]
+    calls = json.loads(pbs.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
+    assert calls["qsub"] == 1
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["job", "array"])
+def test_without_history_too_much_memory_is_read_from_what_the_job_printed(pbs, count):
+    pbs.double.settings(memory_kb=1 << 20, history=False)
+    done = pbs.nsw(*words(pbs, count, "sleep 300", limits="lost_after: 3s", extra=", memory: 100M"))
+    assert done.returncode == 1
+    for state, reason in runs(pbs):
+        assert state == "failed"
+        assert "out of memory: job killed: mem 1048576kb exceeded limit 102400kb in the middle of this run" in reason
 
 
 @pytest.mark.parametrize(

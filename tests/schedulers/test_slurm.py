@@ -128,7 +128,6 @@ def test_the_job_id_is_found_among_what_a_sites_wrapper_prints(stdout, job):
         ),
         ("sbatch: error: Batch job submission failed: More processors requested than permitted", "cpus_per_task"),
         ("sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information", "extra"),
-        ("sbatch: error: Batch job submission failed: The cook is ill", None),
     ],
 )
 def test_each_refusal_names_what_asks_too_much(stderr, key):
@@ -137,6 +136,7 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
     assert refusal.key == key
     assert (refusal.hint is not None) == (key is not None)
     assert "sbatch:" not in refusal.said
+    assert refusal.certain
     assert not SLURM.transient(result(stderr))
 
 
@@ -144,6 +144,8 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
     "failed",
     [
         result("sbatch: error: The cook is ill"),
+        result("sbatch: error: Batch job submission failed: Connection timed out"),
+        result("sbatch: error: Batch job submission failed: Broken pipe"),
         result("sbatch-log: cannot write /var/log/site.log"),
         result("sbatch: error: Batch job submission failed: Invalid qos specification", stdout="123\n"),
         result("sbatch: error: Batch job submission failed: Invalid qos specification", code=-9),
@@ -152,6 +154,12 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
 )
 def test_what_is_not_sbatchs_own_verdict_is_no_refusal(failed):
     assert SLURM.refusal(failed) is None
+
+
+@pytest.mark.parametrize("words", ["Unspecified error", "Invalid job credential", "The cook is ill"])
+def test_words_that_are_not_known_are_no_certain_refusal(words):
+    refusal = SLURM.refusal(result(f"sbatch: error: Batch job submission failed: {words}"))
+    assert (refusal.said, refusal.certain) == (words, False)
 
 
 @pytest.mark.parametrize(
@@ -192,11 +200,11 @@ def test_squeues_lines_become_answers_and_other_lines_do_not():
     found = slurm.queue_lines(
         units(
             "Message of the day | x",
-            "10|0|RUNNING|nsw-abc|None|2:00",
-            "10|3|PENDING|nsw-abc|JobArrayTaskLimit|2:00",
-            "12|N/A|COMPLETED|nsw-def|None|2:00",
-            "14|[5-7%2]|PENDING|nsw-x|Priority|2:00",
-            "15|5-7,9%2|PENDING|nsw-x|Priority|2:00",
+            "10|0|RUNNING|nsw-abc|None|2:00|me",
+            "10|3|PENDING|nsw-abc|JobArrayTaskLimit|2:00|me",
+            "12|N/A|COMPLETED|nsw-def|None|2:00|me",
+            "14|[5-7%2]|PENDING|nsw-x|Priority|2:00|me",
+            "15|5-7,9%2|PENDING|nsw-x|Priority|2:00|me",
         )
     )
     assert [(line.job, line.indices, line.answer.phase) for line in found] == [
@@ -221,7 +229,7 @@ def test_squeues_lines_become_answers_and_other_lines_do_not():
     ],
 )
 def test_a_line_for_several_tasks_that_does_not_say_it_all_is_vague(indices, reason, vague):
-    (line,) = slurm.queue_lines(units(f"10|{indices}|PENDING|nsw-abc|{reason}|2:00"))
+    (line,) = slurm.queue_lines(units(f"10|{indices}|PENDING|nsw-abc|{reason}|2:00|me"))
     assert line.vague is vague
 
 

@@ -73,3 +73,11 @@ def test_a_key_that_a_system_has_no_word_for_is_refused_at_its_place_with_what_t
     assert in_site.endswith(hint)
     loaded, place = files("slurm", "qos: high", "qos: low")
     assert refused_keys(adapter_of("slurm"), loaded, place) == []
+
+
+@pytest.mark.parametrize("scheduler", sorted(adapters()))
+def test_a_key_that_asks_for_nothing_is_refused_by_no_system(files, scheduler):
+    loaded, place = files(scheduler, "exclusive: false")
+    assert refused_keys(adapter_of(scheduler), loaded, place) == []
+    loaded, place = files("cobalt", "exclusive: true")
+    assert len(refused_keys(adapter_of("cobalt"), loaded, place)) == 1

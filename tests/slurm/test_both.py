@@ -88,6 +88,21 @@ def test_only_the_named_tasks_of_an_array_are_cancelled(place):
     assert not any(a.clean for a in gone.values())
 
 
+def test_a_job_of_another_name_is_not_ended_by_its_id_nor_is_one_that_is_none(place):
+    said = []
+    scheduler = place.scheduler(say=said.append)
+    mine = submit(scheduler, of(place, f"until [ -e {place.work}/go ]; do sleep 0.1; done"))
+    lost = replace(of(place, "true"), native_id=mine.native_id)
+    never = replace(of(place, "true"), native_id="987654")
+    for some in ([lost], [never], [lost, never]):
+        scheduler.cancel(some)
+    assert "scancel" not in scheduler.calls()
+    assert len(said) == 1
+    assert f"id {mine.native_id} is now job {mine.name} of " in said[0]
+    scheduler.cancel([mine, never])
+    assert not polled(scheduler, mine, all_ended)[0].clean
+
+
 def test_variables_of_the_user_do_not_change_what_is_asked(place, monkeypatch):
     for name, value in {
         "SBATCH_PARTITION": "nope",

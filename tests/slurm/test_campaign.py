@@ -26,7 +26,7 @@ sites:
   mycluster:
     scheduler: slurm
     python: /usr/bin/python3
-KEYS    limits: {max_in_flight: 16, max_array: MOST, runs_per_job: PACKED}
+KEYS    limits: {max_in_flight: 16, max_array: MOST, runs_per_job: PACKED, lost_after: LOST}
 """
 RECIPE = """
 nsw: 1
@@ -58,11 +58,13 @@ def recipe(
     extra: str = "",
     packed: int = 1,
     limit: str = "1m",
+    lost_after: str = "2m",
 ) -> tuple[str, ...]:
     """Files for a campaign of `count` runs, each with that time limit; the words that choose them."""
     text = RECIPE.replace("COUNT", str(count)).replace("WORK", str(place.work)).replace("BODY", body)
     (place.work / "recipe.yaml").write_text(text.replace("LIMIT", limit) + extra)
     sites = SITES.replace("MOST", str(most)).replace("PACKED", str(packed)).replace("KEYS", place.site_keys)
+    sites = sites.replace("LOST", lost_after)
     (place.work / "sites.yaml").write_text(sites)
     return ("recipe.yaml", "--site", "mycluster", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
 

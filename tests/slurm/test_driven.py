@@ -79,6 +79,10 @@ class Campaign:
     def states(self):
         return [str(r.state) for r in self.ledger.runs()]
 
+    def retry_all(self):
+        with self.ledger.transaction():
+            self.ledger.release([r.id for r in self.ledger.runs()])
+
     def retry(self):
         with self.ledger.transaction():
             self.ledger.release([r.id for r in self.ledger.runs() if r.state in {State.FAILED, State.LOST}])
@@ -150,8 +154,9 @@ def test_a_task_that_would_never_begin_is_cancelled_and_reported_and_the_others_
     it = campaign()
     it.rounds()
     fake.set(1, 1, "PENDING", reason)
-    it.rounds()
+    it.rounds(2)
     assert it.run(2).state is State.QUEUED
+    assert reason in it.run(2).reason
     it.rounds()
     assert it.states == ["queued", "failed", "queued"]
     assert it.run(2).reason.startswith("it would never have begun: ")
@@ -190,7 +195,7 @@ def test_what_the_controller_holds_before_it_began_is_submitted_again_and_its_fi
     it = campaign()
     it.rounds()
     fake.set(1, 1, "PENDING", "launch failed requeued held")
-    it.rounds(2)
+    it.rounds(3)
     assert it.run(2).state is State.SUBMITTED
     assert it.run(2).attempt == 2
     assert "it had not begun, and is submitted again" in it.run(2).reason
@@ -310,6 +315,133 @@ def test_an_sbatch_that_fails_with_unknown_words_is_looked_up_and_never_refused_
         assert "the same came 3 times, and no job of that name appeared" in it.run(1).reason
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Connection timed out", "Broken pipe", "Unspecified error", "Invalid job credential",
+        "Invalid partition name specified",
+    ],
+)  # fmt: skip
+def test_a_refusal_of_what_was_accepted_all_the_same_is_not_believed(campaign, fake, words):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=f"sbatch: error: Batch job submission failed: {words}", after=True)
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
+def test_a_known_refusal_is_believed_once_one_look_up_found_no_job_of_that_name(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr="sbatch: error: Batch job submission failed: Invalid qos specification")
+    asked = it.scheduler.calls().get("squeue", 0)
+    it.rounds()
+    assert it.states == ["failed"] * 3
+    assert it.scheduler.calls()["squeue"] - asked == 1
+    assert it.scheduler.calls()["sbatch"] == 1
+
+
+def test_a_known_refusal_whose_name_cannot_be_looked_up_is_in_doubt(campaign, fake):
+    it = campaign()
+    fake.fault(
+        "sbatch", rc=1, stderr="sbatch: error: Batch job submission failed: Invalid qos specification", after=True
+    )
+    for _ in range(4):
+        fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    it.rounds()
+    assert it.states == ["intent"] * 3
+    assert "Invalid qos" in it.run(1).reason
+    it.rounds(2)
+    assert len(fake.jobs()) == 1
+    assert it.states == ["queued"] * 3
+
+
+def test_a_run_that_ended_well_and_whose_folder_is_gone_says_so(campaign, fake):
+    it = campaign()
+    it.rounds()
+    fake.execute(1, 0)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1"
+    home.rename(home.with_name("elsewhere"))
+    fake.set(1, 0, "COMPLETED")
+    it.rounds(6)
+    assert it.run(1).state is State.FAILED
+    assert it.run(1).reason == f"its job ended well, and {home}/attempt-1 is not there: moved or removed since"
+    home.with_name("elsewhere").rename(home)
+    it.open()
+    assert it.run(1).state is State.DONE
+
+
+TIMED_OUT = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+@pytest.mark.parametrize("found_out", [True, False], ids=["not found", "not asked"])
+@pytest.mark.parametrize("again", [True, False], ids=["another nsw", "the same nsw"])
+def test_a_submission_that_arrives_after_a_cancel_begins_nothing(campaign, fake, found_out, again):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    for _ in range(1 if found_out else 20):
+        fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    if not found_out:
+        for _ in range(40):
+            fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    late = it.scheduler.submit
+    sent = []
+    it.scheduler.submit = lambda some: sent.extend(some) or late(some)
+    it.rounds()
+    if again and found_out:
+        it.open()
+    it.driver.cancel()
+    assert it.states == ["cancelled"] * 3
+    shutil.rmtree(fake.state / "faults", ignore_errors=True)
+    (outcome,) = late(sent[:1])  # the controller takes it now
+    assert outcome.native == "1/0"
+    for index in range(3):
+        fake.execute(1, index)
+    for n in (1, 2, 3):
+        files = sorted(p.name for p in (Path(it.scratch) / f"runs/n-{n}.baseline.r1").glob("attempt-*/*"))
+        assert "stdout" not in files
+        assert "status" not in files
+    it.retry_all()
+    it.rounds(2)
+    assert it.states == ["queued"] * 3
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 2, 2]
+
+
+def test_a_run_that_began_before_its_late_submission_was_claimed_is_not_called_cancelled(campaign, fake):
+    it = campaign()
+    fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    for _ in range(40):
+        fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    it.rounds()
+    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
+    begun.mkdir(parents=True)
+    (begun / "claim").write_text("state=running\njob_id=7_1\nstart=1.0\n")
+    it.driver.cancel()
+    assert it.states[0] == it.states[2] == "cancelled"
+    assert it.states[1] != "cancelled"
+
+
+@pytest.mark.parametrize("word", ["CANCELLED", "NODE_FAIL"])
+def test_a_run_that_failed_by_the_schedulers_word_alone_and_ended_well_is_believed_by_the_next_nsw(
+    campaign, fake, word
+):
+    it = campaign()
+    it.rounds()
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    fake.set(1, 0, word)
+    it.rounds(2)
+    assert it.run(1).state is State.FAILED
+    (home / "status").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    it.open()
+    assert it.run(1).state is State.FAILED
+    (home / "status").write_text("state=done\njob_id=1_0\nstart=1.0\nend=2.0\nexit_code=0\n")
+    (home / "stdout").write_text("said")
+    it.open()
+    assert (it.run(1).state, it.run(1).reason) == (State.DONE, None)
+    assert (it.folder.reports / "n-1.baseline.r1/stdout").read_text() == "said"
+
+
 def test_why_and_since_when_a_submission_is_in_doubt_is_in_the_ledger_until_it_is_known(campaign, fake):
     down = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
     it = campaign()
@@ -360,7 +492,7 @@ def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkey
         return withdraw(self, runs)
 
     monkeypatch.setattr(Withdrawing, "withdraw", late)
-    it.rounds(2)
+    it.rounds(3)
     assert it.run(1).state is State.QUEUED
     assert json.loads((fake.state / "jobs/1/0.json").read_text())["state"] == "PENDING"
 
@@ -386,7 +518,7 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     it.rounds(3)
     assert it.states == ["submitted", "lost", "submitted"]
     assert it.run(2).reason == (
-        "squeue and sacct do not know its job any more; it had begun, and only `nsw retry` begins it again"
+        "squeue and sacct do not know its job any more; it had begun and may still be running: only `nsw retry` begins it again"
     )
     fake.execute(1, 0)
     it.rounds()
@@ -412,8 +544,27 @@ def test_a_begun_task_that_vanishes_beside_its_siblings_is_lost_and_only_after_t
     it.rounds(2)
     assert it.states == ["cancelled", "lost", "queued"]
     assert it.run(2).reason == (
-        "squeue lists other tasks of its array and not this one; it had begun, and only `nsw retry` begins it again"
+        "squeue lists other tasks of its array and not this one; it had begun and may still be running: only `nsw retry` begins it again"
     )
+
+
+def test_the_rest_of_an_array_that_slurmctld_forgot_is_submitted_again_though_sacct_knows_its_first_task(
+    campaign, fake
+):
+    it = campaign()
+    it.rounds(2)
+    fake.execute(1, 0)
+    fake.set(1, 0, "COMPLETED")
+    fake.forget(1, squeue=False)
+    for n in (2, 3):
+        (fake.state / f"jobs/1/{n - 1}.json").unlink()
+    it.rounds()
+    assert it.states == ["done", "submitted", "submitted"]
+    assert it.run(2).reason.startswith("squeue does not list its job")
+    it.rounds(2)
+    assert it.states == ["done", "submitted", "submitted"]
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [1, 2, 2]
+    assert it.run(2).reason == "squeue and sacct do not know its job any more; it had not begun, and is submitted again"
 
 
 def test_a_begun_task_that_comes_back_into_the_queue_goes_on(campaign, fake):

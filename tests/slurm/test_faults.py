@@ -258,13 +258,30 @@ def test_the_first_rows_of_sacct_without_name_and_index_are_not_believed(fake, s
         ("BadConstraints", True),
     ],
 )
-def test_reasons_that_mean_never_are_told_from_those_that_pass(fake, scheduler, reason, never):
+def test_reasons_that_mean_never_are_told_from_those_that_pass_at_once_and_believed_after_minutes(
+    fake, scheduler, clock, reason, never
+):
     fake.hold()
     sent = submit(scheduler, one(fake))
     fake.set(1, -1, "PENDING", reason)
+    told = []
+    for seconds in (0, 119, 1):
+        clock.now += seconds
+        told.append(scheduler.poll([sent])[sent.name][0])
+    assert [answer.never for answer in told] == [False, False, never]
+    assert {answer.phase for answer in told} == {Phase.QUEUED}
+    assert all(reason in answer.reason for answer in told)
+
+
+def test_what_neither_queue_nor_history_lists_says_for_how_long_nsw_asks_on(fake, scheduler, clock):
+    fake.hold()
+    sent = submit(scheduler, one(fake))
+    fake.forget(1, squeue=False, sacct=False)
     answer = scheduler.poll([sent])[sent.name][0]
-    assert (answer.phase, answer.never) == (Phase.QUEUED, never)
-    assert reason in answer.reason
+    assert answer.phase is Phase.UNKNOWN
+    assert answer.reason == "squeue does not list its job, and sacct has no end of it; nsw keeps asking for 2m"
+    fake.forget(1, squeue=False)
+    assert "nsw keeps asking for 6m" in scheduler.poll([sent])[sent.name][0].reason
 
 
 def test_too_much_memory_without_cgroups_is_read_from_the_jobs_output(fake, scheduler):
@@ -360,16 +377,17 @@ def test_a_loop_that_has_nothing_to_ask_rests(scheduler, clock):
     assert clock.now - start > 4
 
 
-def test_tasks_that_wait_for_different_reasons_are_each_asked_for(fake, scheduler):
+def test_tasks_that_wait_for_different_reasons_are_each_asked_for(fake, scheduler, clock):
     fake.hold()
     sent = submit(scheduler, one(fake, (0, 1, 2)))
     scheduler.poll([sent])
     assert scheduler.calls()["squeue"] == 1
     fake.set(1, 1, "PENDING", "DependencyNeverSatisfied")
+    scheduler.poll([sent])
+    assert scheduler.calls()["squeue"] == 3
+    clock.now += 121
     answers = scheduler.poll([sent])[sent.name]
     assert [answers[task].never for task in (0, 1, 2)] == [False, True, False]
-    assert scheduler.calls()["squeue"] == 3
-    scheduler.poll([sent])
     assert scheduler.calls()["squeue"] == 4
 
 

@@ -101,7 +101,10 @@ def test_how_many_run_at_a_time_is_changed_for_a_running_array(place):
 def test_a_job_that_depends_on_one_that_failed_is_not_waited_for(place):
     failed = place.run("sbatch", "--parsable", "--mem=50M", "-o", "/dev/null", "--wrap=exit 1").stdout.strip()
     words = recipe(
-        place, 2, extra=f"sites: {{mycluster: {{resources: {{extra: ['#SBATCH --dependency=afterok:{failed}']}}}}}}\n"
+        place,
+        2,
+        lost_after="5s",
+        extra=f"sites: {{mycluster: {{resources: {{extra: ['#SBATCH --dependency=afterok:{failed}']}}}}}}\n",
     )
     done = nsw(place, "run", *words[:-3], "--yes")
     assert done.returncode == 1
@@ -111,7 +114,7 @@ def test_a_job_that_depends_on_one_that_failed_is_not_waited_for(place):
 
 
 def test_a_job_that_is_put_back_and_held_is_not_waited_for(place):
-    process = begun(place, *recipe(place, 1, body=waiting(place), limit="10m"))
+    process = begun(place, *recipe(place, 1, body=waiting(place), limit="10m", lost_after="5s"))
     wait_until(lambda: ran(place))
     (job,) = in_queue(place, "R", "%A")
     as_root(place, "scontrol", "requeuehold", job)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pwd
 import re
 import shlex
 import signal
@@ -207,7 +208,7 @@ def bjobs(argv: list[str]) -> None:
             values = {
                 "jobid": job["id"], "jobindex": index, "stat": one["stat"],
                 "exit_code": one["code"] or "-", "name": f"{job['name']}[{index}]" if index else job["name"],
-                "exit_reason": one["reason"] or "-", "pend_reason": one["pend"] or "-",
+                "user": job.get("owner") or pwd.getpwuid(os.getuid()).pw_name, "exit_reason": one["reason"] or "-", "pend_reason": one["pend"] or "-",
             }  # fmt: skip
             print(between.join(str(values[field]) for field in fields))
     if not wanted and not printed:

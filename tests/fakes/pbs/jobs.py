@@ -185,8 +185,11 @@ class Job:
             yield "run_count", str(self.run_count)
         if self.stageout is not None:
             yield "Stageout_status", str(self.stageout)
-        if self.exit is not None:
-            yield "Exit_status", str(self.exit)
+        exit_status = self.exit
+        if self.parent is not None and not self.run_count:  # without a job of its own: the array's
+            exit_status = self.parent.exit
+        if exit_status is not None:
+            yield "Exit_status", str(exit_status)
         yield from self._last()
 
     def _last(self) -> Iterator[tuple[str, str | dict[str, str]]]:

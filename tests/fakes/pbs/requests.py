@@ -67,6 +67,12 @@ class Requests:
             raise RejectedError(words.BEYOND_LIMITS)
         if job.indices is not None and len(job.indices) > settings["max_array"]:
             raise RejectedError(words.TOO_LARGE_ARRAY)
+        if "route" in queue:
+            limits = {name: settings["queues"][name].get("walltime", float("inf")) for name in queue["route"]}
+            fits = [name for name, limit in limits.items() if duration(resources.get("walltime", "0")) <= limit]
+            if not fits:  # it has its id, and is deleted at once without a record
+                return {"id": f"{number}{'[]' if job.indices is not None else ''}.{settings['host']}"}
+            job.queue = fits[0]
         return {"id": self._take(job, number, resources).id}
 
     def _number(self) -> int:
@@ -177,6 +183,7 @@ class Requests:
         return Job(
             job.id.replace("[]", f"[{index}]"), job.seq, job.asked, job.server, job.created, index, job,
             name=job.name, resources=job.resources, queue=job.queue, changed=job.changed, comment=job.comment,
+            substate=job.substate,
         )  # fmt: skip
 
     def do_select(self, asked: dict[str, Any]) -> dict[str, Any]:

@@ -96,13 +96,13 @@ class Scheduling:
         for what, of_node in settings["node"].items():
             asked = size_kb(job.resources.get(what, "0b")) if what == "mem" else job.need(what)
             each = size_kb(of_node) if what == "mem" else int(of_node)
+            unit = "kb" if what == "mem" else ""
             free = each * nodes - sum(self._taken(one, what) for one in running)
             if asked > each * nodes:
-                return (
-                    f"Can Never Run: Insufficient amount of resource: {what} (R: {asked} A: {free} T: {each * nodes})"
-                )
+                text = f"(R: {asked}{unit} A: {free}{unit} T: {each * nodes}{unit})"
+                return f"Can Never Run: Insufficient amount of resource: {what} {text}"
             if asked > free:
-                text = f"(R: {asked} A: {free} T: {each * nodes})"
+                text = f"(R: {asked}{unit} A: {free}{unit} T: {each * nodes}{unit})"
                 return f"Not Running: Insufficient amount of resource: {what} {text}"
         return "Not Running: Not enough free nodes available" if self.down or settings["offline"] else None
 
@@ -243,6 +243,10 @@ class Scheduling:
         job.slots = job.slots or []
         if job.parent is not None:
             job.state = "X"
+            if job.exit is not None:
+                job.parent.exit = int(bool(job.exit or job.parent.exit))
+            if not self.settings()["history"]:
+                self._made_up(job)
             self._array_over(job.parent)
             return
         job.state = "F"
@@ -250,6 +254,12 @@ class Scheduling:
             self.jobs.pop(job.id, None)
         self._tell_children(job)
         self.cycle()
+
+    def _made_up(self, sub: Job) -> None:
+        """A subjob without a record is shown with its array's attributes."""
+        assert sub.parent is not None
+        sub.comment = f"Subjob {'failed' if sub.exit else 'finished'}"
+        sub.substate, sub.run_count, sub.placed, sub.used, sub.stageout = sub.parent.substate, 0, "", None, None
 
     def _array_over(self, array: Job) -> None:
         """An array is over with its last subjob, with exit status 0 whatever they had."""
@@ -327,7 +337,8 @@ class Scheduling:
         """A subjob that has not begun."""
         array.queued.remove(index)
         sub = self._subjob(array, index)
-        sub.substate, sub.state = 91, "X"
+        sub.state = "X"
+        self._made_up(sub)
         self._array_over(array)
 
     def _delete_running(self, job: Job, who: str, *, force: bool) -> None:

@@ -138,6 +138,10 @@ class Server:
             case "_jobs":  # all of them: sequence number, name, tasks
                 jobs = self.scheduling.jobs.values()
                 return {"jobs": [[job.seq, job.name, len(job.asked.indices or [0])] for job in jobs]}
+            case "_is_now":  # an id that was given out again
+                job = self.scheduling.jobs[asked["id"]]
+                for one in (job, *job.begun.values()):
+                    one.name, one.asked.owner = asked.get("name", one.name), asked.get("owner", one.asked.owner)
             case "_rerun":  # as a manager's qrerun
                 self.scheduling.rerun(self.scheduling.jobs[asked["id"]])
         return {"settled": self._settled(), "next": self._next(), "now": self.now()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pwd
 import re
 import shlex
 import subprocess
@@ -95,6 +96,7 @@ def qstat(argv: list[str]) -> None:
             if told["state"] not in {"ended", "deleted"}:
                 tasks = "" if task == "0" else f"<tasks>{task}</tasks>"
                 print(f'<job_list state="x"><JB_job_number>{job["id"]}</JB_job_number><JB_name>{job["name"]}</JB_name>'
+                      f"<JB_owner>{job.get('owner') or pwd.getpwuid(os.getuid()).pw_name}</JB_owner>"
                       f"<state>{told['state']}</state>{tasks}</job_list>")  # fmt: skip
     print("</queue_info></job_info>")
 
