@@ -92,6 +92,8 @@ def _is_own(reason: str | None) -> bool:
 
 def _cut_short(answer: Answer, status: Status | None) -> str:
     """Why a run that wrote no end of itself is over: its job's own reason comes first."""
+    if answer.fault is not None:
+        return answer.fault
     if status is None:
         return f"{answer.reason} before this run began" if answer.reason else "its job ended before this run began"
     if answer.reason:

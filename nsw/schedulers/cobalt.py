@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, told_limit
 from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import Answer, Phase, ended_by_itself
 from nsw.schedulers.unsupported_keys import own_lines
 from nsw.scripts.cobalt import CHANGED, LEAST_MINUTES, directives, minutes
 
@@ -243,7 +243,7 @@ def _exit(text: str) -> Answer:
     if code in STARTS:
         return Answer(Phase.ENDED, STARTS[code])
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""
-    return Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {code}{signal}")
+    return ended_by_itself(code, signal)
 
 
 def _by(line: str) -> str:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import Answer, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +126,7 @@ def _answer(state: str) -> Answer:
         return Answer(Phase.ENDED, "its processes were killed, or the machine restarted")
     if code == _CANCELLED:
         return Answer(Phase.ENDED, "the job was cancelled", cancelled=True)
-    return Answer(Phase.ENDED, said or f"{BY_ITSELF}: exit status {code}")
+    return Answer(Phase.ENDED, said) if said else ended_by_itself(int(code))
 
 
 def _words(*words: object) -> list[str]:

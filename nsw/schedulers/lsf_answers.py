@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from nsw.schedulers.adapter import Line
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import Answer, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +116,7 @@ def _exited(code: str, reason: str) -> Answer:
     if not code.isdigit() or code == "0":
         return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
     signal = f", as after signal {int(code) - 128}" if int(code) > 128 else ""
-    return Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {code}{signal}")
+    return ended_by_itself(int(code), signal)
 
 
 # --- bhist --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,8 @@ class Answer:
 
     `never`: it waits for what will not come; `may_run`: processes of it may run all the same.
     `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
-    `if_begun`: the answer that holds instead, if the task had begun.
+    `if_begun`: the answer that holds instead, if the task had begun. `fault`: what the job script reports by its exit
+    status of its own surroundings.
     """
 
     phase: Phase
@@ -49,6 +50,20 @@ class Answer:
     may_run: bool = False
     cancelled: bool = False
     if_begun: Answer | None = None
+    fault: str | None = None
+
+
+# exit statuses of nsw's job scripts
+FAULTS: Final = {
+    72: "the file that the campaign's jobs share is missing on the site (scripts/nsw-*.sh), so nothing was begun:"
+    " `nsw retry` sends it again",
+    73: "the job could not write its files: the disk or the quota of the site's scratch folder is full",
+}
+
+
+def ended_by_itself(code: int, more: str = "") -> Answer:
+    """The answer for a job that ended with an exit status other than 0; `more` stands behind it."""
+    return Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {code}{more}", fault=FAULTS.get(code))
 
 
 @dataclass(frozen=True, slots=True)

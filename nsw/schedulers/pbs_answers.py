@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Line
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import BY_ITSELF, FAULTS, Answer, Phase
 from nsw.schedulers.pbs_meanings import HOLDS, OVER_TIME, VERDICTS, held_too_often
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, 
             Phase.ENDED, "PBS could not deliver what the job printed; it is in the node's folder for undelivered files",
             clean=True,
         )  # fmt: skip
-    return Answer(Phase.ENDED, _verdict(number, comment, limit) if number else None, clean=number == 0)
+    if number == 0:
+        return Answer(Phase.ENDED, clean=True)
+    return Answer(Phase.ENDED, _verdict(number, comment, limit), fault=FAULTS.get(number))
 
 
 def _never_began(substate: str, depends: bool) -> Answer:

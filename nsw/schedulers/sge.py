@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import Answer, Phase, ended_by_itself
 from nsw.schedulers.submission_ids import spans
 from nsw.schedulers.unsupported_keys import own_lines
 
@@ -90,7 +90,8 @@ class Sge(Adapter):
                 if not re.fullmatch(r"[\w.,@*+-]+", value):
                     raise UsageError(f"resources: -{letter} cannot be {value!r}")
                 lines.append(f"#$ -{letter} {value}")
-        return ["#$ -S /bin/bash", *lines, *extra]
+        # qdel and a time limit end a job with SIGKILL; with -notify SIGUSR2 comes before, as long as the queue says
+        return ["#$ -S /bin/bash", "#$ -notify", *lines, *extra]
 
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of a submission: an array from index 1 when it holds several tasks."""
@@ -234,11 +235,7 @@ def _ended(failed: str, status: str) -> Answer:
     number = re.match(r"\d+", status)
     if number is None:
         return Answer(Phase.ENDED, "it ended, and Grid Engine has no exit status of it")
-    return (
-        Answer(Phase.ENDED, clean=True)
-        if number[0] == "0"
-        else Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {number[0]}")
-    )
+    return Answer(Phase.ENDED, clean=True) if number[0] == "0" else ended_by_itself(int(number[0]))
 
 
 def _extra(line: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.recipe.units import clock, format_duration
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
-from nsw.schedulers.model import Answer, Phase
+from nsw.schedulers.model import FAULTS, Answer, Phase
 from nsw.schedulers.slurm_meanings import (
     FULL,
     HELD,
@@ -329,6 +329,9 @@ def history_lines(stdout: str) -> list[Line]:
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
         told = answer(state, _exit_words(code) if state == "FAILED" else "", limit if state == "TIMEOUT" else "")
+        status = code.partition(":")[0]
+        if status.isdigit():
+            told = replace(told, fault=FAULTS.get(int(status)))
         found.append(Line(match["base"], _indices(match), name, told))
     return found
 

@@ -1,6 +1,7 @@
 # What every job script of nsw shares: claims, status files, provenance, the places of ranks. A job script reads it with
 # `.`; `bash FILE rank WORDS...` is what launchers start for each process, `bash FILE on_node WORDS...` once on each node.
 # It needs bash 4.2 and coreutils only.
+# shellcheck disable=SC2086  # nsw_signals is several words
 
 # --- facts and status files ---
 
@@ -19,7 +20,7 @@ nsw_end() {    # as nsw_status, into the status file, which is replaced whole; a
     nsw_status "$@" >status.new 2>/dev/null && [ -s status.new ] && mv status.new status && return
     [ "$try" = 6 ] || sleep 10
   done
-  echo "nsw: $PWD/status cannot be written: $*" >&2
+  nsw_unwritable "$PWD/status"
 }
 nsw_failed_by_itself() {    # STATUS-FILE: the run ended, and not by a signal that a scheduler sends
   local line
@@ -46,9 +47,9 @@ nsw_step() {    # STEP: after it was done; its exit status is $?
   [ -z "$nsw_words" ] || printf '%s\n' "$nsw_words" >&2
   [ "$code" = 0 ] || nsw_broken=$1
 }
-nsw_broken='' nsw_said=/dev/null nsw_stop=
+nsw_broken='' nsw_said=/dev/null nsw_stop='' nsw_signals='TERM INT HUP'
 nsw_after() { :; }    # what follows a run, for those that define it
-[ "$0" = "${BASH_SOURCE[0]}" ] || trap 'nsw_stop=1' TERM INT HUP    # this shell ends after its run, which passes the signal on
+[ "$0" = "${BASH_SOURCE[0]}" ] || trap 'nsw_stop=1' $nsw_signals    # this shell ends after its run, which passes the signal on
 
 nsw_secrets() {    # SET: exports the set's variables; NAME...: leaves them to the program, inside its profiler
   local traced=$- file=$nsw_scratch/private/secrets.sh
@@ -164,7 +165,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
     exec timeout --kill-after="$nsw_grace" "$limit" "$@" >stdout 2>stderr </dev/null
   ) &
   nsw_child=$!
-  trap 'nsw_signalled+=1; kill -TERM "$nsw_child" 2>/dev/null' TERM INT HUP
+  trap 'nsw_signalled+=1; kill -TERM "$nsw_child" 2>/dev/null' $nsw_signals
   while :; do
     earlier=$nsw_signalled
     wait "$nsw_child"; now=$?
@@ -176,7 +177,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   nsw_now
   [ "$limit" -gt 0 ] && [ $((${nsw_t%.*} - began)) -ge "$limit" ] && over=1
   [ -z "$nsw_signalled$over" ] || nsw_end_leftovers "$dir:"
-  trap 'nsw_stop=1' TERM INT HUP
+  trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
   state='done' reason=
@@ -218,7 +219,7 @@ nsw_end_leftovers() {    # MARK: processes of a run that was cut off and that le
 
 nsw_share() {    # LANE GPUS LANES: of the job's GPUs those of one lane
   local -a all mine
-  trap 'nsw_stop=1' TERM INT HUP    # of the lane's own shell
+  trap 'nsw_stop=1' $nsw_signals    # of the lane's own shell
   IFS=, read -ra all <<<"${CUDA_VISIBLE_DEVICES-}"
   [ -n "${all[0]-}" ] || mapfile -t all < <(seq 0 $(($2 * $3 - 1)))
   mine=("${all[@]:$(($1 * $2)):$2}")

@@ -90,6 +90,22 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
     assert ran(place) == [1]
 
 
+def test_cancel_reaches_the_program_and_what_it_started(place):
+    """A signal to the script's process group, which Cobalt sends, does not reach timeout's, where the program is."""
+    (place.work / "program.sh").write_text(f"""
+        setsid bash -c 'trap "echo worker >>{place.work}/ended; exit" TERM; while :; do sleep 0.05; done' &
+        trap 'echo program >>{place.work}/ended; exit' TERM
+        echo >{place.work}/ready
+        while :; do sleep 0.05; done
+    """)
+    process = start(place, *words(place, 1, f"exec bash {place.work}/program.sh"))
+    wait_until((place.work / "ready").exists, process)
+    assert place.nsw("cancel", "--root", "campaigns").returncode == 0
+    ended = place.work / "ended"
+    wait_until(lambda: ended.exists() and sorted(ended.read_text().split()) == ["program", "worker"])
+    process.wait()
+
+
 @pytest.mark.parametrize("other", [{"name": "mine"}, {"owner": "somebody"}], ids=["name", "owner"])
 def test_an_id_that_is_another_job_now_is_neither_held_nor_ended_and_a_line_says_so(place, other):
     process = start(place, *words(place, 2, until_go(place, "1")))

@@ -328,7 +328,7 @@ def bkill(argv: list[str]) -> None:
                 pid = folder / f"{index}.pid"
                 if pid.exists():
                     with contextlib.suppress(ProcessLookupError):
-                        os.killpg(int(pid.read_text()), signal.SIGKILL)
+                        os.killpg(int(pid.read_text()), signal.SIGTERM)  # SIGKILL follows after ten seconds
         if live:
             print(f"Job <{word}> is being terminated")
         else:

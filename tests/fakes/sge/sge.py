@@ -7,11 +7,13 @@ array one after the other. Faults come from the test: ../machinery.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pwd
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +39,7 @@ def qsub(argv: list[str]) -> None:
         parser.add_argument(option)
     parser.add_argument("-l", action="append")
     parser.add_argument("-terse", action="store_true", required=True)
+    parser.add_argument("-notify", action="store_true")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     asked = parser.parse_args(argv)
     lines = [line[3:] for line in Path(asked.words[0]).read_text().splitlines() if line.startswith("#$ ")]
@@ -50,7 +53,8 @@ def qsub(argv: list[str]) -> None:
         folder.mkdir()
         tasks = {str(n): {"state": "qw", "code": None} for n in (range(1, last + 1) if last else [0])}
         write_json(
-            folder / "job.json", {"id": job, "name": asked.N, "log": asked.o, "words": asked.words, "tasks": tasks}
+            folder / "job.json",
+            {"id": job, "name": asked.N, "log": asked.o, "words": asked.words, "tasks": tasks, "notify": own.notify},
         )
     if not (ROOT / "hold").exists():
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -80,8 +84,11 @@ def _run(argv: list[str]) -> None:
         change(argv[0], task, state="r")
         env = os.environ | {"JOB_ID": argv[0], "SGE_TASK_ID": "undefined" if task == "0" else task}
         with Path(job["log"].replace("$TASK_ID", task)).open("a") as log:
-            code = subprocess.run(["bash", *job["words"]], env=env, stdout=log, stderr=log, check=False).returncode
-        change(argv[0], task, state="ended", code=code)
+            script = subprocess.Popen(["bash", *job["words"]], env=env, stdout=log, stderr=log, start_new_session=True)
+            change(argv[0], task, pid=script.pid)
+            code = script.wait()
+        if known(argv[0])["tasks"][task]["state"] == "r":
+            change(argv[0], task, state="ended", code=code)
 
 
 def jobs() -> list[dict[str, Any]]:
@@ -150,6 +157,10 @@ def qdel(argv: list[str]) -> None:
                     change(job, task, state="deleted")
                 else:
                     change(job, task, state="ended", code=137, failed="100 : assumedly after job")
+                    if told.get("pid"):  # SIGUSR2 a minute before with -notify; to the group of the script alone
+                        number = signal.SIGUSR2 if known(job)["notify"] else signal.SIGKILL
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(told["pid"], number)
                 print(f"me has deleted job {word}")
 
 
