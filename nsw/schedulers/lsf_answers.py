@@ -136,7 +136,7 @@ def ended_lines(stdout: str) -> list[Line]:
     text = _WRAPPED.sub("", stdout)
     starts = list(_JOB.finditer(text))
     lines = []
-    for start, after in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=True):
+    for start, after in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=False):  # none: one too long
         index = start[2]
         name = None if start[3] is None else _plain(start[3])
         lines.append(Line(start[1], None if index is None else (int(index),), name, _last(text[start.start() : after])))

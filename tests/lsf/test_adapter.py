@@ -155,3 +155,8 @@ Thu Nov 19 12:00:03: Starting (Pid 2);
     assert (first.job, first.indices, first.name, first.answer.clean) == ("12", (1,), "nsw-abc", True)
     assert second.answer.reason == "the job was over its time limit"
     assert (third.indices, third.answer.phase) == (None, Phase.RUNNING)
+
+
+def test_a_history_that_knows_nothing_of_a_name_lists_nothing():
+    asked = tuple(LSF.history_by_name_command(["nsw-abc"], 5))
+    assert LSF.parse_history(result("", "No matching job found\n", 255, *asked)) == []
