@@ -17,7 +17,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
-from tests.contract.campaigns import PATIENCE_S, ran, runs, until_go, wait_until, words
+from tests.contract.campaigns import PATIENCE_S, folder, ran, runs, until_go, wait_until, words
 
 if TYPE_CHECKING:
     from .places import Cobalt
@@ -251,3 +251,29 @@ def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(co
     assert "exclusive: false" in lock.read_text()
     more = cobalt.nsw("run", str(lock), "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
     assert more.returncode == 0, more.stderr
+
+
+def test_a_job_whose_shared_file_is_gone_begins_nothing_and_says_so(cobalt):
+    process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1"), limits="max_in_flight: 1"))
+    wait_until(lambda: ran(cobalt) == [1])
+    for file in folder(cobalt).glob("scratch/scripts/nsw-*.sh"):
+        file.unlink()
+    (cobalt.work / "go").touch()
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert ran(cobalt) == [1]
+    (first, second) = runs(cobalt)
+    assert first[0] == "done"
+    assert second[0] == "failed"
+    assert "is missing on the site (scripts/nsw-*.sh), so nothing was begun" in second[1]
+
+
+def test_a_job_that_cannot_write_says_that_the_disk_is_full(cobalt):
+    process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1"), limits="max_in_flight: 1"))
+    wait_until(lambda: ran(cobalt) == [1])
+    (shared,) = folder(cobalt).glob("scratch/scripts/nsw-*.sh")
+    shared.write_text(shared.read_text().replace("exec {nsw_claim}>claim;", "exec {nsw_claim}>/dev/full; : >claim;"))
+    (cobalt.work / "go").touch()
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert runs(cobalt)[1] == (
+        "failed", "the job could not write its files: the disk or the quota of the site's scratch folder is full"
+    )  # fmt: skip
