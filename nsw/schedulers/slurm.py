@@ -299,13 +299,15 @@ def parse_ranges(text: str) -> list[int]:
 
 
 def queue_lines(stdout: str) -> list[Line]:
-    """The jobs that squeue listed; what is no such line is left out."""
+    """The jobs that squeue listed, less what sbatch refused; what is no such line is left out."""
     found: list[Line] = []
     for text in stdout.splitlines():
         fields = text.split(_UNIT)
         if len(fields) != len(_SQUEUE_FIELDS) or not fields[0].isdigit():
             continue
         base, index, state, name, reason, limit, owner = fields
+        if state == "FAILED" and reason == "BadConstraints":
+            continue
         told = answer(state, reason, limit if state == "TIMEOUT" else "")
         if index == "N/A":
             found.append(Line(base, None, name, told, owner=owner))

@@ -112,7 +112,9 @@ def sbatch(argv: list[str]) -> None:
     if not script.exists():
         fail(f"sbatch: error: Unable to open file {script}")
     asked = sbatch_parser().parse_args([*directives(script), *argv])
-    check(asked)
+    refused = check(asked)
+    if refused and asked.test_only:
+        fail(refused)
     if asked.test_only:
         print(
             "sbatch: Job 1 to start at 2030-01-01T00:00:00 using 1 processors in partition gpu",
@@ -128,7 +130,9 @@ def sbatch(argv: list[str]) -> None:
         folder = ROOT / "jobs" / str(job)
         folder.mkdir(parents=True)
         for index in wanted:
-            write_json(folder / f"{index}.json", {"state": "PENDING", "reason": "Priority", "exit": "0:0"})
+            begins = {"state": "PENDING", "reason": "Priority", "exit": "0:0"}
+            fails = {"state": "FAILED", "reason": "BadConstraints", "exit": "1:0"}
+            write_json(folder / f"{index}.json", fails if refused else begins)
         write_json(
             folder / "job.json",
             {
@@ -143,6 +147,8 @@ def sbatch(argv: list[str]) -> None:
                 "sacct": True,
             },
         )
+    if refused:  # it has used up an id, and is listed under it
+        fail(refused)
     if not (ROOT / "hold").exists():
         subprocess.Popen(
             [sys.executable, __file__, "_run", str(job)],
@@ -154,14 +160,16 @@ def sbatch(argv: list[str]) -> None:
     print(FAKE.setting("prints").replace("{id}", str(job)))
 
 
-def check(asked: argparse.Namespace) -> None:
+def check(asked: argparse.Namespace) -> str | None:
+    """Refuse what is wrong in itself; what no node can satisfy is refused once it is a job, with these words."""
     if asked.partition is not None and asked.partition not in FAKE.setting("partitions"):
         print(f"sbatch: error: invalid partition specified: {asked.partition}", file=sys.stderr)
         fail("sbatch: error: Batch job submission failed: Invalid partition name specified")
-    if int(asked.gpus_per_node or 0) > FAKE.setting("gpus"):
-        fail("sbatch: error: Batch job submission failed: Requested node configuration is not available")
     if asked.array and max(numbers(asked.array.partition("%")[0])) >= FAKE.setting("max_array"):
         fail("sbatch: error: Batch job submission failed: Invalid job array specification")
+    if int(asked.gpus_per_node or 0) > FAKE.setting("gpus"):
+        return "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+    return None
 
 
 def _run(argv: list[str]) -> None:
@@ -305,7 +313,7 @@ def sacct(argv: list[str]) -> None:
                 "JobName": job["name"],
                 "State": task["state"],
                 "ExitCode": task["exit"],
-                "NodeList": "n1",
+                "NodeList": "None assigned" if task["reason"] == "BadConstraints" else "n1",
                 "Timelimit": "00:02:00",
             }
             print(asked.delimiter.join(values[field] for field in asked.o.split(",")))
