@@ -198,7 +198,7 @@ def _gpus_of_node(demand: Demand) -> int:
         return 0
     raise LayoutError(
         ("resources", "gpus"),
-        f"{demand.gpus} GPUs cannot be divided equally among {_nodes(demand.nodes)}",
+        f"{_gpus(demand.gpus)} cannot be divided equally among {_nodes(demand.nodes)}",
         f"such as `gpus: {-(-demand.gpus // demand.nodes) * demand.nodes}`",
     )
 

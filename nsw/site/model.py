@@ -158,7 +158,8 @@ class Limits(Model):
     )
     lost_after: Duration = Field(
         default=120,
-        description="Time without a trace of a job in queue and history after which it counts as lost, such as 2m.",
+        description="Time without a trace of a job in queue and history after which it counts as lost, such as 2m; and"
+        " after which a job that its scheduler says can never run is given up.",
         json_schema_extra={"default": "2m"},
     )
     download: Size = Field(

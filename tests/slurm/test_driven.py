@@ -898,10 +898,10 @@ def test_a_cluster_that_does_not_say_what_it_is_set_to_is_asked_again(campaign, 
 def test_a_job_that_begins_anew_just_when_nsw_gives_it_up_does_nothing(campaign, fake):
     it = campaign(f"bash -c 'echo {{{{ n }}}} >> {fake.work}/ran'")
     it.rounds()
-    script = it.folder.script("t-j1")
-    whole = script.read_text()
+    (shared,) = Path(it.scratch).glob("scripts/nsw-*.sh")  # what the jobs share
+    whole = shared.read_text()
     at = whole.index('  [ "$nsw_restart" = 0 ]')
-    script.write_text(f'{whole[:at]}  mkdir -p "$dir"; echo state=withdrawn >"$dir/claim"\n{whole[at:]}')
+    shared.write_text(f'{whole[:at]}  mkdir -p "$dir"; echo state=withdrawn >"$dir/claim"\n{whole[at:]}')
     fake.execute(1, 0, restart=1)
     assert not (fake.work / "ran").exists()
 

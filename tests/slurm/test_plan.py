@@ -55,7 +55,7 @@ def test_each_set_of_resources_is_asked_once_and_the_start_is_shown(cluster):
     [
         ("  partition: nope\n", 10, "invalid partition specified: nope"),
         ("  time: 999h\n", 9, "Requested time limit is invalid"),
-        ("  nodes: 2\n", 8, "--gpus < -N"),
+        ("  nodes: 2\n", 8, "1 GPU cannot be divided equally among 2 nodes"),
         ("sites: {c: {resources: {gpus: 99}}}\n", 10, "Requested node configuration is not available"),
         ("  extra: [--array=0-9]\n", 10, "nsw makes the arrays itself"),
         ("  extra: ['#SBATCH --test-only']\n", 10, "nothing would be submitted"),
