@@ -10,13 +10,12 @@ import sqlite3
 from typing import TYPE_CHECKING, Self
 
 from nsw.campaign.ledger_facts import LedgerFacts
-from nsw.campaign.ledger_file import copy_to_look, open_to_drive, open_to_look
+from nsw.campaign.ledger_file import open_to_drive, open_to_look
 from nsw.campaign.ledger_guard import GuardedConnection, as_campaign_error, check
 from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, BuildRow, Reading, RunRow, State
-from nsw.campaign.ledger_schema import SCHEMA, SCHEMA_2, VERSION
+from nsw.campaign.ledger_schema import SCHEMA, VERSION
 from nsw.campaign.ledger_submissions import LedgerSubmissions
 from nsw.campaign.ledger_tasks import LedgerTasks
-from nsw.campaign.ledger_upgrade import OLDER, upgrade
 from nsw.campaign.ledger_values import MAYBE_TEXT
 from nsw.errors import CampaignError
 
@@ -36,10 +35,10 @@ def _connect(path: Path, mode: str) -> GuardedConnection:
 
 
 def _check_version(version: int, path: Path) -> None:
-    if version not in {VERSION, OLDER}:
+    if version != VERSION:
         age = "an older" if version < VERSION else "a newer"
         raise CampaignError(
-            f"{path} was written by {age} nsw (state version {version}; this one knows {OLDER} and {VERSION})",
+            f"{path} was written by {age} nsw (state version {version}; this one knows {VERSION})",
             hint=f"go on with that nsw, or begin again: `nsw run {path.parent}/recipe.lock.yaml`",
         )
 
@@ -51,10 +50,9 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
         path: The file; it must exist unless it is made by `create`.
         create: Make it.
         read_only: Look, and change nothing.
-        beside: Another nsw may drive the campaign: only `meta` is used, and a ledger of an earlier version stays one.
     """
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False, beside: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
         if not create and not path.is_file():
             wrong = "is not a file" if path.exists() else "is missing"
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
@@ -73,12 +71,8 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
         try:
             if create:
                 self._db.executescript(SCHEMA)
-            if self._opened() == OLDER and not beside:
-                if read_only and self._copy is None:
-                    self._db.close()
-                    self._db, self._copy = copy_to_look(path, _connect)
-                    self._opened()
-                upgrade(self._db)
+            _check_version(self._db.execute(_VERSION).fetchone()[0], path)
+            check(self._db, path, SCHEMA)
         except sqlite3.DatabaseError as fault:
             self.close()
             raise as_campaign_error(fault, path, made=create) from None
@@ -89,13 +83,6 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
             self.close()
             raise
         self._db.execute("PRAGMA synchronous = FULL")
-
-    def _opened(self) -> int:
-        """The version of the open file, of which nothing else than nsw's own is accepted."""
-        version: int = self._db.execute(_VERSION).fetchone()[0]
-        _check_version(version, self._path)
-        check(self._db, self._path, SCHEMA if version == VERSION else SCHEMA_2)
-        return version
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.ledger_base import LedgerBase, marks
 from nsw.campaign.ledger_rows import Met, State, Why
-from nsw.campaign.ledger_upgrade import hold_rest
 from nsw.schedulers.submission_ids import NO_ID
 
 if TYPE_CHECKING:
@@ -145,7 +144,12 @@ class LedgerNeeds(LedgerBase):
         ).fetchone()
         if canary:
             run, job, task = canary
-            hold_rest(self._db, run, job, task, Met.OPEN)
+            # all runs but those of its task; that it needs itself holds nothing, and keeps the verdict
+            self._db.execute(
+                "INSERT INTO needs SELECT id, ?1, ?2, ?3 FROM tasks"
+                " WHERE kind = 'run' AND (id = ?1 OR NOT (job = ?4 AND task = ?5))",
+                (run, Why.CANARY, Met.OPEN, job, task),
+            )
 
     def canary(self) -> tuple[str, Met] | None:
         """The run that the others need, and what became of it; None where they need none, or no more."""

@@ -38,22 +38,3 @@ CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT 
 CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
 """
 SCHEMA: Final = f"{_REST}{TASKS}{NEEDS}{CHOICES}PRAGMA user_version = {VERSION};\n"
-
-# what a ledger of version 2 holds beside these; the tables of stages came later than the others
-SCHEMA_2: Final = f"""{_REST}{CHOICES}
-CREATE TABLE runs (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, case_id TEXT NOT NULL, params TEXT NOT NULL,
-  pass_name TEXT NOT NULL, pass_kind TEXT NOT NULL, tool TEXT, repeat INTEGER NOT NULL,
-  job TEXT NOT NULL, task INTEGER NOT NULL, gpus INTEGER NOT NULL, reports TEXT NOT NULL,
-  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, reason TEXT, exit_code INTEGER,
-  host TEXT, started REAL, ended REAL, reading TEXT NOT NULL DEFAULT 'none', submission TEXT);
-CREATE INDEX runs_task ON runs (job, task);
-CREATE INDEX runs_state ON runs (state);
-CREATE TABLE builds (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, job TEXT UNIQUE NOT NULL, app TEXT NOT NULL, place TEXT NOT NULL,
-  command TEXT NOT NULL, seconds_limit INTEGER NOT NULL, gpus INTEGER NOT NULL, needed_by TEXT NOT NULL,
-  task INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0,
-  reason TEXT, exit_code INTEGER, host TEXT, started REAL, ended REAL, submission TEXT);
-CREATE TABLE needs (run TEXT PRIMARY KEY, source TEXT NOT NULL, ready INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-PRAGMA user_version = 2;
-"""

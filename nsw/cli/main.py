@@ -67,13 +67,10 @@ def run(arguments: list[str]) -> int:
         return Exit.GOOD
     import io
 
-    from nsw.cli.plain_read import plain_read
-
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     try:
-        read = plain_read(arguments)
-        return _flushed(_parsed(arguments) if read is None else read())
+        return _flushed(_parsed(arguments))
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except (BrokenPipeError, SystemExit) as end:

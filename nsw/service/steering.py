@@ -123,7 +123,7 @@ def _cancel_here(
 
 def _hold_no_more(folder: CampaignFolder) -> None:
     """Forget `nsw throttle 0`: what it held is cancelled, and a retry would wait for ever."""
-    with Ledger(folder.ledger, beside=True) as ledger:
+    with Ledger(folder.ledger) as ledger:
         if ledger.meta(AT_A_TIME) == 0:
             ledger.set_meta(AT_A_TIME, None)
 
@@ -148,7 +148,7 @@ def throttle(folder: CampaignFolder, running: int) -> Throttled:
 
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
-    with Ledger(folder.ledger, beside=True) as ledger:
+    with Ledger(folder.ledger) as ledger:
         left = sum(n for state, n in counts.items() if state not in ENDED)
         again = sum(counts.get(state, 0) for state in AGAIN)
         if left or again:
