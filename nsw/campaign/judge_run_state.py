@@ -36,12 +36,19 @@ class Verdict:
 
 
 def parse_status(content: bytes | None) -> Status | None:
-    """A status file (key=value lines); None when it is absent or holds no state yet."""
+    """A status file (key=value lines); None when it is absent or holds no state yet.
+
+    A run that a signal to its job cut off has written so, but why it was sent only the scheduler knows: until that
+    says that the job is over it counts as running, and then as cut short.
+    """
     if not content:
         return None
     facts = dict(line.split("=", 1) for line in content.decode(errors="replace").splitlines() if "=" in line)
     if facts.get("state") not in {"running", "done", "failed", "withdrawn"}:
         return None
+    if facts.get("signalled"):
+        facts = {key: value for key, value in facts.items() if key not in {"end", "exit_code", "reason"}}
+        facts["state"] = "running"
     return Status(
         state=facts["state"],
         host=facts.get("host") or None,

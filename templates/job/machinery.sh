@@ -191,7 +191,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   if [ -n "${NSW_LAYOUT-}" ] && nsw_landed; then state=failed reason="${reason:+$reason; }$nsw_misplaced"; fi
   # whatever the program made of the signal: it was cut off
   if [ -n "$nsw_signalled" ]; then state=failed code=143 reason="ended by a signal"; fi
-  nsw_end "$state" end "$nsw_t" exit_code "$code" reason "$reason"
+  nsw_end "$state" end "$nsw_t" exit_code "$code" reason "$reason" ${nsw_signalled:+signalled yes}
   [ -z "$nsw_signalled" ] || exit 143    # what follows in this job is not begun
 }
 nsw_wait_if_ended() {    # EXIT-STATUS of a shell with a run: where a scheduler ends a job, its signal may reach this one last

@@ -83,7 +83,7 @@ def test_a_held_task_of_which_a_run_may_still_go_on_is_not_ended_for_the_others(
     packed.rounds(8)
     assert json.loads((fake.state / "jobs/1/-1.json").read_text())["state"] == "PENDING"
     assert State.FAILED not in packed.states
-    packed.rounds(3)
+    packed.rounds(5)  # ten polls after it has been so for two minutes
     assert packed.states == ["failed"] * 3
     assert len(fake.jobs()) == 1
 
