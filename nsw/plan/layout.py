@@ -46,7 +46,6 @@ class Demand:
         cpus: CPU cores a process; None where the recipe does not say.
         sees: Which GPUs a process is to see; None: what suits.
         share_gpus: Whether the recipe allows processes to share a GPU, or to divide them unequally.
-        node_gpus: GPUs that a node of the site has; None: not known.
         node_cpus: CPU cores that it has; None: not known.
         order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
         chip: The site's GPU; None: not known, and taken for NVIDIA's.
@@ -62,7 +61,6 @@ class Demand:
     cpus: int | None = None
     sees: Sees | None = None
     share_gpus: bool = False
-    node_gpus: int | None = None
     node_cpus: int | None = None
     order: tuple[int, ...] = ()
     chip: str | None = None
@@ -116,10 +114,6 @@ class Layout:
     def planned(self) -> str:
         """The processes of each node, such as `4+4`; `-` where nsw does not decide it."""
         return "+".join(map(str, self.ranks)) or "-"
-
-    def first_of_nodes(self) -> tuple[int, ...]:
-        """The first rank of each node."""
-        return tuple(sum(self.ranks[:at]) for at in range(len(self.ranks)))
 
 
 def layout_of(demand: Demand) -> Layout:

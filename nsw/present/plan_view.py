@@ -95,7 +95,7 @@ def _layouts(plan: Plan) -> list[str]:
             cases[text].append(run.case_id)
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
-    more = {text: f" and {plural(len(ids) - 1, 'case')} more" if ids[1:] else "" for text, ids in cases.items()}
+    more = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
     lines = [f"{ids[0]}{more[text]}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
     return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]

@@ -28,10 +28,6 @@ def test_ranks_fill_the_nodes_in_blocks(asked, ranks):
     assert (found.ranks, found.tasks, found.total) == (ranks, sum(ranks), sum(ranks))
 
 
-def test_the_first_rank_of_each_node():
-    assert layout(nodes=2, processes=7).first_of_nodes() == (0, 4)
-
-
 @pytest.mark.parametrize(
     ("asked", "path", "numbers"),
     [
