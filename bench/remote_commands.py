@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nsw.campaign import private_folder as private  # noqa: E402  after the path
-from nsw.service import starting  # noqa: E402
-from nsw.service.driving import held  # noqa: E402
-from nsw.service.planning import make_plan  # noqa: E402
+from nsw.campaign import starting  # noqa: E402
+from nsw.campaign.driving import held  # noqa: E402
+from nsw.campaign.planning import make_plan  # noqa: E402
 from nsw.transport import receiving, sending, shell  # noqa: E402
 from tests.faults.systems import double  # noqa: E402
 from tests.remote.conftest import SSHD, Server  # noqa: E402

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from nsw.campaign.make_campaign import Ingredients, begin
-from nsw.service.planning import make_plan
+from nsw.campaign.planning import make_plan
 
 EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main(): pass\napp()\n"
 RECIPE = """nsw: 1

@@ -1,6 +1,6 @@
 """What happens while a campaign goes on, as `nsw.run` and its like give it: `match` tells the classes apart."""
 
-from nsw.service.events import (
+from nsw.campaign.events import (
     BuildChanged,
     Downloading,
     Event,
@@ -11,7 +11,7 @@ from nsw.service.events import (
     RunsEnded,
     Started,
 )
-from nsw.service.message import Message
+from nsw.campaign.message import Message
 
 __all__ = [
     "BuildChanged", "Downloading", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded",

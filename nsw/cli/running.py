@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_meta_keys import STOPPED
+from nsw.campaign.runs_by_name import as_named, campaign_of_words
 from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.untrusted_text import say
-from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from nsw.campaign.events import Event
+    from nsw.campaign.running_campaign import Running
     from nsw.recipe.overrides import Overrides
-    from nsw.service.events import Event
-    from nsw.service.running_campaign import Running
 
 _ALL = Selection()
 
@@ -39,13 +39,13 @@ def run(
     now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
+    from nsw.campaign import starting
+    from nsw.campaign.expected_cost import expected_cost
+    from nsw.campaign.kept_checks import warnings
+    from nsw.campaign.planning import make_plan
+    from nsw.campaign.running_campaign import Running
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
-    from nsw.service import starting
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.kept_checks import warnings
-    from nsw.service.planning import make_plan
-    from nsw.service.running_campaign import Running
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)
@@ -73,12 +73,12 @@ def run_into(
     now: bool = False,
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
+    from nsw.campaign import starting
+    from nsw.campaign.expected_cost import expected_cost
+    from nsw.campaign.extending import extend, extension
     from nsw.present.changes_view import show_changes
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
-    from nsw.service import starting
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.extending import extend, extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
     err = console(sys.stderr)
@@ -109,7 +109,7 @@ def _confirm(cost: str) -> None:
 
 def resume(campaign: str | None, root: Path | None, download: str | None = None, now: bool = False) -> int:
     """Go on where an earlier nsw was ended."""
-    from nsw.service import continuing
+    from nsw.campaign import continuing
 
     folder = folders.find(folders.root(root), campaign)
     return _carry_out(continuing.resume(folder, notices.show, download), now=now)
@@ -126,7 +126,7 @@ def retry(
     now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
-    from nsw.service import continuing
+    from nsw.campaign import continuing
 
     folder, runs = campaign_of_words(runs, campaign, root)
     time, update_app, sites = change
@@ -142,8 +142,8 @@ def retry(
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
-    from nsw.service import steering
-    from nsw.service.message import Message
+    from nsw.campaign import steering
+    from nsw.campaign.message import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):
@@ -167,7 +167,7 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
 
 def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     """Change how many tasks run at a time."""
-    from nsw.service import steering
+    from nsw.campaign import steering
 
     folder = folders.find(folders.root(root), campaign)
     found = steering.throttle(folder, running)
@@ -230,7 +230,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
-    from nsw.service.steering import counts_of
+    from nsw.campaign.steering import counts_of
 
     counts = counts_of(folder)
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)

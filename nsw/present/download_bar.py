@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from nsw.service.events import Downloading
+    from nsw.campaign.events import Downloading
 
 _BAR: Final = 12
 _EXACT_S: Final = 10.0  # below it hundredths of a second would be shown

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.cells import cell_len
 
-from nsw.campaign.ledger import ENDED, State
-from nsw.present.download_bar import DownloadLines, download_row
-from nsw.present.elided_names import elided
-from nsw.present.key_echo import KeyEcho
-from nsw.present.reading_bar import ReadingBar
-from nsw.present.status_view import STYLES, so_far
-from nsw.present.terminal import console, seconds
-from nsw.present.untrusted_text import clean
-from nsw.service.events import (
+from nsw.campaign.events import (
     BuildChanged,
     Downloading,
     Progress,
@@ -26,7 +18,15 @@ from nsw.service.events import (
     RunsEnded,
     Started,
 )
-from nsw.service.message import Message
+from nsw.campaign.ledger import ENDED, State
+from nsw.campaign.message import Message
+from nsw.present.download_bar import DownloadLines, download_row
+from nsw.present.elided_names import elided
+from nsw.present.key_echo import KeyEcho
+from nsw.present.reading_bar import ReadingBar
+from nsw.present.status_view import STYLES, so_far
+from nsw.present.terminal import console, seconds
+from nsw.present.untrusted_text import clean
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
+    from nsw.campaign.events import Event
     from nsw.campaign.ledger import RunRow
-    from nsw.service.events import Event
 
 _OVER = 5  # lines of a kind
 _RUNNING = 8

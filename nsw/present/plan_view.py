@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from nsw.campaign.expected_cost import ExpectedCost
     from nsw.plan.model import Job, Plan
-    from nsw.service.expected_cost import ExpectedCost
 
 _MOST_JOBS = 20
 _MOST_LAYOUTS = 6

@@ -8,6 +8,7 @@ import pytest
 
 from nsw.analysis.matched_launches import TABLE
 from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.kernel_choice import Choosing, chooser
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA
 from nsw.campaign.ledger_needs import Choice
@@ -15,7 +16,6 @@ from nsw.campaign.locked_choices import Basis, recorded
 from nsw.campaign.reading import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.profilers.variables import CHOSEN
-from nsw.service.kernel_choice import Choosing, chooser
 
 DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.campaign import kernel_choice
+from nsw.campaign.kernel_choice import Choosing, chooser
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
@@ -11,8 +13,6 @@ from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
 from nsw.campaign.recipe_lock import basis_of, finish
 from nsw.errors import CommandResult
 from nsw.recipe.lock import Lock
-from nsw.service import kernel_choice
-from nsw.service.kernel_choice import Choosing, chooser
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
 WORDS = ("--kernel-name", "regex:a|b", "--launch-skip", "0")

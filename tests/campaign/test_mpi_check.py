@@ -10,11 +10,11 @@ from contextlib import closing
 import pytest
 import yaml
 
+from nsw.campaign import kept_checks
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, mpi_check
 from nsw.campaign.site_check_result import Check, Verdict
-from nsw.service import kept_checks
-from nsw.service.site_facts import facts
+from nsw.campaign.site_facts import facts
 from nsw.site.load import load_site
 from nsw.transport.create import connect
 

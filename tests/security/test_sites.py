@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from nsw.campaign.planning import make_plan
 from nsw.cli import notices
 from nsw.errors import InputError, NswError
 from nsw.plan.jobs import pack
@@ -15,7 +16,6 @@ from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
 from nsw.scripts.render import render_job
 from nsw.scripts.sandbox import LARGEST
-from nsw.service.planning import make_plan
 from nsw.site.files import unsafe
 
 from .test_sandbox import ESCAPES

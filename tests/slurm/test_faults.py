@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.campaign import dry_run
 from nsw.errors import UnreachableError
 from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
-from nsw.service import dry_run
 from nsw.site.load import load_site
 
 from .places import found, handed, script, submit
