@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.added_jobs import reducer_to
+from nsw.campaign.judge import read_status
 from nsw.campaign.ledger_meta_keys import PREPARED
 from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
-from nsw.campaign.status_files import read_status
 from nsw.errors import CampaignError
 from nsw.plan.builds import APP
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.judge_run_state import Status
+    from nsw.campaign.judge import Status
 
 _PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins
 _TAIL = 25  # lines

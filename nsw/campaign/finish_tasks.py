@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import collect, collect_reduced, note_second_job, read_tail, run_of, started_again
-from nsw.campaign.failure_line import reason_with
-from nsw.campaign.judge_run_state import Verdict, judge
+from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with
 from nsw.campaign.ledger_meta_keys import COLLECT
 from nsw.campaign.ledger_rows import Kind, Reading, State
-from nsw.campaign.status_files import read_status, read_statuses
 from nsw.errors import UnreachableError
 from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Unreadable
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.judge_run_state import Status
+    from nsw.campaign.judge import Status
     from nsw.campaign.ledger_rows import Flying, RunRow
 
 _LAST_BYTES = 4096

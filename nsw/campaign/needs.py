@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.judge_run_state import Verdict
+from nsw.campaign.judge import Verdict
 from nsw.campaign.ledger_rows import Kind, State, Why
 from nsw.campaign.stages import SKIPPED
 

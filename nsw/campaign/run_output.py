@@ -208,7 +208,7 @@ class _Following:
 
     def is_over(self, row: RunRow | BuildRow) -> bool:
         """Whether the attempt itself says that it is over."""
-        from nsw.campaign.status_files import read_status
+        from nsw.campaign.judge import read_status
 
         status = read_status(self._transport, run_folder(self._scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}

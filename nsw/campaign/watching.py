@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.finish_tasks import End
-from nsw.campaign.judge_run_state import Verdict, as_begun, judge
+from nsw.campaign.judge import Verdict, as_begun, judge
 from nsw.campaign.ledger_rows import Flying, Kind, State
 from nsw.campaign.resubmitting import Resubmitting
 from nsw.errors import CommandError, NswError, UnreachableError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.finish_tasks import Ending
     from nsw.campaign.in_flight import InFlight
-    from nsw.campaign.judge_run_state import Status
+    from nsw.campaign.judge import Status
     from nsw.campaign.needs import Needs
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
