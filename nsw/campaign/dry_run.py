@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
     from nsw.transport.scheduler_commands import Runner
 
+
 _LIMIT_S = 60.0
+
+
 _COMPLAINTS = 2  # lines
+
+
 _ANY_FOLDER = "/CAMPAIGN"
 
 

@@ -50,7 +50,7 @@ def check_node(
     Raises:
         KeyboardInterrupt: The job was cancelled then.
     """
-    from nsw.campaign.starting import check, lock_of, start
+    from nsw.campaign.start import check, lock_of, start
 
     with ExitStack() as stack:
         try:
@@ -107,7 +107,7 @@ def _recipe(home: Path, site: dict[str, Any]) -> str:
 def _carried_out(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
-    from nsw.campaign.running_campaign import Running
+    from nsw.campaign.running import Running
     from nsw.campaign.steering import cancel
 
     try:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nsw.campaign.collect import run_folder
+from nsw.campaign.folder import run_folder
 from nsw.campaign.judge import judge, read_statuses
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH

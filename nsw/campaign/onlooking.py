@@ -7,10 +7,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.events import RunChanged, Started
+from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ledger_rows import IN_FLIGHT
-from nsw.campaign.message import Message
 from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import brought_folder, run_folder
+from nsw.campaign.collect import brought_folder
+from nsw.campaign.folder import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH

@@ -86,7 +86,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     Raises:
         UsageError: The file is there already.
     """
-    from nsw.campaign.missing_program import missing_programs
+    from nsw.campaign.planning import missing_programs
     from nsw.campaign.site_facts import facts
     from nsw.recipe.imported_files import files_of
     from nsw.recipe.load import load_recipe, load_recipe_text

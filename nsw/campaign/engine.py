@@ -1,7 +1,4 @@
-"""The loop that carries a campaign out: look up what is in doubt, submit, poll, judge, collect.
-
-It can be ended at any moment; the ledger and the files of the runs are all that the next one needs.
-"""
+"""The loop that carries a campaign out: look up what is in doubt, submit, poll, judge, collect."""
 
 from __future__ import annotations
 
@@ -9,28 +6,160 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nsw.campaign.canary import Canary
-from nsw.campaign.failure_limit import FailureLimit
-from nsw.campaign.finish_tasks import Ending
-from nsw.campaign.in_flight import InFlight
-from nsw.campaign.ledger_rows import State
-from nsw.campaign.needs import Needs
+from nsw.campaign.collect import Ending
+from nsw.campaign.dependencies import Canary, Needs, Stages
+from nsw.campaign.driven import Driven, InFlight
+from nsw.campaign.ledger_meta_keys import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED
+from nsw.campaign.ledger_rows import Kind, State
 from nsw.campaign.owning_user import require_own
-from nsw.campaign.stages import Stages
-from nsw.campaign.submitting import Submitting
-from nsw.campaign.throttle import Holding
-from nsw.campaign.watching import Watching
-from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
+from nsw.campaign.submit import Submitting
+from nsw.campaign.watching import Watching, Withdrawing
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
     from nsw.schedulers.model import Submission
+
+
+class Holding:
+    """Passes the throttle of the ledger on to the scheduler; the caller holds the campaign's lock.
+
+    Args:
+        it: The campaign.
+        flight: What its scheduler has.
+    """
+
+    def __init__(self, it: Driven, flight: InFlight) -> None:
+        self._it = it
+        self._flight = flight
+        names = it.ledger.meta(HELD)
+        self._asked = set(names)  # submissions that the scheduler may hold: to be released one day
+        self._held: set[str] = set()  # of these, the ones that it confirmed to this process
+        self._holds = False
+
+    def settle(self) -> None:
+        """Let the scheduler know; while it cannot be asked to hold or release, that is tried again."""
+        limit = self._it.ledger.meta(AT_A_TIME)
+        if limit is None:
+            return
+        self._it.scheduler.limit(limit)
+        if (limit == 0) != self._holds:
+            self._holds = limit == 0
+            self._it.say(
+                "held: nothing new begins until `nsw throttle N`" if self._holds else f"released: {limit} at a time"
+            )
+        if limit:
+            self._release()
+        else:
+            self._hold()
+
+    def _release(self) -> None:
+        if not self._asked:
+            return
+        some = [one for one in self._flight.submissions() if one.name in self._asked]
+        try:
+            if some:
+                self._it.scheduler.hold(some, held=False)
+        except NswError:
+            return
+        self._asked, self._held = set(), set()
+        self._it.ledger.set_meta(HELD, [])
+
+    def _hold(self) -> None:
+        waiting = self._flight.holding(lambda one: one.state in {State.SUBMITTED, State.QUEUED})
+        some = [one for one in waiting if one.name not in self._held]
+        if not some:
+            return
+        names = {one.name for one in some}
+        if not names <= self._asked:  # before they are held: an nsw killed in between would never release them
+            self._asked |= names
+            self._it.ledger.set_meta(HELD, sorted(self._asked))
+        try:
+            self._it.scheduler.hold(some, held=True)
+        except NswError:
+            return
+        self._held |= names
+
+
+class FailureLimit:
+    """Stops a campaign of which too many runs fail; the caller holds its lock.
+
+    Args:
+        it: The campaign.
+        flight: What its scheduler has.
+    """
+
+    def __init__(self, it: Driven, flight: InFlight) -> None:
+        self._it = it
+        self._flight = flight
+        self._limit = it.ledger.meta(STOP_AFTER)
+        self._withdrawing = Withdrawing(it)
+        self._asked: set[tuple[str, int]] = set()  # attempts that could not be withdrawn: they had begun
+        self.reached = it.ledger.meta(STOPPED) is not None
+
+    def look(self) -> None:
+        """See whether too many runs have failed by now."""
+        if self._limit is None or self.reached:
+            return
+        failed = failures(self._it.ledger) - self._it.ledger.meta(FAILED_BEFORE)
+        if failed >= self._limit:
+            self.reached = True
+            why = f"{failed} run{'s' if failed > 1 else ''} failed (stop_after_failures: {self._limit})"
+            self._it.ledger.set_meta(STOPPED, why)
+            self._it.say(f"stopped: {why}; no new run starts, and running ones continue")
+
+    def withdraw(self) -> None:
+        """Take back what is submitted and has not begun, once the limit is reached."""
+        if not self.reached:
+            return
+        waiting = [
+            one
+            for one in self._flight
+            if one.kind is Kind.RUN and not one.begun and (one.id, one.attempt) not in self._asked
+        ]
+        if not waiting:
+            return
+        try:
+            gone = self._withdrawing.withdraw(waiting)
+        except UnreachableError:  # tried again in the next round
+            return
+        self._asked |= {(one.id, one.attempt) for one in waiting}
+        if not gone:
+            return
+        # a task of which another run still goes on must not be cancelled: it passes over what was withdrawn
+        going = {(one.job, one.task) for one in self._flight if one.id not in gone}
+        try:
+            self._it.scheduler.cancel(
+                self._flight.holding(lambda one: one.id in gone and (one.job, one.task) not in going)
+            )
+        except NswError as fault:
+            self._it.say(
+                f"warning: withdrawn jobs are still in the queue; they will end as soon as they start: {fault.message}"
+            )
+        self._flight.drop(lambda one: one.id in gone)
+        with self._it.ledger.transaction():
+            self._it.ledger.release(sorted(gone))
+            self._it.ledger.update_tasks(sorted(gone), reason="withdrawn: too many runs failed")
+            self._flight.close()
+        self._it.changed(sorted(gone))
+
+
+def go_on(ledger: Ledger) -> None:
+    """A person wants the campaign to go on: the runs that have failed until now count no more."""
+    ledger.set_meta(STOPPED, None)
+    ledger.set_meta(FAILED_BEFORE, failures(ledger))
+
+
+def failures(ledger: Ledger) -> int:
+    """How many runs failed or were lost."""
+    counts = ledger.counts()
+    return counts.get(State.FAILED, 0) + counts.get(State.LOST, 0)
+
 
 _CANCEL = "cancel"
 _LONGEST_ASKED = 1 << 26  # bytes

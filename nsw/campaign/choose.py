@@ -1,13 +1,14 @@
-"""Choose kernels and launches for a guided counters pass from the timeline of the same case."""
+"""Which kernels and launches a guided counters pass measures: by its case's timeline, or as a lockfile has them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.read_collected import recipe_of
+from nsw.campaign.recipe_lock import Basis, choice_of, recipe_of, why_not
 from nsw.errors import NswError
+from nsw.metrics import check, find_chip, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,12 +19,34 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.campaign.locked_choices import Basis
     from nsw.plan.counters_time_limit import Limit
     from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.lock import LockedChoice, LockedChoices
     from nsw.recipe.model import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class LateCheck:
+    """What is wrong with a pass: `fault` if nothing of it can be measured, else a warning for each such metric."""
+
+    fault: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def late_check(one: CountersPass, tool: Literal["ncu", "nvprof"], met: Basis) -> LateCheck:
+    """Check the tool and the metrics of a pass against the GPU and the versions that the jobs met."""
+    chip = find_chip(met.chip)
+    if chip is None:
+        return LateCheck()
+    if why := unsupported(tool, chip, met.tools.get(tool)):
+        return LateCheck(f"{why} (the jobs ran on {met.chip})")
+    found = check(one.metrics, chip, tool, replay=one.replay)
+    faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in found]
+    if len(faults) == len(one.metrics):
+        return LateCheck(f"{'; '.join(faults)} (the jobs ran on {met.chip})")
+    return LateCheck(None, tuple(faults))
+
 
 _TRACE = "gpu_trace"
 _OF_RANGES = ("api_trace", "nvtx_trace")  # what tells which kernels were launched inside a range
@@ -54,8 +77,6 @@ def chooser(
         ledger: Its ledger.
         choosing: What deciding takes.
     """
-    from nsw.campaign.locked_choices import choice_of
-
     of_lock = _recorded(ledger, choosing)
 
     def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
@@ -77,7 +98,7 @@ def _choose_now(
     from nsw.analysis.guided import choose as choose_launches
     from nsw.analysis.matched_launches import TABLE, chosen_rows
     from nsw.campaign.ledger_needs import Choice
-    from nsw.campaign.reading import put_rows
+    from nsw.campaign.tables import put_rows
     from nsw.plan.counters_request import counting
     from nsw.profilers.nvprof import measured
 
@@ -105,8 +126,6 @@ def _choose_now(
 
 def _chip_met(one: CountersPass, tool: str, run: RunRow, choosing: Choosing) -> tuple[str | None, str | None]:
     """The chip that the timeline ran on where the site names none; and why the pass cannot be measured on it."""
-    from nsw.campaign.chip_check_after_start import late_check
-
     met = choosing.basis()
     found = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
     if found.fault is None:
@@ -134,7 +153,7 @@ def _put_locked(
     """
     from nsw.analysis.guided import NothingMatched, picked_again
     from nsw.analysis.matched_launches import TABLE, chosen_rows
-    from nsw.campaign.reading import put_rows
+    from nsw.campaign.tables import put_rows
 
     if not locked.kernels:
         return "the lockfile does not name the launches"
@@ -168,7 +187,7 @@ def _limit(
     """The time limit of a run whose launches are chosen; None where its price is not known."""
     from nsw.analysis.matched_launches import TABLE
     from nsw.campaign.ledger_rows import State
-    from nsw.campaign.reading import load_rows
+    from nsw.campaign.tables import load_rows
     from nsw.metrics import find_chip
     from nsw.metrics.replay_passes import passes
     from nsw.plan.counters_time_limit import limit, planned_s, price
@@ -197,7 +216,6 @@ def _limit(
 
 def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:
     """A function that gives the recorded choices while they hold; it warns once that they do not."""
-    from nsw.campaign.locked_choices import why_not
     from nsw.recipe.lock import LockedChoices
 
     warned = False

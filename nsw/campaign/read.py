@@ -1,42 +1,229 @@
-"""Collected reports -> the campaign's tables: tables/NAME.parquet, one file a table, each row with its run.
-
-A run counts as read once its rows are in the files: ended in between, its reports are read again.
-"""
+"""Collected reports become the campaign's tables, as its recipe and site ask."""
 
 from __future__ import annotations
 
-import os
+import re
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.campaign.collect import AGAIN, KEPT_FILES, run_of, started_again
-from nsw.campaign.landed_ranks import FILE as RANKS_FILE
-from nsw.campaign.landed_ranks import Landed, landed_ranks
+from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
+from nsw.campaign.folder import run_of
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import NOTE
-from nsw.campaign.missing_ranks import missing_nodes, missing_ranks, rank_of, sentence, severity
-from nsw.campaign.owning_user import open_file
-from nsw.errors import CampaignError
+from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.tables import _append, load_rows
 from nsw.profilers.files_of_one_recording import parts
+from nsw.readers.model import Problem
 from nsw.recipe.faults import shown
-from nsw.safe_files import open_plain
 from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
-from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
-from nsw.tables.unpacking_limit import TooMuchError
-from nsw.tables.unpacking_limit import hint as unpacking_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-
     from nsw.campaign.folder import CampaignFolder
-    from nsw.readers.model import Problem, Report
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
+    from nsw.readers.model import Options, Report
+    from nsw.recipe.counters import CountersPass
+    from nsw.recipe.model import Recipe
+
+
+_PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
+_MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
+_NAMED = 4  # ranks in a message
+
+
+def rank_of(report: str) -> int | None:
+    """The rank in the name of a report; None where one report is of all processes, or of those of a node."""
+    named = _PART.match(report)
+    return int(named[2]) if named and named[1] == "rank" else None
+
+
+def missing_nodes(reports: Iterable[str], nodes: int) -> list[int]:
+    """The nodes, counted from 0, that left no report, where there is a profiler on each."""
+    there = {int(named[2]) for named in map(_PART.match, reports) if named and named[1] == "node"}
+    return sorted({*range(nodes)} - there) if there else []
+
+
+def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> tuple[list[int], int]:
+    """The ranks that left no report, and how many processes there should be reports of.
+
+    Args:
+        reports: Names of the files that a run left.
+        expected: The ranks that were profiled; None: not known, and those below a rank with a report are missed.
+    """
+    found = {rank for rank in map(rank_of, reports) if rank is not None}
+    if not found:
+        return [], 0
+    every = range(max(found) + 1) if expected is None else expected
+    return sorted({*every} - found), len(every)
+
+
+def sentence(missing: list[int], total: int) -> str:
+    """What is missing, such as `no report of ranks 1, 3: 2 of 4 processes left one`."""
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    which = ", ".join(map(str, missing[:_NAMED]))
+    several = "ranks" if len(missing) > 1 else "rank"
+    return f"no report of {several} {which}{more}: {total - len(missing)} of {total:,} processes left one"
+
+
+def severity(tool: str | None) -> str:
+    """`warning` where a process without a kernel leaves no report; else `error`."""
+    return "warning" if tool in _MAY_LEAVE_NONE else "error"
+
+
+# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE` and `gpu NODE INDEX UUID NAME`
+RANKS_FILE: Final = "ranks.tsv"
+_MOST: Final = 16 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The ranks of a run; no rows for a run of one process."""
+
+    rows: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def local_ranks(self) -> dict[int, int]:
+        """Each rank's place on its node."""
+        return {row["rank"]: row["local_rank"] for row in self.rows}
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are ranks on."""
+        return len({(row["host"], row["boot"]) for row in self.rows})
+
+
+def landed_ranks(home: Path) -> Landed:
+    """The ranks of a run by the file in its folder; lines that nsw does not write are passed over."""
+    lines = [
+        line.split("\t") for line in (read_tail(home / RANKS_FILE, _MOST) or b"").decode(errors="replace").splitlines()
+    ]
+    uuids: dict[str, dict[str, str]] = {}
+    for line in lines:
+        if line[0] == "gpu" and len(line) == 5:
+            uuids.setdefault(line[1], {})[line[2]] = line[3]
+    return Landed(tuple(_row(line, uuids) for line in lines if _is_rank(line)))
+
+
+def _is_rank(line: list[str]) -> bool:
+    return line[0] == "rank" and len(line) == 7 and line[1].isdecimal() and line[2].isdecimal()
+
+
+def _row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
+    _, rank, local, node, boot, cpus, visible = line
+    known = uuids.get(node, {})
+    seen = visible.split(",") if visible else list(known)
+    return {
+        "rank": int(rank),
+        "local_rank": int(local),
+        "host": node,
+        "boot": boot,
+        "cpus": cpus if cpus != "-" else None,
+        "gpus": ",".join(known.get(one, one) for one in seen) or None,
+    }
+
+
+def checker(
+    folder: CampaignFolder, ledger: Ledger, recipe: Recipe
+) -> Callable[[RunRow, Rows], tuple[list[Problem], Rows]]:
+    """The function that checks a run of the campaign; runs of other passes have nothing to check."""
+    chip = (ledger.site().get("gpus") or {}).get("chip")
+    passes = {one.name: one for one in recipe.passes if one.kind == "counters"}
+
+    def check(run: RunRow, rows: Rows) -> tuple[list[Problem], Rows]:
+        one = passes.get(run.pass_name)
+        if one is None:
+            return [], {}
+        told = _metrics(one, run, chip, rows)
+        more: Rows = {}
+        if one.is_guided:
+            from nsw.analysis import matched_launches as matching
+
+            chosen = [row for row in load_rows(folder, matching.TABLE) if row["run"] == run.id]
+            if chosen:
+                more[matching.TABLE] = matching.matched(chosen, rows.get("launches", []))
+                told += matching.sentences(more[matching.TABLE])
+        return [Problem("warning", text, fix=fix) for text, fix in told], more
+
+    return check
+
+
+def _metrics(one: CountersPass, run: RunRow, chip: str | None, rows: Rows) -> list[tuple[str, str]]:
+    from nsw.analysis.unmeasured import sentences, unmeasured
+
+    tool = run.tool or "ncu"
+    found = unmeasured(one.metrics, tool, chip, one.replay, rows.get("metrics", []), rows.get("launches", []))
+    return sentences(found)
+
+
+def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
+    """Read every report that was collected and not read yet; `progress` is called with (done, total) runs."""
+    for done, total in reading(folder, ledger):
+        progress(done, total)
+
+
+def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]]:
+    """The same a run at a time: yields (done, total) runs."""
+    from functools import partial
+
+    from nsw.plan.expected_ranks import expected_ranks
+    from nsw.readers.messages_in_output import said_in
+    from nsw.readers.program_figures import figures
+    from nsw.readers.read_many import read_many
+
+    recipe = recipe_of(folder)
+    read_files = partial(read_many, options=options_of(recipe, ledger))
+    wanted = recipe.app.figures
+    required = [name for name, figure in wanted.items() if figure.required]
+    yield from read_each(
+        folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required,
+        checker(folder, ledger, recipe), lambda run, landed: expected_ranks(recipe, run.pass_name, landed.local_ranks),
+    )  # fmt: skip
+
+
+def options_of(recipe: Recipe, ledger: Ledger) -> Options:
+    """How the campaign's reports are read."""
+    from nsw.readers.model import Options
+
+    steps = recipe.report.steps
+    nsys = (ledger.site().get("profilers") or {}).get("nsys")
+    return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
+
+
+def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
+    """The rows of a trace, from the collected reports of these runs; nothing is written."""
+    from dataclasses import replace
+    from functools import partial
+
+    from nsw.campaign.owning_user import owner_if_other
+    from nsw.readers.read_many import read_many
+
+    options = replace(options_of(recipe_of(folder), ledger), tables=frozenset({name}), max_unpacked=folder.max_unpacked)
+    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
+        options = replace(options, nsys=None)
+    return read_table(folder, runs, name, partial(read_many, options=options))
+
+
+def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
+    """Read what a run left; what is wrong with it, or None: the canary's question."""
+    read_reports(folder, ledger, progress)
+    wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
+    kind = run.pass_kind
+    if (
+        not wrong
+        and kind == "counters"
+        and run.repeat
+        and not any(r["run"] == run.id for r in load_rows(folder, "metrics"))
+    ):
+        wrong = ["its report holds no metric: did the kernel filter match anything?"]
+    return "; ".join(wrong) or None
+
 
 Rows: TypeAlias = dict[str, list[dict[str, Any]]]  # by table
-_T = TypeVar("_T")
 _FLUSH_EVERY_S = 30.0
 _NOT_DONE = (State.FAILED, State.LOST, State.CANCELLED)
 
@@ -267,71 +454,3 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Re
         for run, read in batch:
             ledger.update_tasks([run.id], reading=read.reading)
             ledger.set_problems(run.id, read.problems)
-
-
-def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[str], note: str | None) -> None:
-    """Add rows to a table's file, in place of what it held of the same runs; the file is replaced whole."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from nsw.tables import as_arrow
-
-    new = as_arrow(table, rows)
-    if os.path.lexists(path):
-        try:
-            with os.fdopen(open_plain(path), "rb") as file:
-                old = unchecked_table(file)
-            old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
-            for field in new.schema:  # a column that the nsw which wrote the file did not have
-                if field.name not in old.column_names:
-                    old = old.append_column(field, pa.nulls(len(old), field.type))
-            new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
-        except (pa.ArrowException, KeyError, OSError) as fault:
-            raise CampaignError(
-                f"{path} is damaged, and nothing can be added to it: {str(fault).splitlines()[0]}",
-                hint="move it away: the reports that it was made of are in reports/",
-            ) from None
-    if note:
-        new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
-    path.parent.mkdir(exist_ok=True)  # a person may have removed it, to have the reports read again
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
-    pq.write_table(new, part, compression="zstd")
-    part.replace(path)
-
-
-def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:
-    """Write the rows of one run into a table, in place of those that it has there."""
-    _append(folder.tables / f"{table}.parquet", table, [row | {"run": run} for row in rows], [run], None)
-
-
-def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
-    """All rows of one of the campaign's tables; [] when there is none.
-
-    Raises:
-        CampaignError: Its file is damaged, or would take more memory than `folder.max_unpacked`.
-    """
-    return _load(folder, table, stored_rows) or []
-
-
-def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
-    """One of the campaign's tables as Arrow's; None when there is none. It raises what `load_rows` does."""
-    return _load(folder, table, stored_table)
-
-
-def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str, int | None], _T]) -> _T | None:
-    path = folder.tables / f"{table}.parquet"
-    if not os.path.lexists(path):
-        return None
-    import pyarrow as pa
-
-    try:
-        with open_file(folder.path, path) as file:
-            return load(file, table, folder.max_unpacked)
-    except TooMuchError as fault:
-        raise CampaignError(f"{path} holds {fault}", hint=unpacking_hint(f"nsw summarize {folder.id}")) from None
-    except (pa.ArrowException, OSError, StoredTableError) as fault:
-        raise CampaignError(
-            f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"
-        ) from None

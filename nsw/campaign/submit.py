@@ -1,34 +1,147 @@
-"""Handing over what waits: intent first, then the scheduler; what is in doubt is looked up before anything else."""
+"""What goes to the scheduler: groups of tasks under deterministic names, and submissions in doubt."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.group_reductions import Gathering
-from nsw.campaign.group_tasks import submissions
 from nsw.campaign.ledger_meta_keys import PLACES
 from nsw.campaign.ledger_rows import Kind, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch_and_login_node import JOB, LOGIN, Places
+from nsw.schedulers.model import NAME_CHARACTERS, Submission
 from nsw.schedulers.submission_ids import NO_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.driven import Driven
-    from nsw.campaign.finish_tasks import Ending
-    from nsw.campaign.in_flight import InFlight
+    from nsw.campaign.collect import Ending
+    from nsw.campaign.dependencies import Needs, Stages
+    from nsw.campaign.driven import Driven, InFlight
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
     from nsw.campaign.ledger_tasks import Pending
-    from nsw.campaign.needs import Needs
-    from nsw.campaign.stages import Stages
-    from nsw.schedulers.model import Outcome, Submission
+    from nsw.schedulers.model import Outcome
+
+
+_DIGEST = 16  # characters: two submissions of one user never share them
+_LEAST_OF_JOB = 16  # characters of a job's name that are worth having
+
+
+def submissions(
+    folder: CampaignFolder,
+    pending: Iterable[Pending],
+    most: int,
+    *,
+    contiguous: bool = False,
+    names: tuple[int, str] = (64, NAME_CHARACTERS),
+) -> list[Submission]:
+    """Submissions that hold all of these tasks once.
+
+    Args:
+        folder: The campaign's folder, which has the scripts and the name.
+        pending: Tasks, in their order.
+        most: How many tasks one may hold, and how far apart the first and the last may be.
+        contiguous: One must hold tasks without gaps.
+        names: How many characters a name may have, and which, as in `[...]` of a regular expression.
+    """
+    groups = _groups(pending, max(1, most), contiguous=contiguous)
+    return [_submission(folder, group, names) for group in groups]
+
+
+def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Iterator[list[Pending]]:
+    groups: dict[tuple[str, int], list[Pending]] = {}
+    for one in pending:
+        job, task, attempt, _ = one
+        group = groups.setdefault((job, attempt), [])
+        if group and (task - group[0][1] >= most or (contiguous and task != group[-1][1] + 1)):
+            yield group
+            group = groups[job, attempt] = []
+        group.append(one)
+    yield from groups.values()
+
+
+def _submission(folder: CampaignFolder, group: Sequence[Pending], names: tuple[int, str]) -> Submission:
+    job, first, attempt, _ = group[0]
+    return Submission(
+        name=submission_name(folder.id, job, first, attempt, *names),
+        job=job,
+        script=folder.script(job).absolute(),
+        attempt=attempt,
+        tasks=tuple(task for _, task, _, _ in group),
+        gpus=max(gpus for _, _, _, gpus in group),
+    )
+
+
+def submission_name(
+    campaign: str, job: str, task: int, attempt: int, longest: int = 64, characters: str = NAME_CHARACTERS
+) -> str:
+    """The deterministic name under which tasks are submitted: the same first task never gets another.
+
+    It begins with the job's name in the plan, by which a person knows it in the queue, where there is room for that
+    beside the digest. A scheduler is looked up by the whole name.
+    """
+    digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:_DIGEST]
+    room = longest - _DIGEST - 1
+    if room < _LEAST_OF_JOB:
+        return f"nsw-{digest}"[:longest]
+    job = re.sub(f"[^{characters}]", "-", job)
+    known_by = job if job[:1].isalpha() else f"nsw-{job}"  # some schedulers want a letter first
+    stem, dash, number = known_by.rpartition("-")
+    if len(known_by) > room:
+        known_by = stem[: room - len(dash + number)] + dash + number
+    return f"{known_by}-{digest}"
+
+
+_GATHER_S: Final = 600.0  # that one waits for others at most
+
+
+class Gathering:
+    """Which reductions go to the scheduler now.
+
+    Args:
+        ledger: The campaign's open ledger.
+        flight: What the scheduler has.
+        clock: Seconds that only grow; tests hand in their own.
+    """
+
+    def __init__(self, ledger: Ledger, flight: InFlight, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ledger = ledger
+        self._flight = flight
+        self._clock = clock
+        self._since: float | None = None
+
+    def ready(self, pending: Sequence[Pending], most: int) -> list[Pending]:
+        """Of what could go all but reductions, and these once an array is full, no run goes, or they waited long.
+
+        Args:
+            pending: What could go.
+            most: How many tasks an array holds.
+        """
+        reductions = [one for one in pending if one[0] in self._jobs] if self._jobs else []
+        others = [one for one in pending if one[0] not in self._jobs]
+        if not reductions:
+            self._since = None
+            return others
+        self._since = self._clock() if self._since is None else self._since
+        idle = not others and not any(one.kind is Kind.RUN for one in self._flight)
+        if idle or len(reductions) >= most or self._clock() - self._since >= _GATHER_S:
+            self._since = None
+            return list(pending)
+        return others
+
+    @cached_property
+    def _jobs(self) -> frozenset[str]:
+        return frozenset(row.job for row in self._ledger.reductions())
+
 
 _TRIES = 3  # of a submission that fails for a reason that nsw does not know
 

@@ -1,7 +1,4 @@
-"""The recipe's build step before the loop and after it: files go to the site, failed builds are reported.
-
-Each distinct build happens once. It is a task like any other, which the runs need.
-"""
+"""The recipe's build step before the loop and after it: files go to the site, failed builds are reported."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.judge import Status
+
 
 _PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins
 _TAIL = 25  # lines

@@ -1,9 +1,4 @@
-"""Stages: runs that wait until another pass of their case was read, and get arguments that it decides.
-
-What decides is a function that the caller hands in: from the tables of the source to arguments, or the reason why the
-run is skipped. The decision is in the ledger before the run is submitted; each attempt gets it as a file of its own,
-which its script checks.
-"""
+"""What waits for what: a run for its build, the canary or an earlier stage, a reduction for its run."""
 
 from __future__ import annotations
 
@@ -15,18 +10,173 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Reading, State
-from nsw.errors import NswError
+from nsw.campaign.judge import Verdict
+from nsw.campaign.ledger_meta_keys import RECORDED
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Kind, Met, Reading, State, Why
+from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
 from nsw.recipe.units import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_needs import Choice, Doomed
     from nsw.campaign.ledger_rows import RunRow
+    from nsw.campaign.ledger_tasks import Pending
     from nsw.schedulers.model import Submission
+
+
+class Needs:
+    """What of a campaign may go, waits, or can not begin any more; the caller holds its lock.
+
+    Args:
+        it: The campaign.
+    """
+
+    def __init__(self, it: Driven) -> None:
+        self._ledger = it.ledger
+        self._scheduler = it.scheduler
+        it.scheduler.after = it.ledger.dependency_of
+
+    def pending(self, limit: int, place: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
+        """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
+        if self._ledger.any_waits():
+            self._ledger.meet_done()
+        return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies, place=place, kinds=kinds)
+
+    def doomed(self) -> dict[str, Verdict]:
+        """The tasks, planned or in flight, that can not begin, each with its end."""
+        if not self._ledger.any_waits():
+            return {}
+        return {one.task: _end(one) for one in self._ledger.doomed()}
+
+    def end_of(self, task: str) -> Verdict | None:
+        """How a task ends whose source went wrong; None for any other."""
+        return next((_end(one) for one in self._ledger.doomed(task)), None)
+
+    def waiting_for(self, sources: Iterable[str]) -> set[str]:
+        """The tasks that wait for any of these to be done."""
+        return self._ledger.waiting_until_done(sources)
+
+    def unneeded(self) -> set[str]:
+        """Builds in flight for which no task waits any more."""
+        return self._ledger.unneeded()
+
+
+def _end(one: Doomed) -> Verdict:
+    how = "was lost" if one.state is State.LOST else f"was {one.state}" if one.state is State.CANCELLED else "failed"
+    if one.why is Why.BUILD:
+        reason = f"its build {how}: {one.reason}; `nsw logs {one.source}` prints its output"
+        return Verdict(State.FAILED, reason, ended=True)
+    return Verdict(State.CANCELLED, f"{SKIPPED}{one.source} {how}: {one.reason or 'no reason'}", ended=True)
+
+
+def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: bool) -> list[str]:
+    """Release what was skipped for want of these runs; the ids of all runs to do now, in the plan's order.
+
+    Args:
+        ledger: The campaign's open ledger, in a transaction.
+        runs: The runs that are done again.
+        choose_again: What was chosen for these runs is chosen anew.
+    """
+    release_reductions(ledger, runs)
+    depending = ledger.runs_named(ledger.dependents(runs))
+    skipped = [r.id for r in depending if r.state is State.CANCELLED and (r.reason or "").startswith(SKIPPED)]
+    ledger.release(skipped)
+    ledger.hold_stage(skipped)
+    if choose_again:
+        ledger.hold_stage(runs)
+        ledger.set_meta(RECORDED, {})
+    for run in depending:
+        if run.state is State.DONE:
+            ledger.update_tasks([run.id], reason="older than the run that it was chosen from, which is run again")
+    return [run.id for run in ledger.runs_named([*runs, *skipped])]
+
+
+def release_reductions(ledger: Ledger, runs: Sequence[str]) -> None:
+    """Plan the reductions of these runs again; they wait until their runs are done."""
+    again = [row.id for row in ledger.reductions(of=set(runs)) if row.state is not State.PLANNED]
+    ledger.release(again)
+    ledger.hold_reductions(again)
+
+
+class Canary:
+    """Judges the run that all others of a campaign need; does nothing in a campaign that wants none.
+
+    Args:
+        ledger: The campaign's open ledger.
+        fault: Reads what a run left; says what is wrong with it, or None.
+    """
+
+    def __init__(self, ledger: Ledger, fault: Callable[[RunRow], str | None] = lambda _run: None) -> None:
+        self._ledger = ledger
+        self._fault = fault
+        self._over = ledger.canary() is None
+
+    def check(self) -> None:
+        """Let the rest go when the canary has ended well.
+
+        Raises:
+            CanaryError: It has not, and a person must say how to go on.
+        """
+        run = self._unjudged()
+        if run is None or run.state not in ENDED or self._is_reduced_still(run):
+            return
+        wrong = self._wrong(run)
+        rest = self._ledger.held_by_canary()
+        self._ledger.settle_canary(Met.MET if wrong is None else Met.REFUSED)
+        if wrong is None or (not rest and run.state is not State.DONE):  # the campaign's end tells of that one
+            return
+        raise CanaryError(
+            f"the first run, {run.id}, ran alone and {wrong}",
+            hint=(f"{rest} run{'s wait' if rest > 1 else ' waits'}; " if rest else "")
+            + f"`nsw logs {run.id}` prints its output; `nsw retry` runs it again, alone at first;"
+            " `nsw resume` runs the rest without it",
+        )
+
+    def again(self) -> list[str]:
+        """The canary that failed, or left a bad report: it goes ahead alone once more when all is tried again."""
+        found = self._ledger.canary()
+        return [found[0]] if found and found[1] is Met.REFUSED else []
+
+    def tried_again(self, runs: Collection[str], *, named: bool) -> None:
+        """Hold the rest once more if the canary is among these runs, which are released.
+
+        Else those that a person named go without it.
+        """
+        found = self._ledger.canary()
+        if found and found[0] in runs:
+            self._ledger.settle_canary(Met.OPEN)
+        elif named:
+            self._ledger.waive_canary(runs)
+
+    def waive(self) -> None:
+        """A person wants the rest although the canary failed."""
+        found = self._ledger.canary()
+        if found and found[1] is Met.REFUSED:
+            self._ledger.settle_canary(Met.MET)
+
+    def _unjudged(self) -> RunRow | None:
+        if self._over:
+            return None
+        found = self._ledger.canary()
+        self._over = found is None or found[1] is Met.REFUSED
+        return None if found is None or self._over else self._ledger.runs_named([found[0]])[0]
+
+    def _is_reduced_still(self, run: RunRow) -> bool:
+        """Whether its report is still to be reduced on the site: it cannot be read before."""
+        going = self._ledger.reductions((State.PLANNED, *IN_FLIGHT), of={run.id})
+        return run.state is State.DONE and bool(going)
+
+    def _wrong(self, run: RunRow) -> str | None:
+        if run.state is not State.DONE:
+            how = run.state if run.state is State.FAILED else f"was {run.state}"
+            return how + (f": {run.reason}" if run.reason else "")
+        fault = self._fault(run)
+        return None if fault is None else f"is done, but what it left is of no use: {fault}"
+
 
 SKIPPED: Final = "skipped: "  # how the reason of a run begins whose source did not give what it needs
 _GATHER_S: Final = 600.0  # that runs which could go wait for others, so that they share an array
