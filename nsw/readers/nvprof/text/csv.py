@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import csv
 import re
-from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.csv_rows import MemoryRows, MetricRows, SummaryRows, Titles, TraceRows
 from nsw.readers.nvprof.text.damaged_titles import are_damaged_titles
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.summary_rows import SECTIONS
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, size_factor
 
@@ -109,21 +107,6 @@ class CsvTable:
         self.rows += 1
         return True
 
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines that are all rows, with as many cells as there are titles."""
-        if self._made is None or not self.rows or self._is_damaged or any(map(str.startswith, lines, repeat("="))):
-            raise OddRowsError
-        if lines[0].count(self._mark) < len(self._titles) - 1:
-            raise OddRowsError
-        columns = _columns_of(lines if self._mark == "\t" else list(map(str.strip, lines, repeat(" "))), self._mark)
-        width = len(self._titles)
-        if len(columns) < width or '"' in "".join(map("".join, [columns[self._flexible], *columns[width:]])):
-            raise OddRowsError
-        if any(cell.strip() for column in columns[width:] for cell in column):
-            raise OddRowsError
-        self._made.add_all(columns[:width])
-        self.rows += len(lines)
-
     def _fault(self, number: int, cells: Sequence[str]) -> bool:
         if not cells or not self._looks_like_a_row(cells):
             return False  # a line of the program's own
@@ -166,17 +149,6 @@ class CsvTable:
         if quoted or QUANTITY.fullmatch(cells[at].strip()):
             return None
         return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
-
-
-def _columns_of(lines: Sequence[str], mark: str) -> list[tuple[str, ...]]:
-    """The cells of lines, in each as many, by column."""
-    try:
-        rows = list(csv.reader(lines, delimiter=mark))
-    except csv.Error:
-        raise OddRowsError from None
-    if len(rows) != len(lines) or len(set(map(len, rows))) != 1:
-        raise OddRowsError  # a quote is never closed, or a cell is missing
-    return list(zip(*rows, strict=True))
 
 
 def _is_unit(cell: str) -> bool:

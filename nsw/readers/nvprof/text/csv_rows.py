@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.metric_rows import add_metric, add_metrics
-from nsw.readers.nvprof.text.numbers import ABSENT, OddRowsError, counts
-from nsw.readers.nvprof.text.summary_rows import SECTIONS, add_summary_row, add_summary_rows, calls_of, figures_of
+from nsw.readers.nvprof.text.metric_rows import add_metric
+from nsw.readers.nvprof.text.summary_rows import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.trace_rows import TraceColumns
 from nsw.readers.nvprof.text.unified_memory import (
     add_memory_row,
-    add_memory_rows,
     is_lone_total,
     misplaced_count,
     size_of,
@@ -38,13 +35,6 @@ class Rows(Protocol):
     def add(self, cells: Sequence[str], number: int) -> bool:
         """One row, of the line of this number; whether its cells are what the titles say."""
 
-    def add_all(self, columns: Sequence[Sequence[str]]) -> None:
-        """Many rows by their columns.
-
-        Raises:
-            OddRowsError: Nothing was added: they are to be added one by one.
-        """
-
 
 class Titles:
     """Where in a row the cell of each title is, and the unit of its column."""
@@ -56,11 +46,6 @@ class Titles:
     def picked(self, cells: Sequence[str], wanted: Sequence[str]) -> list[str]:
         """The cells of these titles; "" for a title that there is not."""
         return ["" if (at := self._at.get(title)) is None else cells[at].strip() for title in wanted]
-
-    def columns(self, columns: Sequence[Sequence[str]], wanted: Sequence[str]) -> list[list[str]]:
-        """The same of many rows."""
-        blank = [""] * len(columns[0])
-        return [blank if (at := self._at.get(title)) is None else list(map(str.strip, columns[at])) for title in wanted]
 
     def unit(self, title: str) -> str | None:
         """The unit of a column."""
@@ -88,13 +73,6 @@ class SummaryRows:
         )
         return True
 
-    def add_all(self, columns: Sequence[Sequence[str]]) -> None:
-        """Many rows of one section, without calls from the device."""
-        names, labels, calls, host, _, share, *times = self._titles.columns(columns, _SUMMARY)
-        if len(set(labels)) > 1 or any(host) or _section(self._stream, labels[0]) != self._stream.section:
-            raise OddRowsError
-        add_summary_rows(self._sink, self._stream, (share, calls, *times), ("", *self._units), names)
-
 
 def _section(stream: Stream, label: str) -> str:
     if label:
@@ -119,15 +97,6 @@ class MetricRows:
         self._stream.set_device(device)
         add_metric(self._sink, self._stream, kernel, metric or event, description or None, calls, values)
         return True
-
-    def add_all(self, columns: Sequence[Sequence[str]]) -> None:
-        """Many rows."""
-        devices, kernels, metrics, events, descriptions, calls, *values = self._titles.columns(columns, _METRICS)
-        names = metrics if any(metrics) else events
-        if any("" in column for column in (kernels, names, *values)):
-            raise OddRowsError
-        told = [None if text == "" else text for text in descriptions]
-        add_metrics(self._sink, self._stream, (devices, kernels, names, told), counts(calls), values)
 
 
 class MemoryRows:
@@ -158,23 +127,6 @@ class MemoryRows:
         add_memory_row(self._sink, self._stream, counted, sizes, took, name)
         return True
 
-    def add_all(self, columns: Sequence[Sequence[str]]) -> None:
-        """Many rows, of which each has a count."""
-        names = list(map(str.strip, columns[-1]))
-        devices, calls, time, *printed = self._titles.columns(columns, ("Device", "Count", "Total Time", *_SIZES))
-        known = set(names)
-        if (
-            not ABSENT.isdisjoint(calls)
-            or known & {"", *self._titles.titles}
-            or any(n.startswith("Remote mapping") for n in known)
-        ):
-            raise OddRowsError
-        units = [*self._units, self._titles.unit("Total Time")]
-        split = map(split_device, devices)
-        where = [(device, of, name) for (of, device), name in zip(split, names, strict=True)]
-        add_memory_rows(self._sink, self._stream, calls, [*printed, time], units, where)
-        self._stream.set_device(devices[-1])
-
 
 class TraceRows:
     """Rows of traces."""
@@ -185,7 +137,3 @@ class TraceRows:
     def add(self, cells: Sequence[str], _: int) -> bool:
         """One row."""
         return self._columns.add(cells)
-
-    def add_all(self, columns: Sequence[Sequence[str]]) -> None:
-        """Many rows."""
-        self._columns.add_all(columns)

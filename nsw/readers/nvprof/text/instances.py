@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.csv import CsvTable, cells_of
 from nsw.readers.nvprof.text.metric_rows import add_metric
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.text.quantities import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from nsw.readers.nvprof.text.metrics import MetricTable
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
@@ -61,12 +60,6 @@ class _Instances:
     def rows(self) -> int:
         """How many there were."""
         return self._own + self._table.rows
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines of which none is such a row."""
-        if any(_SIGN in line or "[ " in line for line in lines):
-            raise OddRowsError
-        self._table.take_all(lines)
 
     def _add(self, number: int, kernel: str | None, calls: int | None, found: Mapping[str, str]) -> bool:
         values = _VALUE.findall(found["values"])

@@ -7,21 +7,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.devices import split_device
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.values import (
     Value,
-    columns_are_of_one_kind,
     in_unit,
-    in_units,
     metric_value,
-    metric_values,
     of_mean,
-    of_means,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
 
@@ -46,41 +39,6 @@ def add_metric(
     spread = chain.from_iterable(in_unit(value, last.unit) for value in read)
     shared = (*where, metric, description, last.unit, last.text_alone, _plain(kernel))
     _table(sink).append(shared, (calls, *spread, *_NO_LAUNCH))
-
-
-def add_metrics(
-    sink: Sink,
-    stream: Stream,
-    names: tuple[Sequence[str] | None, Sequence[str], Sequence[str], Sequence[str | None] | None],
-    calls: Sequence[int],
-    values: Sequence[Sequence[str]],
-) -> None:
-    """The same of many rows.
-
-    Args:
-        sink: What they go to.
-        stream: Where they come from.
-        names: Of each row the device (None: the stream's), the kernel, the metric, its description, as printed.
-        calls: The launches of each row.
-        values: The least of each row, the greatest, the mean, as printed.
-
-    Raises:
-        OddRowsError: The values of a row are of different kinds.
-    """
-    least, most, mean = map(metric_values, values)
-    if not columns_are_of_one_kind((least, most, mean)):
-        raise OddRowsError
-    of_means(mean, most.numbers)
-    texts = [None if number is not None else text for number, text in zip(mean.numbers, mean.texts, strict=True)]
-    columns = [[None] * len(calls) if column is None else column for column in names]
-    known: dict[tuple[str | None, ...], int] = {}
-    keys = zip(*columns, mean.units, texts, strict=True)
-    which = [known.setdefault(key, len(known)) for key in keys]
-    shared = [(*_origin(stream, device), *told, _plain(kernel or "")) for device, kernel, *told in known]
-    spread = chain.from_iterable(in_units(column, mean.units) for column in (least, most, mean))
-    _table(sink).extend(shared, which, [calls, *spread, *([None] * len(calls) for _ in _NO_LAUNCH)])
-    if names[0] is not None:
-        stream.set_device(names[0][-1])
 
 
 def add_value(

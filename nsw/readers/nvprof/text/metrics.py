@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof.text.lines import columns_apart
-from nsw.readers.nvprof.text.metric_rows import add_metric, add_metrics
-from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shapes
+from nsw.readers.nvprof.text.metric_rows import add_metric
 from nsw.readers.nvprof.text.values import are_of_one_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 HEADER = re.compile(
@@ -35,7 +30,6 @@ _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise 
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
-_TITLE = "Kernel: "
 _MOST_CONTINUATIONS = 8
 _DAMAGED = "a row of metrics is cut short or damaged"
 
@@ -85,49 +79,6 @@ class MetricTable:
         self.rows += 1
         add_metric(self._sink, self._stream, self._kernel, name, description, int(calls), values)
         return True
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines that are all kernels and rows."""
-        kernel = self._kernel
-        kernels: list[str] = []
-        printed: list[str] = []
-        begins: list[int] = []  # where the rows of another kernel begin
-        for text in map(str.strip, lines):
-            if text.startswith(_TITLE):
-                kernel = text.removeprefix(_TITLE)
-                begins.append(len(printed))
-                continue
-            if kernel is None:
-                raise OddRowsError
-            kernels.append(kernel)
-            printed.append(text)
-        first = 3 if self._described else 2
-        columns = columns_apart(printed, first + self._values)
-        values = columns[first:]
-        looks = set(shapes("\n".join(map("\n".join, values))))
-        if not (all(map(_is_value, looks)) and all(map(_NAME.match, set(columns[1])))):
-            raise OddRowsError
-        seen = self._see(columns[1], begins)
-        described = columns[2] if self._described else None
-        add_metrics(self._sink, self._stream, (None, kernels, columns[1], described), counts(columns[0]), values[:3])
-        self._kernel, self._seen = kernel, seen
-        self._open_name = _MOST_CONTINUATIONS if lines[-1].lstrip().startswith(_TITLE) else 0
-        self.rows += len(printed)
-
-    def _see(self, names: Sequence[str], begins: Sequence[int]) -> set[str]:
-        """The metrics of the last kernel; `begins` is where the rows of each other one begin.
-
-        Raises:
-            OddRowsError: A kernel has a metric twice.
-        """
-        seen = set(self._seen)
-        for which, (begin, end) in enumerate(pairwise((0, *begins, len(names)))):
-            own = names[begin:end]
-            seen = set() if which else seen
-            if len(seen.union(own)) < len(seen) + len(own):
-                raise OddRowsError
-            seen.update(own)
-        return seen
 
     def _cells(self, text: str) -> tuple[str, str, str | None, list[str]] | None:
         """Invocations, name, description and values of a row."""

@@ -6,29 +6,25 @@ Every line is either a row of the table being read, or says what comes next: a p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.text import cpu, metrics, other_sections, summary, trace, unified_memory
 from nsw.readers.nvprof.text.csv import csv_table, header_of
 from nsw.readers.nvprof.text.damaged_titles import BEGINS, are_damaged_titles, refuse
 from nsw.readers.nvprof.text.instances import TextInstances, with_instances
-from nsw.readers.nvprof.text.lines import clean, read_runs
-from nsw.readers.nvprof.text.numbers import OddRowsError
+from nsw.readers.nvprof.text.lines import clean, read_lines
 from nsw.readers.nvprof.text.old_ranges import take_old_range
-from nsw.readers.nvprof.text.state import AGAIN, LinesTaker, Sink, Stream
+from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
 from nsw.readers.nvprof.text.summary_rows import nvtx_name
 from nsw.readers.timeline.phases_from_traces import add_phases
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.readers.nvprof.text.state import RowTaker
 
-_LEAST: Final = 8  # lines that are worth being looked at together
-_PART: Final = 100  # of more, as many are tried together when not all are rows
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
 _SAID_BEHIND = re.compile(
@@ -114,8 +110,8 @@ def read(path: Path, options: Options) -> Report:
     """Read all processes and runs of one file."""
     report = Report(str(path), tool="nvprof", format="nvprof-text")
     reading = _Reading(Sink(report))
-    for numbers, rank, lines in read_runs(path):
-        reading.take_all(numbers, rank, lines)
+    for number, rank, text in read_lines(path):
+        reading.take(number, rank, text)
     reading.finish()
     _want_results(report)
     _warn_of_cut_names(report)
@@ -155,27 +151,11 @@ class _Reading:
         self._sink = sink
         self._streams: dict[int | None, Stream] = {}
 
-    def take_all(self, numbers: Sequence[int], rank: int | None, lines: Sequence[str]) -> None:
-        """Lines that follow each other: all of them at once where all are rows, else in parts, else one by one."""
+    def take(self, number: int, rank: int | None, text: str) -> None:
+        """One line: a row, or what it says of the next ones."""
         stream = self._streams.get(rank)
         if stream is None:
             stream = self._streams[rank] = Stream(rank)
-        if len(lines) >= _LEAST and isinstance(stream.table, LinesTaker):
-            try:
-                stream.table.take_all(lines)
-            except OddRowsError:
-                pass
-            else:
-                return
-        if len(lines) > _PART:
-            for at in range(0, len(lines), _PART):
-                self.take_all(numbers[at : at + _PART], rank, lines[at : at + _PART])
-            return
-        for number, text in zip(numbers, lines, strict=True):
-            self._take(stream, number, text)
-
-    def _take(self, stream: Stream, number: int, text: str) -> None:
-        """One line: a row, or what it says of the next ones."""
         if stream.table is not None and stream.table.take(number, text):
             return
         if _TELLS.match(text) or "== " in text:

@@ -6,13 +6,10 @@ import re
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof.text.lines import have_blanks_alone
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.summary_rows import (
     API,
     SECTIONS,
     add_summary_row,
-    add_summary_rows,
     calls_of,
     figures_of,
     is_closed,
@@ -46,7 +43,6 @@ _LABELLED = re.compile(r"\s*(GPU activities|API calls|Range|Open(?:ACC|MP) \((?:
 _UNLABELLED = re.compile(rf"\s*(?P<label>[A-Za-z][\w() ]{{0,30}}:?)\s+\d+(?:\.\d+)?%\s+{TIME}\s+\d+\s+{TIME}\s")
 _LEFT_OF_LABELS = {"GPU:": "gpu", "GPU": "gpu", "activities:": "gpu", "API:": "api", "API": "api", "calls:": "api"}
 _MOST_CONTINUATIONS = 8
-_NAME = 6  # cells before it
 _TIMES = 3
 
 
@@ -97,21 +93,6 @@ class SummaryTable:
         self._stream.section = section or self._stream.section
         self._open = None
         return True
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines that are all rows without labels and without calls from the device."""
-        if not self.rows or self._row(lines[0]) is None or not have_blanks_alone(lines):
-            raise OddRowsError
-        cells = [line.split(None, _NAME) for line in lines]
-        if set(map(len, cells)) != {_NAME + 1}:
-            raise OddRowsError
-        share, total, calls, *times, names = zip(*cells, strict=True)
-        if not is_closed(names[-1]):
-            raise OddRowsError  # it may go on
-        units = ("%" if self._units[0] is None else "", *self._units)
-        add_summary_rows(self._sink, self._stream, (share, calls, total, *times), units, list(map(str.rstrip, names)))
-        self.rows += len(cells)
-        self._open = None
 
     def _row(self, text: str) -> re.Match[str] | None:
         if self._units[0] is not None:

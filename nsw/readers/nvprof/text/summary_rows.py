@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.cuda_calls import is_call
 from nsw.readers.nvprof.openacc import openacc_kind
-from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, times
 from nsw.readers.nvprof.text.times import exact_to_a_ns
 from nsw.readers.text.quantities import whole
 from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
     from nsw.readers.text.quantities import Quantity
@@ -115,36 +112,6 @@ def add_openacc(sink: Sink, where: tuple[int | None, ...], name: str, figures: F
 def add_range(sink: Sink, stream: Stream, name: str, figures: Figures) -> None:
     """A row of the table of ranges, that was not printed so."""
     _columns(sink, "range").append((*stream.where(), stream.nvtx_domain, name), figures)
-
-
-def add_summary_rows(
-    sink: Sink, stream: Stream, cells: Sequence[Sequence[str]], units: Sequence[str | None], names: Sequence[str]
-) -> None:
-    """The same of many rows of one section.
-
-    Args:
-        sink: What they go to.
-        stream: Where they come from, and their section.
-        cells: Share, calls, total, mean, least, greatest of each row, as printed.
-        units: Of the share and the times; None where each cell has its own.
-        names: Of each row; none of them goes on.
-
-    Raises:
-        OddRowsError: Nothing was done, since not all are plain.
-    """
-    known = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    is_gpu = stream.section == "gpu"
-    if stream.section is None or stream.in_nvtx or "" in known or (is_gpu and any(map(_is_call, known))):
-        raise OddRowsError
-    share, calls, *printed = cells
-    total, mean, least, most = (times(c, unit) for c, unit in zip(printed, units[1:], strict=True))
-    widths = [_MEAN_WIDTH if pm is None or pm < _MEAN_WIDTH else pm for pm in mean[1]]
-    figures = (counts(calls), *shares(share, units[0] or ""), *total, mean[0], widths, *least, *most)
-    table = _table(sink, stream)
-    if stream.section == "range":
-        stream.nvtx_range = names[-1]
-    if table is not None:
-        table.extend([_shared(stream, name) for name in known], list(map(known.__getitem__, names)), figures)
 
 
 def _is_call(name: str) -> bool:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof.text.lines import columns_apart
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.nvprof.text.trace_rows import KNOWN, TraceColumns
 from nsw.readers.text.quantities import TIME_UNITS, size_factor
 
@@ -28,7 +26,6 @@ _TITLE = re.compile(
 _GAP = re.compile(r"\s{2,}|\t")
 _NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
 _WORD = re.compile(r"\S+")
-_SIZES = frozenset(("bytes", "bytes_per_s", "unified"))  # which differ in rows that are else alike
 _MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
 # What a cell looks like in text, for rows whose columns run together.
 _SHAPES = {
@@ -114,17 +111,6 @@ class TraceTable:
         if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
             return False
         return self._take_cells(number, text)
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines that are all rows."""
-        columns = columns_apart(list(map(str.strip, lines)), self._columns.width)
-        for title, check, cells in zip(self._titles, self._checks, columns, strict=True):
-            if check is not None and KNOWN.get(title) in _SIZES and not all(map(check.match, set(cells) - {"", "-"})):
-                raise OddRowsError
-        if not self.rows:
-            raise OddRowsError  # the units may come first
-        self._columns.add_all(columns, self._fits)
-        self.rows += len(lines)
 
     def _take_cells(self, number: int, text: str) -> bool:
         columns = self._columns

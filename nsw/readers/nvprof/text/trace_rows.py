@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import accumulate, compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from nsw.readers.nvprof.devices import split_device
 from nsw.readers.nvprof.text.metric_rows import add_value
-from nsw.readers.nvprof.text.numbers import (
-    OddRowsError,
-    counts,
-    present,
-    rates,
-    sizes,
-    spread,
-    where_present,
-    whole_times,
-)
 from nsw.readers.nvprof.text.other_trace_rows import asides_of, is_aside
 from nsw.readers.nvprof.text.times import whole_ns
 from nsw.readers.nvprof.text.values import metric_value
@@ -28,7 +17,7 @@ from nsw.tables.gpu_operation_kinds import gpu_kind
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
@@ -84,7 +73,6 @@ KNOWN: Final = {
 }
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
-_NEEDED: Final = frozenset(("start", "duration", "name"))
 _OWN = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
 _API_COLUMNS = ("block", "rank", "pid")
 _GPU_COLUMNS = (
@@ -122,13 +110,10 @@ class TraceColumns:
                 self._at.setdefault(column, index)
         self.width = len(titles)
         self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
-        known = [column for title in titles if (column := KNOWN.get(title))]
-        self._is_plain = not self._metrics and len(known) == len(set(known)) and set(known) >= _NEEDED
         columns = [c for c in self._at if c not in {*VARYING, "name"}]
         self._places = {column: place for place, column in enumerate(columns)}
         self._rest = _getter([self._at[c] for c in columns])
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
-        self._known: dict[tuple[str, ...], _Alike] = {}
         self._tables: dict[str, Columns] = {}
         if "start" in self._at:
             self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED))
@@ -159,94 +144,8 @@ class TraceColumns:
             self._add_metrics(cells, alike.shared[-1], correlation)
         return True
 
-    def add_all(self, columns: Sequence[Sequence[str]], fits: Callable[[Sequence[str]], bool] | None = None) -> None:
-        """Rows whose times, ids and sizes are plain: what else they hold is read once of those that are alike.
-
-        Args:
-            columns: The cells of each title, all as many.
-            fits: Whether the cells of a row are what their titles say; None: they are known to be.
-
-        Raises:
-            OddRowsError: Nothing was added, since not all are plain.
-        """
-        if not self._is_plain:
-            raise OddRowsError
-        at, took_at = self._at["start"], self._at["duration"]
-        start, took = (
-            whole_times(columns[at], self._units[at]),
-            where_present(whole_times, columns[took_at], self._units[took_at]),
-        )
-        printed_names = list(map(str.strip, columns[self._at["name"]]))
-        less = {name: less_id(name) for name in set(printed_names)}
-        names, named = zip(*map(less.__getitem__, printed_names), strict=True)
-        alike, which = self._sorted(columns, names, named, fits)
-        kinds = {a.kind for a in alike}
-        column = columns[self._at["correlation"]] if "correlation" in self._at else []
-        printed = spread(column, counts(present(column))) if column else named
-        ids = [
-            other if id_ is None or (other is not None and alike[code].kind == "work") else id_
-            for id_, other, code in zip(printed, named, which, strict=True)
-        ]
-        own: list[Sequence[Any]] = [*start, *took, ids]
-        moved = self._moved(columns, [alike[code].is_copy for code in which]) if "work" in kinds else ()
-        for kind in kinds & self._tables.keys():
-            rows = [*own, *moved] if kind == "work" else own
-            self._extend(kind, alike, which, rows)
-
-    def _sorted(
-        self,
-        columns: Sequence[Sequence[str]],
-        names: Sequence[str],
-        named: Sequence[int | None],
-        fits: Callable[[Sequence[str]], bool] | None,
-    ) -> tuple[list[_Alike], list[int]]:
-        """What rows have in common, and of each row which of these; `names` are less their ids, which are `named`."""
-        codes: dict[tuple[str, ...], int] = {}
-        which = [codes.setdefault(k, len(codes)) for k in zip(*self._rest(columns), names, strict=True)]
-        firsts = dict(zip(reversed(which), range(len(which) - 1, -1, -1), strict=True))  # the row of each
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        for key, code in codes.items():
-            if key not in self._known:
-                row = firsts[code]
-                cells = [column[row] for column in columns]
-                name = self._cell(cells, "name")
-                alike, id_ = self._alike(cells, name)
-                if not name or id_ != named[row] or is_aside(name) or (fits and not fits(cells)):
-                    raise OddRowsError
-                self._known[key] = alike
-        return [self._known[key] for key in codes], which
-
-    def _moved(self, columns: Sequence[Sequence[str]], are_copies: Sequence[bool]) -> Iterable[Sequence[float | None]]:
-        """Sizes and rates with their twins."""
-        blank = [""] * len(are_copies)
-
-        def printed(column: str) -> Sequence[str]:
-            return list(map(str.strip, columns[self._at[column]])) if column in self._at else blank
-
-        moved: tuple[list[Any], ...] = where_present(sizes, printed("bytes"), self._unit("bytes"))
-        if "unified" in self._at and any(are_copies):  # of other events it is an address, a count
-            unified = [cell if is_copy else "" for cell, is_copy in zip(printed("unified"), are_copies, strict=True)]
-            pairs = zip(moved, where_present(sizes, unified, self._unit("unified")), strict=True)
-            moved = tuple(
-                [other if there else own for own, other, there in zip(*pair, unified, strict=True)] for pair in pairs
-            )
-        return (*moved, *where_present(rates, printed("bytes_per_s"), self._unit("bytes_per_s")))
-
     def _unit(self, column: str) -> str | None:
         return self._units[self._at[column]] if column in self._at else None
-
-    def _extend(self, kind: str, alike: Sequence[_Alike], which: Sequence[int], own: Sequence[Sequence[Any]]) -> None:
-        """Put the rows of one kind into its table."""
-        where = self._stream.where()
-        shared = [(*where, *a.shared) for a in alike if a.kind == kind]
-        if len(shared) < len(alike):
-            of_kind = [a.kind == kind for a in alike]
-            chosen = [of_kind[code] for code in which]
-            places = list(accumulate(of_kind, initial=0))
-            which = [places[code] for code in compress(which, chosen)]
-            own = [list(compress(column, chosen)) for column in own]
-        self._tables[kind].extend(shared, which, own)
 
     def _cell(self, cells: Sequence[str], column: str) -> str:
         at = self._at.get(column)
@@ -317,17 +216,3 @@ def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
 def memory(text: str) -> str | None:
     """Pageable -> pageable; "-" -> None."""
     return text.lower() if text not in {"", "-"} else None
-
-
-def less_id(text: str) -> tuple[str, int | None]:
-    r"""`kernel(int) [107]` and `cudaLaunch (kernel(int) [107])` less the id, and the id.
-
-    A `\n`, which no line has, stands for it: a name that never had an id is another.
-    """
-    end = len(text) - text.endswith("])")
-    if text[end - 1 : end] == "]":
-        at = text.rfind(" [", 0, end)
-        digits = text[at + 2 : end - 1]
-        if at > 0 and len(digits) <= 18 and digits.isascii() and digits.isdigit():
-            return f"{text[:at]}\n{text[end:]}", int(digits)
-    return text, None

@@ -6,15 +6,11 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from nsw.readers.nvprof.text.lines import have_blanks_alone
-from nsw.readers.nvprof.text.numbers import OddRowsError, counts, present, sizes, spread, times, where_present
 from nsw.readers.nvprof.text.summary import TIME
 from nsw.readers.nvprof.text.times import exact_to_a_ns
 from nsw.readers.text.quantities import Quantity, duration, size, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
 
@@ -29,8 +25,6 @@ _EVENTS = re.compile(r"fault|thrash|throttl|remote map", re.IGNORECASE)
 _MEASURED = re.compile(rf"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|{TIME}")
 _ENOUGH = 3
 _FIGURES = ("avg_bytes", "min_bytes", "max_bytes", "total_bytes", "total_ns")
-_NAME = 6  # cells before it
-_NAMED = re.compile("[A-Za-z]")
 _BYTES = re.compile(r"(\d+)B\Z")
 
 
@@ -51,18 +45,6 @@ class MemoryTable:
             self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
         return True
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Read lines that are all rows."""
-        cells = [line.split(None, _NAME) for line in lines]
-        if set(map(len, cells)) != {_NAME + 1} or not have_blanks_alone(lines):
-            raise OddRowsError
-        calls, *printed, time, names = zip(*cells, strict=True)
-        names = tuple(map(str.rstrip, names))
-        if not all(_NAMED.match(name) for name in set(names)):
-            raise OddRowsError
-        where = [(self._stream.device, self._stream.device_name, name) for name in names]
-        add_memory_rows(self._sink, self._stream, calls, [*printed, time], (None,) * len(_FIGURES), where)
 
     def _fault(self, number: int, text: str) -> bool:
         """A row that lost a cell: what else has so many sizes."""
@@ -90,36 +72,6 @@ def add_memory_row(
     took = time and Quantity(time.value, exact_to_a_ns(time.pm))
     figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
     _table(sink).append((*stream.where(), stream.device, stream.device_name, name), (count, *figures))
-
-
-def add_memory_rows(
-    sink: Sink,
-    stream: Stream,
-    calls: Sequence[str],
-    printed: Sequence[Sequence[str]],
-    units: Sequence[str | None],
-    names: Sequence[tuple[int | None, str | None, str]],
-) -> None:
-    """The same of many rows.
-
-    Args:
-        sink: What they go to.
-        stream: Where they come from.
-        calls: Of each row how many, as printed.
-        printed: The sizes of each row and the time, as printed.
-        units: Of each of these columns; None where each cell has its own.
-        names: Of each row the device, its name, and what was moved.
-
-    Raises:
-        OddRowsError: Nothing was done, since not all are plain.
-    """
-    figures: list[list[float | None]] = []
-    for cells, unit, read in zip(printed, units, (sizes, sizes, sizes, sizes, times), strict=True):
-        figures += where_present(read, cells, unit)
-    counted = spread(calls, counts(present(calls)))
-    known: dict[tuple[int | None, str | None, str], int] = {}
-    which = [known.setdefault(name, len(known)) for name in names]
-    _table(sink).extend([(*stream.where(), *name) for name in known], which, [counted, *figures])
 
 
 def misplaced_count(name: str, count: str, total: str) -> int | None:
