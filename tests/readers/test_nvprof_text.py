@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import model, read
+from nsw.readers.nvprof.text import counters as nvprof_metrics
 from nsw.readers.nvprof.text import lines as nvprof_lines
-from nsw.readers.nvprof.text import metrics as nvprof_metrics
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.lines import clean
 from nsw.tables import TABLES, as_arrow, rows

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.database.activity import KERNELS, whole
-from nsw.readers.nvprof.system import Sum
+from nsw.readers.nvprof.vocabulary import Sum
 from nsw.tables.demangling import demangle_all
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.nvprof.database.activity import whole
-from nsw.readers.nvprof.openacc import openacc_kind
-from nsw.readers.nvprof.system import Sum
+from nsw.readers.nvprof.vocabulary import Sum, openacc_kind
 from nsw.readers.timeline.statistics import with_shares
 
 if TYPE_CHECKING:

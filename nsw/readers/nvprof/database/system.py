@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nvprof.system import SAMPLES, Sampled
+from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.database.connection import Database

@@ -7,6 +7,7 @@ notebook JSON. All that goes; the rank is kept.
 
 from __future__ import annotations
 
+import csv
 import html
 import re
 from itertools import repeat
@@ -128,3 +129,13 @@ def _from_pipes(text: str) -> str:
     if _RULE.match(text):
         return ""
     return "  ".join(piped_cells(text))
+
+
+def cells_of(text: str, mark: str) -> list[str]:
+    """The cells of one line; a quote that is never closed closes at the line's end. None where one is too long."""
+    if '"' not in text:
+        return text.split(mark)
+    try:
+        return next(csv.reader([text], delimiter=mark), [])
+    except csv.Error:
+        return []

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nsw.readers.message_meanings import known_message
-from nsw.readers.nvprof.devices import split_device
 from nsw.readers.nvprof.table_builder import Columns
+from nsw.readers.nvprof.vocabulary import split_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
