@@ -1,4 +1,15 @@
-"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running."""
+"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
+
+A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it,
+from the top down its callees, two characters further in, behind blanks and bars:
+
+    Time(%)      Time  Name
+     48.87%  3.03999s  loop
+     48.87%  3.03999s  | main
+
+From the top down a time holds that of all callees, and a function is told for each way there: the time of its own is
+what its callees leave of it. What was left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""nvprof's --csv tables: quoted as nvprof writes them, and as spreadsheets and people leave them."""
+"""nvprof's --csv tables: quoted as nvprof writes them, and as spreadsheets and people leave them.
+
+A line of titles, then mostly a line of units (`,%,ms,,us,us,ms,`: a unit for each column, changing from file
+to file), then the rows. What came through a spreadsheet has lost its quotes, and names have commas.
+"""
 
 from __future__ import annotations
 

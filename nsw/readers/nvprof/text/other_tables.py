@@ -1,4 +1,8 @@
-"""nvprof's tables of Unified Memory and of sampled clocks, and the sections that have no table in nsw."""
+"""nvprof's tables of Unified Memory and of sampled clocks, and the sections that have no table in nsw.
+
+What has no table in nsw is named once, and its rows are known by their shape: a trace of the critical path has titles
+like those of a trace of the GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""nvprof's summaries: with the Type column (since CUDA 9) and without, GPU, API, OpenACC, OpenMP, NVTX."""
+"""nvprof's summaries: with the Type column (since CUDA 9) and without, GPU, API, OpenACC, OpenMP, NVTX.
+
+NVTX ranges of CUDA 5 to 7 have a line of their own, above the GPU work of the range:
+
+    NVTX range "step" (id = 1)                                CUDA 5.0: each time that it was open
+    NVTX range "step" (2 times, total time: 50.500us)         later: all times
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""nvprof's traces (--print-gpu-trace, --print-api-trace): the columns of text and CSV, read the same way."""
+"""nvprof's traces (--print-gpu-trace, --print-api-trace): the columns of text and CSV, read the same way.
+
+The title line says which columns there are: 15 in CUDA 6, more since; with --metrics each metric is a column of its
+own, with --print-api-trace the calls of the CUDA API are between the operations of the GPU. A trace of OpenACC
+(--print-openacc-trace) does not name the threads of its events: they are summed in full, as under nvprof's title
+`OpenACC (incl)`.
+"""
 
 from __future__ import annotations
 
