@@ -1,14 +1,13 @@
-"""Clocks, temperature, power and fan of the GPUs that nvprof sampled (--system-profiling on), as facts of each GPU.
-
-Single samples are rows of a trace, `1312/877` as `[SM/Memory Clock (MHz)]`, or records of a database.
-"""
+"""How nvprof names GPUs, OpenACC events and samples of clocks, and what its clock can tell."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
-from nsw.readers.text.quantities import Quantity, whole
+from nsw.readers.text.quantities import Quantity, duration, whole
 
 # As the summary names it -> key and unit.
 QUANTITIES: Final = {
@@ -83,3 +82,47 @@ def system_rows(
             {**origin, "key": f"system_{key}_{which}", "value": value.value, "value_pm": value.pm, "unit": unit}
         )
     return rows
+
+
+_ORDINAL = re.compile(r"\((\d{1,4})\)\Z")
+_CUT_ORDINAL = re.compile(r"\(\d{0,3}\Z")  # text traces print 15 characters of it
+_LONGEST_ORDINAL = 4
+
+
+@lru_cache(1024)
+def split_device(text: str) -> tuple[str | None, int | None]:
+    """`Tesla V100-SXM2-16GB (0)` as name and ordinal; the ordinal is None where it is not printed."""
+    text = text.strip().strip('"')
+    if text in {"", "-"}:
+        return None, None
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ORDINAL:
+        return None, int(text)  # of CUDA 5.0
+    if (found := _ORDINAL.search(text)) is not None:
+        return text[: found.start()].rstrip(), int(found[1])
+    cut = _CUT_ORDINAL.search(text)
+    return (text[: cut.start()].rstrip() if cut else text), None
+
+
+def openacc_kind(name: str) -> str:
+    """compute, data or other, by the event's name."""
+    event = name.partition("@")[0].partition("[")[0]  # less the construct of --print-openacc-constructs
+    if event in {"acc_compute_construct", "acc_enqueue_launch"}:
+        return "compute"
+    data = ("data", "upload", "download", "alloc", "create", "delete", "update")
+    return "data" if any(word in event for word in data) else "other"
+
+
+def whole_ns(text: str, unit: str | None = None) -> tuple[int | None, float | None]:
+    """Nanoseconds as an integer, half to even where the print is finer, and the twin; None where there is no time.
+
+    Args:
+        text: As printed: `4.2567ms`, or `4.2567` with the unit given.
+        unit: The unit of the column.
+    """
+    found = duration(text, unit)
+    return (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
+
+
+def exact_to_a_ns(pm: float | None) -> float | None:
+    """None for a half-width that a clock of whole ns cannot have."""
+    return None if pm is None or pm <= 0.5 else pm
