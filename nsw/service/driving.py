@@ -77,7 +77,7 @@ def held(
     from nsw.service.downloading import watch_downloads
     from nsw.service.kernel_choice import Choosing, chooser
     from nsw.service.read_collected import fault_of, read_reports
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     def say(text: str) -> None:
         emit(Message(text))

@@ -87,7 +87,7 @@ def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow],
     On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of
     another user's campaign nothing is read.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     if not running or owner_if_other(folder.path):
         return {}
