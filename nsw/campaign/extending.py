@@ -190,7 +190,7 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
     from nsw.campaign.private_folder import write_secrets
     from nsw.campaign.takeover_archive import hold_folder, mark_of
     from nsw.scripts.secrets import secrets_text
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     if text := secrets_text(planned.plan.secrets, os.environ):
         if not folder.secrets.exists():

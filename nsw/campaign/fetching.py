@@ -100,7 +100,7 @@ def on_site(
         UsageError: No run has such a name, or none of them has begun.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     require_own(folder.path)
     with Ledger(folder.ledger, read_only=True) as ledger:

@@ -135,7 +135,7 @@ def _carried_out(
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
     from nsw.campaign.site_folder_cleanup import remove, space_of
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with Ledger(campaign.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)

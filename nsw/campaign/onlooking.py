@@ -43,7 +43,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
             yield ledger, None
             return
     from nsw.campaign.onlooker import Onlooker
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with closing(connect(site)) as transport, Onlooker(folder, transport) as onlooker:
         onlooker.look()
@@ -121,7 +121,7 @@ class Watching:
     def _look_on(self) -> Generator[Event, None, bool]:
         """Look at the site of a campaign that nobody drives here; False when somebody begins to, or to look anew."""
         from nsw.campaign.onlooker import Onlooker
-        from nsw.transport.create import connect
+        from nsw.transport.model import connect
 
         with Ledger(self.folder.ledger, read_only=True) as ledger:
             site = ledger.checked_site()

@@ -108,7 +108,7 @@ class Output:
     def _there(self, path: str, *, needed: bool) -> bytes | None:
         if owner_if_other(self._folder.path):
             return tail(self._folder.path, (Path(path),), MOST_SHOWN)
-        from nsw.transport.create import connect
+        from nsw.transport.model import connect
 
         try:
             # without the folder's lock, which who drives it holds
@@ -148,7 +148,7 @@ def follow(folder: CampaignFolder, row: RunRow | BuildRow) -> Generator[RunRow |
     Raises:
         UnreachableError: The site did not answer for long.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with Ledger(folder.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)

@@ -138,7 +138,7 @@ def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow],
     On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of
     another user's campaign nothing is read.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     if not running or owner_if_other(folder.path):
         return {}
@@ -199,7 +199,7 @@ def held(
     from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.takeover_archive import handover_of, mark_of
     from nsw.schedulers.create import create, with_login_node
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     def say(text: str) -> None:
         emit(Message(text))

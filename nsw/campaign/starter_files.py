@@ -150,7 +150,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     from nsw.campaign.site_starter import site_for
     from nsw.campaign.site_survey import survey
     from nsw.site.files import user_file
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     target = path or user_file()
     if target is None:
