@@ -22,7 +22,6 @@ from nsw.plan.repeats import apart, repeats_of, too_many_runs
 from nsw.plan.request_locations import marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
-from nsw.plan.text_size import TextSize, setup_fault
 from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
 from nsw.profilers.variables import SCRIPTS
@@ -62,14 +61,9 @@ def build_plan(
     faults += guided.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
     runs: list[Run] = []
-    text, apps = TextSize(loaded), set[str]()
     for case in cases:
-        made = [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
-        new_builds = [builder.builds[app] for app in {run.app for run in made} - apps if app in builder.builds]
-        if (too_long := text.add([*made, *(run for job in new_builds for run in job.runs)])) is not None:
-            raise InputError([too_long])
-        apps |= {run.app for run in made}
-        runs += made
+        runs += [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
+    apps = {run.app for run in runs}
     built = part.built if part else ()
     faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
@@ -92,8 +86,6 @@ def build_plan(
     jobs = pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace))  # fmt: skip
-    if (too_long := setup_fault(loaded, recipe.app.setup, len(jobs))) is not None:
-        raise InputError([too_long])
     return Plan(
         name=recipe.name,
         site=site.name,
