@@ -27,7 +27,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
 
     from nsw.campaign.reading import read_each
     from nsw.campaign.requested_vs_measured import checker
-    from nsw.plan.expected_ranks import expected_ranks
+    from nsw.plan.counters import expected_ranks
     from nsw.readers.messages_in_output import said_in
     from nsw.readers.program_figures import figures
     from nsw.readers.read_many import read_many

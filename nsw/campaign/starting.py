@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.errors import InputError, UsageError
-from nsw.plan.builds import APP
+from nsw.plan.jobs import APP
 from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.campaign.stages import Stages, choice_file
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job
