@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import nearest
-from nsw.profilers.ncu_filter import any_name, chosen_filter
-from nsw.profilers.number_regex import one_of
+from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
 from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from nsw.tables.numpy_columns import coded, numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from nsw.readers.ncu.csv.find_plain_rows import Numbers
     from nsw.tables.data import TableData
-    from nsw.tables.numpy_columns import Numbers
 
 # Units of amounts; all others are of rates, shares and settings.
 _AMOUNTS: Final = frozenset(

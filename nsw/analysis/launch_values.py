@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.metrics.chips import Chip
+    from nsw.readers.ncu.csv.find_plain_rows import Numbers
     from nsw.tables.data import TableData
-    from nsw.tables.numpy_columns import Numbers
 
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40

@@ -10,7 +10,7 @@ from nsw.campaign.judge import read_status
 from nsw.campaign.ledger_meta_keys import PREPARED
 from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
 from nsw.errors import CampaignError
-from nsw.plan.builds import APP
+from nsw.plan.jobs import APP
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.plan.counters_time_limit import Limit
+    from nsw.plan.counters import Limit
     from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
     from nsw.recipe.lock import LockedChoice, LockedChoices
@@ -99,7 +99,7 @@ def _choose_now(
     from nsw.analysis.matched_launches import TABLE, chosen_rows
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.tables import put_rows
-    from nsw.plan.counters_request import counting
+    from nsw.plan.counters import counting
     from nsw.profilers.nvprof import measured
 
     one = _pass_of(folder, run)
@@ -136,7 +136,7 @@ def _chip_met(one: CountersPass, tool: str, run: RunRow, choosing: Choosing) -> 
 
 def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
     """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
-    from nsw.plan.counters_time_limit import planned_s
+    from nsw.plan.counters import planned_s
 
     planned = planned_s(recipe_of(folder), _pass_of(folder, run), run.case_id, run.params)
     within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
@@ -190,7 +190,7 @@ def _limit(
     from nsw.campaign.tables import load_rows
     from nsw.metrics import find_chip
     from nsw.metrics.replay_passes import passes
-    from nsw.plan.counters_time_limit import limit, planned_s, price
+    from nsw.plan.counters import limit, planned_s, price
 
     planned = planned_s(recipe_of(folder), one, run.case_id, run.params)
     if run.tool != "ncu" or planned is None or source.seconds is None:
@@ -239,7 +239,7 @@ def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices 
 def asked(one: CountersPass) -> Any:
     """What a pass says of kernels and launches."""
     from nsw.analysis.guided import Asked
-    from nsw.plan.counters_request import left_out
+    from nsw.plan.counters import left_out
 
     kernels, launches = one.kernels, one.launches
     return Asked(

@@ -206,7 +206,7 @@ def _refused(
     loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
 ) -> Diagnostic:
     """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
-    from nsw.plan.request_locations import refused_at
+    from nsw.plan.refusals import refused_at
     from nsw.schedulers.unsupported_keys import place_of_line, refused_line
 
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.errors import Diagnostic
-    from nsw.plan.facts import SiteFacts
-    from nsw.plan.model import Job, Part, Plan
+    from nsw.plan.model import Job, Part, Plan, SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.overrides import Overrides
     from nsw.schedulers.adapter import Adapter

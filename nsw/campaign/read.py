@@ -170,7 +170,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     """The same a run at a time: yields (done, total) runs."""
     from functools import partial
 
-    from nsw.plan.expected_ranks import expected_ranks
+    from nsw.plan.counters import expected_ranks
     from nsw.readers.messages_in_output import said_in
     from nsw.readers.program_figures import figures
     from nsw.readers.read_many import read_many

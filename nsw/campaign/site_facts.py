@@ -7,7 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.facts import SiteFacts
+from nsw.plan.model import SiteFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -27,7 +27,7 @@ from nsw.campaign.owning_user import is_own
 from nsw.campaign.private_folder import write_secrets
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import CampaignError, InputError, NswError, UsageError
-from nsw.plan.builds import APP
+from nsw.plan.jobs import APP
 from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
-from nsw.plan.repeats import WARM_UP
 from nsw.present.terminal import plural, seconds, table
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.wording import absent_lines
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.recipe_lock import Basis, recorded
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 
 DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\

@@ -17,7 +17,7 @@ from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.start import Ingredients, begin
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job

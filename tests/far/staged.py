@@ -29,7 +29,7 @@ from nsw.campaign.start import Ingredients, begin
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.scripts.render import render_job
 

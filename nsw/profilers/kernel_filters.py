@@ -1,7 +1,7 @@
-"""How Nsight Compute is told which kernels, launches and ranges to profile, with its escapes.
+"""How ncu and nvprof are told which kernels, launches and ranges to profile, with their escapes.
 
-`--kernel-id ::regex:NAMES:ORDINALS` is the form that all versions take. It may be given once, is split at colons, and
-counts the launches of each kernel by itself; both parts are regular expressions (Boost's, as Perl has them).
+`--kernel-id ::regex:NAMES:ORDINALS` is the form that all versions of ncu take; it may be given once, is split at colons
+and counts the launches of each kernel by itself; both parts are regular expressions (Boost's, as Perl has them).
 """
 
 from __future__ import annotations
@@ -9,12 +9,50 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.profilers.number_regex import from_to, one_of
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.profilers.model import Counting
+
+
+def one_of(numbers: Iterable[int]) -> str:
+    """An expression that these numbers fit and no others."""
+    return f"^({'|'.join(str(number) for number in sorted(set(numbers)))})$"
+
+
+def from_to(first: int, last: int | None) -> str:
+    """An expression that the numbers `first` to `last` fit and no others, in a few characters a digit.
+
+    Args:
+        first: At least 1.
+        last: At least `first`; None: there is no last one.
+    """
+    if last is None:
+        digits = len(str(first))
+        parts = [*_between(first, 10**digits - 1), f"[1-9][0-9]{{{digits},}}"]
+    else:
+        parts = list(_between(first, last))
+    return f"^({'|'.join(parts)})$"
+
+
+def _between(first: int, last: int) -> Iterator[str]:
+    """Expressions for blocks such as 37-39, 40-99, 100-299 that together make the range."""
+    at = first
+    while at <= last:
+        size = 1  # the widest block 10^n that starts here and ends within
+        while at % (size * 10) == 0 and at + size * 10 - 1 <= last:
+            size *= 10
+        blocks = min((last - at + 1) // size, 10 - at // size % 10)
+        yield _block(at // size, blocks, len(str(size)) - 1)
+        at += blocks * size
+
+
+def _block(head: int, blocks: int, free: int) -> str:
+    """`blocks` heads from `head` on, which share all but their last digit, with `free` digits of any value behind."""
+    prefix, digit = str(head)[:-1], head % 10
+    own = str(digit) if blocks == 1 else f"[{digit}-{digit + blocks - 1}]"
+    return prefix + own + ("" if free == 0 else "[0-9]" if free == 1 else f"[0-9]{{{free}}}")
+
 
 _SPECIAL: Final = re.compile(r"[\\.^$|()\[\]{}*+?]")
 _NVTX_SPECIAL: Final = re.compile(r"[\\@,\[\]/*+]")
