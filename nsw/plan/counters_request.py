@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
-from nsw.metrics.tools import tools_for
+from nsw.metrics.requests import tools_for
 from nsw.profilers.model import Counting
 from nsw.profilers.ncu import named_version
 from nsw.profilers.variables import CHOSEN
@@ -15,8 +15,7 @@ from nsw.recipe.profiler_names import AUTO
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.metrics import Chip
-    from nsw.metrics import Request as MetricRequest
+    from nsw.metrics import Chip, MetricRequest
     from nsw.plan.launchers import Launch
     from nsw.recipe.counters import CountersPass
 

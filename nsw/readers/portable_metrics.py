@@ -13,8 +13,7 @@ from nsw.tables.numpy_columns import coded, numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nsw.metrics.printed_metrics import Portable
-    from nsw.metrics.units import Base
+    from nsw.metrics.printed_metrics import Base, Portable
     from nsw.readers.model import Report
     from nsw.tables.data import Row
 

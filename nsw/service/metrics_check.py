@@ -20,7 +20,7 @@ def listed_metrics(place: LoadedSite, checks: Iterable[Check]) -> Check | None:
         checks: What was found of it so far, as `keep` has kept it.
     """
     from nsw.metrics import find_chip
-    from nsw.metrics.tools import tool_for
+    from nsw.metrics.requests import tool_for
     from nsw.service.kept_checks import gpu_found
     from nsw.service.site_metrics import site_metrics
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.units import parsed
+from nsw.metrics.printed_metrics import unit_of
 from nsw.tables.numpy_columns import coded
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_units(report: Report) -> None:
 def is_unknown(unit: str) -> bool:
     """Whether a part of a unit looks like one of size, time or frequency, and is none."""
     parts = (part.strip() for part in unit.split("/"))
-    return any(_SCALED.fullmatch(part) and parsed(part).kind not in _KINDS for part in parts)
+    return any(_SCALED.fullmatch(part) and unit_of(part).kind not in _KINDS for part in parts)
 
 
 def _pairs(data: TableData) -> list[Pair]:
@@ -68,12 +68,12 @@ def _changes(pairs: Iterable[Pair]) -> dict[Pair, tuple[str, float]]:
     """Of each metric and unit that is to be changed the other unit, and by what values are multiplied."""
     several: dict[Pair, list[str]] = {}
     for metric, unit in pairs:
-        several.setdefault((metric, parsed(unit).kind), []).append(unit)
+        several.setdefault((metric, unit_of(unit).kind), []).append(unit)
     changes = {}
     for (metric, _), units in several.items():
-        least = min(sorted(units), key=lambda unit: parsed(unit).factor)
+        least = min(sorted(units), key=lambda unit: unit_of(unit).factor)
         for unit in units:
-            if (ratio := parsed(unit).factor / parsed(least).factor) != 1:
+            if (ratio := unit_of(unit).factor / unit_of(least).factor) != 1:
                 changes[metric, unit] = (least, ratio)
     return changes
 
