@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
 from nsw.metrics.printed_metrics import computed, ncu_components, unit_of
-from nsw.tables.numpy_columns import coded, numbers
+from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.metrics.catalogue import Chip
-    from nsw.tables.data import TableData
-    from nsw.tables.numpy_columns import Numbers
+    from nsw.tables.data import Numbers, TableData
 
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40

@@ -180,11 +180,6 @@ def find(name: str) -> Metric | None:
     return catalogue().get(aliases().get(name, name))
 
 
-def measured_chips() -> tuple[Chip, ...]:
-    """The chips whose list of ncu's metric names nsw has, oldest first."""
-    return tuple(chip for chip in chips().values() if chip.names == chip.name)
-
-
 # portable name of what is counted -> column of gpus.csv
 _RATES: Final[Mapping[str, str]] = {
     "flop_count_hp": "fp16_vector_tflops",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
-from nsw.tables.numpy_columns import coded, numbers
+from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -117,7 +117,7 @@ def _repeats(data: TableData) -> list[int]:
         ]
     import numpy as np
 
-    from nsw.tables.numpy_columns import coded
+    from nsw.tables.data import coded
 
     keys = np.zeros(data.num_rows, np.int64)
     for column in _METRIC:
@@ -186,7 +186,7 @@ def _is_unmixed(metrics: TableData, launches: TableData) -> bool:
         return False
     import numpy as np
 
-    from nsw.tables.numpy_columns import coded, numbers
+    from nsw.tables.data import coded, numbers
 
     words, word = coded(metrics, "metric")
     for code in np.unique(word):

@@ -78,7 +78,7 @@ def _leave_out_of_trace(report: Report, table: str) -> None:
     """Rows whose correlation id another row has, and all else: the ids of launches and calls are their own."""
     import numpy as np
 
-    from nsw.tables.numpy_columns import coded
+    from nsw.tables.data import coded
 
     data = report.tables.get(table, [])
     if len(data) < 2:

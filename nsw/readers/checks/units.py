@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.printed_metrics import unit_of
-from nsw.tables.numpy_columns import coded
+from nsw.tables.data import coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.tables.demangling import demangle_all
+from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.database.connection import Database

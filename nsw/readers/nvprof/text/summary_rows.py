@@ -11,8 +11,7 @@ from nsw.readers.nvprof.openacc import openacc_kind
 from nsw.readers.nvprof.text.numbers import OddRowsError, counts, shares, times
 from nsw.readers.nvprof.text.times import exact_to_a_ns
 from nsw.readers.text.quantities import whole
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,8 +24,7 @@ from nsw.readers.nvprof.text.other_trace_rows import asides_of, is_aside
 from nsw.readers.nvprof.text.times import whole_ns
 from nsw.readers.nvprof.text.values import metric_value
 from nsw.readers.text.quantities import rate, size, whole
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
