@@ -13,8 +13,8 @@ from nsw.analysis.launch_values import LaunchValues, launch_values
 from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find
 from nsw.tables import rows
+from nsw.tables.data import coded, numbers
 from nsw.tables.names import short_name
-from nsw.tables.numpy_columns import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.errors import NswError, did_you_mean
 from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.replay_passes import passes
-from nsw.metrics.tools import tools_for
+from nsw.metrics.requests import tools_for
 from nsw.plan.resolve import Resolver
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.profilers.ncu import named_version

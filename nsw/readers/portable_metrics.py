@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from nsw.metrics.expressions import parsed
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
-from nsw.metrics.units import parsed
-from nsw.tables.numpy_columns import coded, numbers
+from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from nsw.metrics.printed_metrics import Portable
-    from nsw.metrics.units import Base
+    from nsw.metrics.printed_metrics import Base, Portable
     from nsw.readers.model import Report
     from nsw.tables.data import Row, TableData
 

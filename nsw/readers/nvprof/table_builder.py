@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.tables.demangling import demangle_all
-from nsw.tables.names import names_of
+from nsw.tables.names import demangle_all, names_of
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.database.records import KERNELS, whole
 from nsw.readers.nvprof.vocabulary import Sum
-from nsw.tables.demangling import demangle_all
+from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from nsw.readers.cuda_calls import is_call
 from nsw.readers.nvprof.vocabulary import exact_to_a_ns, openacc_kind
 from nsw.readers.text.quantities import duration, percent, whole
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,7 @@ from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled, split_device, whole_ns
 from nsw.readers.text.quantities import TIME_UNITS, rate, size, size_factor, whole
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
