@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.cached_ncu_metrics import keep_names, kept_names, ncu_of
 from nsw.errors import NswError
+from nsw.metrics.ncu_names import listed_names, query_words
 
 if TYPE_CHECKING:
     from nsw.metrics import Chip

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from nsw.errors import Diagnostic
     from nsw.metrics import Chip
-    from nsw.metrics import Request as MetricRequest
     from nsw.metrics.replay_passes import Passes
+    from nsw.metrics.requests import MetricRequest
     from nsw.plan.launchers import Launch
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.expressions import parsed
+from nsw.metrics. import parsed
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
 from nsw.tables.data import coded, numbers
 
