@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics. import parsed
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level, unit_of
 from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
@@ -121,12 +120,12 @@ def _changes(pairs: Iterable[Pair]) -> dict[Pair, tuple[str, float]]:
     """Of each metric and unit that is to be changed the other unit, and by what values are multiplied."""
     several: dict[Pair, list[str]] = {}
     for metric, unit in pairs:
-        several.setdefault((metric, parsed(unit).kind), []).append(unit)
+        several.setdefault((metric, unit_of(unit).kind), []).append(unit)
     changes = {}
     for (metric, _), units in several.items():
-        least = min(sorted(units), key=lambda unit: parsed(unit).factor)
+        least = min(sorted(units), key=lambda unit: unit_of(unit).factor)
         for unit in units:
-            if (ratio := parsed(unit).factor / parsed(least).factor) != 1:
+            if (ratio := unit_of(unit).factor / unit_of(least).factor) != 1:
                 changes[metric, unit] = (least, ratio)
     return changes
 
