@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
+from nsw.campaign.dependencies import (
+    refused_canary,
+    release_canary,
+    release_dependents,
+    release_reductions,
+    waive_canary,
+)
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.folder import run_of
@@ -83,10 +90,8 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], 
     Raises:
         CampaignLockedError: Another process drives it.
     """
-    from nsw.campaign.dependencies import Canary
-
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
-        Canary(ledger).waive()
+        waive_canary(ledger)
         go_on(ledger)
         if download is not None:
             site = ledger.site()
@@ -121,16 +126,14 @@ def retry(
         UsageError: A run that is named is not there, did not fail, or cannot be done yet.
         CampaignLockedError: Another process drives the campaign.
     """
-    from nsw.campaign.dependencies import Canary, release_dependents, release_reductions
-
     some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
-        canary = Canary(ledger)
+        canary = refused_canary(ledger)
         states = (State.FAILED, State.LOST) if failed else AGAIN
         every = ledger.runs()
         meant = {run.id for run in selected(ledger, every, selection)} if selection else None
-        unreduced = _unreduced(ledger, every, states) - {*canary.again()}
-        chosen = choose(every, runs, states, {*canary.again(), *unreduced}, job_ids(ledger, every), meant)
+        unreduced = _unreduced(ledger, every, states) - {*canary}
+        chosen = choose(every, runs, states, {*canary, *unreduced}, job_ids(ledger, every), meant)
         for told in chosen.told:
             notify(Message(told))
         if not chosen.runs:
@@ -146,7 +149,7 @@ def retry(
             release_reductions(ledger, only_reduced)
             ledger.update_tasks(only_reduced, reading=Reading.NONE)
             todo = [*release_dependents(ledger, again, choose_again=choose_again), *only_reduced]
-            canary.tried_again(again, named=bool(some))
+            release_canary(ledger, again, named=bool(some))
             go_on(ledger)
     return Running(folder, only=todo if some else None)
 

@@ -187,28 +187,18 @@ def held(
         UnreachableError: A command of a killed nsw still runs there.
     """
     from nsw.campaign.builds import Builds
-    from nsw.campaign.choose import Choosing, chooser
-    from nsw.campaign.dependencies import Canary, Stages
     from nsw.campaign.downloading import watch_downloads
     from nsw.campaign.driven import Driven
     from nsw.campaign.engine import Driver
     from nsw.campaign.folder_permissions import group_may_read
     from nsw.campaign.moved_campaign import follow
     from nsw.campaign.orphan_commands import wait_for_commands
-    from nsw.campaign.read import fault_of, read_reports
-    from nsw.campaign.recipe_lock import basis_of
     from nsw.campaign.takeover_archive import handover_of, mark_of
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
     def say(text: str) -> None:
         emit(Message(text))
-
-    def progress(done: int, total: int) -> None:
-        emit(ReportsRead(done, total))
-
-    def warn(text: str) -> None:
-        emit(Message(text, "warning"))
 
     with ExitStack() as stack:
         stack.enter_context(folders.locked(folder))
@@ -231,13 +221,8 @@ def held(
             scheduler = with_login_node(scheduler, ledger.place_of)
         if only is not None:
             ledger.choose(only)
-        ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
-        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, say)
-        builds = Builds(driven)
-        choosing = Choosing(lambda: basis_of(folder, ledger, transport, scratch), say, warn)
-        stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, choosing))
-        driver = Driver(driven, ahead, stages)
-        yield Held(folder, ledger, driver, builds, log, transport, scratch, share, cleaned)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, emit)
+        yield Held(folder, ledger, Driver(driven), Builds(driven), log, transport, scratch, share, cleaned)
 
 
 class _Changes:
