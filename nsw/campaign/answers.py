@@ -14,7 +14,7 @@ from nsw.campaign.owning_user import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option
 from nsw.campaign.start import how_to_send
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:

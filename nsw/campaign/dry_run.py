@@ -57,7 +57,7 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
     adapter = adapter_of(place.site.scheduler)
     if adapter is None:
         return []
-    if not adapter.capabilities.test_run:  # what nsw refuses itself is known without asking
+    if adapter.test_command("") is None:  # what nsw refuses itself is known without asking
         return list(_refused_here(plan, loaded, place, adapter))
     transport = way_to(place)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:

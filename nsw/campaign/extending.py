@@ -189,7 +189,7 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part: Part, render: Any, files: Any) -> None:
     from nsw.campaign.private_folder import write_secrets
     from nsw.campaign.takeover_archive import hold_folder, mark_of
-    from nsw.scripts.secrets import secrets_text
+    from nsw.scripts.quoting import secrets_text
     from nsw.transport.model import connect
 
     if text := secrets_text(planned.plan.secrets, os.environ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.schedulers.create import adapter_of
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.ledger_base import LedgerBase, marks
 from nsw.campaign.ledger_rows import Met, State, Why
-from nsw.schedulers.submission_ids import NO_ID
+from nsw.schedulers.model import NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

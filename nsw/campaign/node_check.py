@@ -17,7 +17,7 @@ from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError
 from nsw.site.load import load_site
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -152,8 +152,7 @@ def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapp
     from nsw.campaign.dry_run import runner_of
     from nsw.schedulers.adapter import Watched
     from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.model import Phase
-    from nsw.schedulers.submission_ids import Native
+    from nsw.schedulers.model import Native, Phase
 
     adapter = adapter_of(site["scheduler"])
     watched = [Watched(name, Native.parse(native), "") for name, native in natives.items() if native]

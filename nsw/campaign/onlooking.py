@@ -13,7 +13,7 @@ from nsw.campaign.ledger_rows import IN_FLIGHT
 from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

@@ -62,10 +62,10 @@ class Output:
     """
 
     def __init__(self, folder: CampaignFolder, row: RunRow | BuildRow) -> None:
-        from nsw.schedulers.batch_and_login_node import LOGIN
+        from nsw.schedulers.batch import LOGIN
         from nsw.schedulers.create import adapter_of
         from nsw.schedulers.host import Host
-        from nsw.schedulers.submission_ids import Native
+        from nsw.schedulers.model import Native
 
         with Ledger(folder.ledger, read_only=True) as ledger:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)

@@ -32,8 +32,8 @@ from nsw.campaign.ledger_rows import ENDED, State
 from nsw.campaign.owning_user import owner_if_other
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
-from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.schedulers.local import Owner, Turn, is_inside_a_run
+from nsw.site.names import LOCAL
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from nsw.recipe.dump_yaml import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
 from nsw.scripts.render import write_machinery
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -314,7 +314,7 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
         UsageError: No job script could be used there.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
-    from nsw.scripts.secrets import secrets_text
+    from nsw.scripts.quoting import secrets_text
 
     planned = ready.planned
     _check_path(home.absolute(), planned.place)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.ledger_meta_keys import PLACES
 from nsw.campaign.ledger_rows import Kind, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
-from nsw.schedulers.batch_and_login_node import JOB, LOGIN, Places
-from nsw.schedulers.model import NAME_CHARACTERS, Submission
-from nsw.schedulers.submission_ids import NO_ID
+from nsw.schedulers.batch import JOB, LOGIN, Places
+from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -261,7 +261,7 @@ def schema(document: str) -> int:
     """A JSON Schema."""
     from nsw.present.answer_schema import answers_schema
     from nsw.recipe.jsonschema import recipe_schema, text_of
-    from nsw.site.jsonschema import sites_schema
+    from nsw.site.model import sites_schema
 
     made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
     print(text_of(made), end="")

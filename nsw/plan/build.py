@@ -24,7 +24,7 @@ from nsw.recipe.secrets import Secret
 from nsw.recipe.shipped_files import source
 from nsw.recipe.units import clock
 from nsw.site.model import FILL
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

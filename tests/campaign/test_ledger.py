@@ -12,8 +12,7 @@ from nsw.campaign.ledger_rows import Kind, Why
 from nsw.campaign.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
-from nsw.schedulers.model import Submission
-from nsw.schedulers.submission_ids import NO_ID
+from nsw.schedulers.model import NO_ID, Submission
 
 SCRIPTS = {"j": Path("j.sh"), "k": Path("k.sh")}
 
