@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.recipe.performance_model import PerformanceModel
+    from nsw.recipe.model import PerformanceModel
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:

@@ -9,7 +9,7 @@ from nsw.metrics import check, find_chip, unsupported
 
 if TYPE_CHECKING:
     from nsw.campaign.locked_choices import Basis
-    from nsw.recipe.counters import CountersPass
+    from nsw.recipe.passes import CountersPass
 
 
 @dataclass(frozen=True, slots=True)

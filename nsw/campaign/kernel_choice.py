@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from nsw.campaign.locked_choices import Basis
     from nsw.plan.counters import Limit
     from nsw.readers.model import Report
-    from nsw.recipe.counters import CountersPass
-    from nsw.recipe.lock import LockedChoice, LockedChoices
-    from nsw.recipe.model import Steps
+    from nsw.recipe.model import LockedChoice, LockedChoices, Steps
+    from nsw.recipe.passes import CountersPass
 
 _TRACE = "gpu_trace"
 _OF_RANGES = ("api_trace", "nvtx_trace")  # what tells which kernels were launched inside a range
@@ -198,7 +197,7 @@ def _limit(
 def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:
     """A function that gives the recorded choices while they hold; it warns once that they do not."""
     from nsw.campaign.locked_choices import why_not
-    from nsw.recipe.lock import LockedChoices
+    from nsw.recipe.model import LockedChoices
 
     warned = False
 
@@ -231,7 +230,7 @@ def asked(one: CountersPass) -> Any:
 
 
 def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
-    from nsw.recipe.counters import CountersPass
+    from nsw.recipe.passes import CountersPass
 
     passes = recipe_of(folder).passes
     found = next((one for one in passes if one.name == run.pass_name and isinstance(one, CountersPass)), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger_needs import Choice
-from nsw.recipe.lock import LockedChoice, LockedChoices
+from nsw.recipe.model import LockedChoice, LockedChoices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

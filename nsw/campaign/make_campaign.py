@@ -18,7 +18,7 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.origins import origins
 from nsw.campaign.private_folder import write_secrets
 from nsw.errors import CampaignError
-from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
 from nsw.scripts.render import write_machinery

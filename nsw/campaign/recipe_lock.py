@@ -13,9 +13,8 @@ from nsw import __version__
 from nsw.campaign.locked_choices import Basis, chips_of, recorded
 from nsw.campaign.owning_user import open_file
 from nsw.campaign.reading import load_rows
-from nsw.recipe.document import LARGEST, parse
-from nsw.recipe.dump_yaml import as_yaml
-from nsw.recipe.lock import Lock, LockedGit
+from nsw.recipe.document import LARGEST, as_yaml, parse
+from nsw.recipe.model import Lock, LockedGit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import RunRow
     from nsw.campaign.reading import Rows
-    from nsw.recipe.counters import CountersPass
     from nsw.recipe.model import Recipe
+    from nsw.recipe.passes import CountersPass
 
 
 def checker(

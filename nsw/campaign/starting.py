@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned
     from nsw.plan.model import Job
-    from nsw.recipe.lock import Lock
+    from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
 
 

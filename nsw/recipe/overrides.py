@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.document import parse
+from nsw.recipe.document import Node, merged, parse
 from nsw.recipe.model import Recipe
 from nsw.recipe.secret_guesses import masked
-from nsw.recipe.secret_names import looks_secret
+from nsw.recipe.secrets import looks_secret
 from nsw.recipe.shown_lines import ShownLines
-from nsw.recipe.yaml_nodes import Node, merged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

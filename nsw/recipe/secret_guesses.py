@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsw.recipe.secret_names import looks_secret, passwords
+from nsw.recipe.secrets import looks_secret, passwords
 
 _KEY = re.compile(r"""(?<![A-Za-z0-9_])[0-9]*+(?P<key>[A-Za-z0-9_]++)(?:["']?\s*+:\s*+|=)""")
 _BEGINS_LINE = re.compile(r"""[ \t]*+(?:[-?][ \t]++)*+["']?[0-9]*+""")

@@ -12,7 +12,7 @@ from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
 from nsw.campaign.recipe_lock import basis_of, finish
 from nsw.errors import CommandResult
-from nsw.recipe.lock import Lock
+from nsw.recipe.model import Lock
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
 WORDS = ("--kernel-name", "regex:a|b", "--launch-skip", "0")

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 import pytest
 
 from nsw.errors import CommandResult
-from nsw.recipe.wrong_document import by_text
+from nsw.recipe.load import by_text
 from nsw.resources import templates_folder
 from nsw.schedulers import recognizing
 from nsw.schedulers.adapter import Adapter, Request, Watched

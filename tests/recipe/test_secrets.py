@@ -14,8 +14,7 @@ from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
 from nsw.recipe.overrides import Overrides
 from nsw.recipe.secret_guesses import masked
-from nsw.recipe.secret_names import holds_password, looks_secret
-from nsw.recipe.secrets import Secret
+from nsw.recipe.secrets import Secret, holds_password, looks_secret
 from nsw.recipe.shown_lines import ShownLines
 from nsw.site.load import read_sites
 
