@@ -5,13 +5,13 @@ from nsw.campaign.events import (
     Downloading,
     Event,
     Finished,
+    Message,
     Progress,
     ReportsRead,
     RunChanged,
     RunsEnded,
     Started,
 )
-from nsw.campaign.message import Message
 
 __all__ = [
     "BuildChanged", "Downloading", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded",

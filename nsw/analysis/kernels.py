@@ -13,14 +13,14 @@ from nsw.analysis.launch_values import LaunchValues, launch_values
 from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find
 from nsw.tables import rows
+from nsw.tables.data import coded, numbers
 from nsw.tables.names import short_name
-from nsw.tables.numpy_columns import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from nsw.readers.ncu.csv.find_plain_rows import Numbers
     from nsw.tables.data import TableData
-    from nsw.tables.numpy_columns import Numbers
 
 # Units of amounts; all others are of rates, shares and settings.
 _AMOUNTS: Final = frozenset(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.metrics import find_chip, units
-from nsw.metrics.derived import computed, ncu_components
-from nsw.tables.numpy_columns import coded, numbers
+from nsw.metrics import find_chip
+from nsw.metrics.printed_metrics import computed, ncu_components, unit_of
+from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.metrics.chips import Chip
+    from nsw.metrics.catalogue import Chip
+    from nsw.readers.ncu.csv.find_plain_rows import Numbers
     from nsw.tables.data import TableData
-    from nsw.tables.numpy_columns import Numbers
 
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40
@@ -122,7 +122,7 @@ def _value(metrics: TableData) -> Numbers:
     import numpy as np
 
     printed, unit_codes = coded(metrics, "unit")
-    factors = np.array([units.parsed(u or "").factor for u in printed])
+    factors = np.array([unit_of(u or "").factor for u in printed])
     value, mean = numbers(metrics, "value"), numbers(metrics, "avg")
     value = np.where(np.isnan(value), mean, value)
     scaled: Numbers = value * factors[unit_codes]

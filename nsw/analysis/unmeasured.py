@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.metrics import find, find_chip, for_ncu, for_nvprof, ncu_names
-from nsw.metrics.expressions import names as names_of
+from nsw.metrics import expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
 from nsw.metrics.requests import ALL, portable_names, refused_of
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def _wanted(asked: Sequence[str], tool: str, chip: Chip | None) -> list[tuple[st
             continue
         text = metric.nvprof if tool == "nvprof" else metric.on(chip).expressions[0]
         if text:
-            wanted[name] = names_of(text)
+            wanted[name] = expressions.names(text)
     covered = {part for parts in wanted.values() for part in parts}
     own = [name for name in (*request.metrics, *request.events) if name not in covered and name != ALL]
     return [*wanted.items(), *((name, (name,)) for name in own)]

@@ -35,7 +35,7 @@ class CampaignTables(Tables):
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from nsw.campaign.reading import load_table
+        from nsw.campaign.tables import load_table
 
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
@@ -49,7 +49,7 @@ class CampaignTables(Tables):
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
-        from nsw.campaign.read_collected import read_trace
+        from nsw.campaign.read import read_trace
 
         held = set(frame["run"])
         missing = [run for run in runs if run.state is State.DONE and run.repeat and run.reports and run.id not in held]

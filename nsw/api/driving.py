@@ -10,8 +10,8 @@ from nsw.api.campaigns import Campaign, find
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
 from nsw.campaign import continuing
 from nsw.campaign import folder as folders
-from nsw.campaign.message import Message
-from nsw.campaign.running_campaign import Running as Driven
+from nsw.campaign.events import Message
+from nsw.campaign.running import Running as Driven
 from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
 from nsw.wording import headline
@@ -99,7 +99,7 @@ def run(
         UsageError: There is no such recipe, site, case or pass; or it costs too much without `yes`.
         UnreachableError: The site does not answer.
     """
-    from nsw.campaign import starting
+    from nsw.campaign import start
     from nsw.campaign.planning import make_plan
 
     said: list[Message] = []
@@ -112,12 +112,12 @@ def run(
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     if note:
         planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
-    lock, differences = starting.lock_of(planned)
+    lock, differences = start.lock_of(planned)
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]
-    ready = starting.check(planned)
+    ready = start.check(planned)
     _refuse_dear(planned, home, yes=yes)
-    return _told(Running(starting.start(home, ready, lock), now=now), said)
+    return _told(Running(start.start(home, ready, lock), now=now), said)
 
 
 def _run_into(
@@ -134,8 +134,7 @@ def _run_into(
 
 
 def _refuse_dear(planned: Planned, home: Path, *, yes: bool) -> None:
-    from nsw.campaign.expected_cost import expected_cost
-    from nsw.campaign.starting import too_dear
+    from nsw.campaign.start import expected_cost, too_dear
 
     if not yes and (cost := too_dear(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
@@ -260,10 +259,10 @@ def reread(
         CampaignError: There is no such campaign, no report of it is here, or another process drives it.
         InputError: The recipe has faults.
     """
-    from nsw.campaign import reread_campaign
+    from nsw.campaign.reread import reread as read_again
 
     of = Path(recipe) if recipe is not None else None
-    found = reread_campaign.reread(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
+    found = read_again(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
     return found.changes
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from nsw.campaign.message import Message
+    from nsw.campaign.events import Message
     from nsw.campaign.planning import Planned as Made
 
 

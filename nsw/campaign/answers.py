@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.shared_gpus import Span, pairs, sentences
+from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_meta_keys import NOTE, SITE
 from nsw.campaign.ledger_rows import Reading, State, lacks_reports
 from nsw.campaign.named_versions import program_versions, remedy
-from nsw.campaign.read_collected import recipe_of
+from nsw.campaign.owning_user import open_file
+from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option
-from nsw.campaign.shared_gpus import shared_gpus
+from nsw.campaign.start import how_to_send
+from nsw.site.scheduler_and_transport_names import LOCAL
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
@@ -19,13 +24,71 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
     from nsw.recipe.model import PerformanceModel
+
+
+_LONGEST = 1 << 16  # bytes of a status file
+
+
+def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> list[str]:
+    """A sentence for each way in which runs that are done shared a GPU; [] where none did."""
+    site = ledger.site()
+    if site.get("replay"):
+        return []
+    spans = [
+        Span(run.id, run.host, run.started, run.ended)
+        for run in runs
+        if run.gpus and run.state is State.DONE and run.host and run.started is not None and run.ended is not None
+    ]
+    numbered_alike = site.get("scheduler") == LOCAL  # elsewhere a job may count only its own GPUs: 0 of each is another
+
+    def gpus_of(run: str) -> frozenset[str] | None:
+        names = _given(folder, run)
+        if names is None or numbered_alike:
+            return names
+        return frozenset(f"{run}: {name}" if name.isdigit() else name for name in names)
+
+    return sentences(pairs(spans, gpus_of))
+
+
+def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:
+    """What CUDA_VISIBLE_DEVICES was to the run's job script; None where its status file is not here."""
+    try:
+        with open_file(folder.path, folder.reports / run / "status") as file:
+            status = parse_status(file.read(_LONGEST))
+    except OSError:
+        return None
+    return None if status is None else frozenset(filter(None, (status.gpus or "").split(",")))
+
+
+_OVER: Final = "over its time limit"  # as every scheduler's adapter words it
+_TIMES: Final = 4  # the new limit, in times of what the longest run took
+_UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
+
+
+def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
+    """The command that repeats what failed: with a file that was missing, or with a longer limit where one was hit.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        which: The option that names the campaign, with a space before it; may be empty.
+    """
+    if (sending := how_to_send(folder, ledger)) is not None:
+        return sending
+    over = [run for run in ledger.runs(states=(State.FAILED,)) if _OVER in (run.reason or "")]
+    if not over:
+        return f"`nsw retry{which}` repeats what did not succeed"
+    took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
+    minutes = max(1, math.ceil(_TIMES * took / 60))
+    return f"`nsw retry{which} --time {minutes}m` repeats what did not succeed, with a longer time limit"
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
     from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
-    from nsw.campaign.reading import load_rows, load_table
+    from nsw.campaign.tables import load_rows, load_table
 
     runs = ledger.runs()
     tables = {name: load_rows(folder, name) for name in TABLES}

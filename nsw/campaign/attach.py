@@ -20,7 +20,7 @@ from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE
 from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE as SECRETS
-from nsw.transport.fence import take
+from nsw.transport.commands import take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

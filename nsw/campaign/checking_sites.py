@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsw.campaign.message import Message
+from nsw.campaign.events import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

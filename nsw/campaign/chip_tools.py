@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.metrics import find_chip, unsupported
-from nsw.metrics.tools import tool_for, tools_for
+from nsw.metrics.requests import tool_for, tools_for
 from nsw.site.scheduler_and_transport_names import LOCAL
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsw.campaign.site_folder_cleanup import Space
-    from nsw.transport.fence import Fence
+    from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
 _ALL: Final = Selection()
@@ -81,7 +81,7 @@ def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iter
         UnreachableError: The site cannot be reached.
     """
     from nsw.campaign.takeover_archive import noting_owner
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         scratch = ledger.meta(SCRATCH)
@@ -102,7 +102,7 @@ def on_site(folder: folders.CampaignFolder, selection: Selection = _ALL) -> Iter
 
 def _fence(folder: folders.CampaignFolder, ledger: Ledger, transport: Transport, space: Space) -> Fence | None:
     """The right to change the folder, where an nsw elsewhere may own the campaign."""
-    from nsw.transport.fence import Fence
+    from nsw.transport.commands import Fence
 
     token = ledger.meta(OWNED_BY) if transport.remote else None
     # an earlier clean may have taken the file

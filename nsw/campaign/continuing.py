@@ -6,18 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign import failure_limit
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import run_of
+from nsw.campaign.engine import go_on
+from nsw.campaign.events import Message
+from nsw.campaign.folder import run_of
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
 from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
-from nsw.campaign.message import Message
 from nsw.campaign.private_folder import lacks_secrets
 from nsw.campaign.restart_done_runs import forget_done
 from nsw.campaign.retrying import AGAIN, choose
-from nsw.campaign.running_campaign import Running
+from nsw.campaign.running import Running
 from nsw.campaign.select_runs import Selection, selected
 from nsw.errors import NswError, UsageError
 from nsw.wording import headline, plural
@@ -83,11 +83,11 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], 
     Raises:
         CampaignLockedError: Another process drives it.
     """
-    from nsw.campaign.canary import Canary
+    from nsw.campaign.dependencies import Canary
 
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         Canary(ledger).waive()
-        failure_limit.go_on(ledger)
+        go_on(ledger)
         if download is not None:
             site = ledger.site()
             ledger.set_meta(SITE_DATA, site | {"limits": (site.get("limits") or {}) | {"download": download}})
@@ -121,8 +121,7 @@ def retry(
         UsageError: A run that is named is not there, did not fail, or cannot be done yet.
         CampaignLockedError: Another process drives the campaign.
     """
-    from nsw.campaign.canary import Canary
-    from nsw.campaign.dependents import release_dependents, release_reductions
+    from nsw.campaign.dependencies import Canary, release_dependents, release_reductions
 
     some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
@@ -148,7 +147,7 @@ def retry(
             ledger.update_tasks(only_reduced, reading=Reading.NONE)
             todo = [*release_dependents(ledger, again, choose_again=choose_again), *only_reduced]
             canary.tried_again(again, named=bool(some))
-            failure_limit.go_on(ledger)
+            go_on(ledger)
     return Running(folder, only=todo if some else None)
 
 

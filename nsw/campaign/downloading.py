@@ -7,7 +7,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.events import Downloading
-from nsw.transport.model import ReportsProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +19,7 @@ _OVER_S: Final = 5.0  # the rate is that of the last seconds
 
 def watch_downloads(transport: Transport, emit: Callable[[Downloading], object]) -> None:
     """Emit events of the files that a transport brings, where it has a way to report them."""
-    if isinstance(transport, ReportsProgress):
-        transport.progress = DownloadProgress(emit)
+    transport.progress = DownloadProgress(emit)
 
 
 class DownloadProgress:

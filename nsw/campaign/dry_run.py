@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
+    from nsw.transport.commands import Runner
     from nsw.transport.model import Transport
-    from nsw.transport.scheduler_commands import Runner
+
 
 _LIMIT_S = 60.0
+
+
 _COMPLAINTS = 2  # lines
+
+
 _ANY_FOLDER = "/CAMPAIGN"
 
 
@@ -99,7 +104,7 @@ def reach(place: LoadedSite) -> None:
     """
     from nsw.errors import CommandError
     from nsw.schedulers.create import adapter_of
-    from nsw.transport.scheduler_commands import Retry
+    from nsw.transport.commands import Retry
 
     adapter = adapter_of(place.site.scheduler)
     if adapter is None:
@@ -120,14 +125,14 @@ def reach(place: LoadedSite) -> None:
 
 def way_to(place: LoadedSite) -> Transport:
     """The way to a site for which there is no campaign yet."""
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     return connect(place.site.model_dump(mode="json", by_alias=True))
 
 
 def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     """What runs a scheduler's commands, free of the user's variables."""
-    from nsw.transport.scheduler_commands import Runner
+    from nsw.transport.commands import Runner
 
     return Runner(
         transport, transient=adapter.transient, plain=adapter.plain, without=adapter.cleared, keep=adapter.kept

@@ -1,17 +1,27 @@
-"""What happens while a campaign is planned, driven and read, as typed events."""
+"""What happens while a campaign goes on, as typed events, and messages for a person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from nsw.campaign.message import Message
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nsw.campaign.ledger_rows import BuildRow, RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line for people: a warning, or what nsw does that no other event reports."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "info"
+
+    def __str__(self) -> str:
+        return self.text if self.level == "info" else f"{self.level}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

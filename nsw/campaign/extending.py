@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import added_jobs as parts
-from nsw.campaign import failure_limit, ledger_meta_keys
 from nsw.campaign import folder as folders
-from nsw.campaign.dependents import release_reductions
+from nsw.campaign import ledger_meta_keys
+from nsw.campaign.dependencies import release_reductions
+from nsw.campaign.engine import go_on
+from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
-from nsw.campaign.message import Message
 from nsw.campaign.restart_done_runs import forget_done
-from nsw.campaign.running_campaign import Running
+from nsw.campaign.running import Running
 from nsw.campaign.runs_by_name import as_option
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
@@ -90,7 +91,7 @@ def extend(it: Extension) -> Running:
     """
     from nsw.campaign.origins import origins
     from nsw.campaign.recipe_lock import read_locked, write_locked
-    from nsw.campaign.starting import check, lock_of, resolved
+    from nsw.campaign.start import check, lock_of, resolved
     from nsw.recipe.load import joined
 
     assert it.planned is not None
@@ -113,7 +114,7 @@ def extend(it: Extension) -> Running:
                 ledger.set_meta(ledger_meta_keys.RECIPE, str(planned.recipe.path.absolute()))
                 ledger.set_meta(ledger_meta_keys.FIGURES_FROM, None)
                 ledger.set_meta(ledger_meta_keys.ORIGINS, origins(planned.plan.files, planned.recipe.path))
-            failure_limit.go_on(ledger)
+            go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {it.part.number}.\n", data)
     return Running(folder)
 
@@ -134,11 +135,11 @@ def replan(
         UsageError: The program's files are gone, or there are none.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.log import Log
+    from nsw.campaign.folder import Log
     from nsw.campaign.origins import origins
     from nsw.campaign.planning import make_plan
     from nsw.campaign.recipe_lock import files_in, hash_of, read_locked, write_locked
-    from nsw.campaign.starting import check
+    from nsw.campaign.start import check
 
     head, data = read_locked(folder)
     files = parts.sources_of(ledger) if update_app else None
@@ -189,7 +190,7 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
     from nsw.campaign.private_folder import write_secrets
     from nsw.campaign.takeover_archive import hold_folder, mark_of
     from nsw.scripts.secrets import secrets_text
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     if text := secrets_text(planned.plan.secrets, os.environ):
         if not folder.secrets.exists():

@@ -6,8 +6,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import run_folder
 from nsw.campaign.downloading import watch_downloads
+from nsw.campaign.folder import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
@@ -100,7 +100,7 @@ def on_site(
         UsageError: No run has such a name, or none of them has begun.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     require_own(folder.path)
     with Ledger(folder.ledger, read_only=True) as ledger:

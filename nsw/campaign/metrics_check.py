@@ -22,7 +22,7 @@ def listed_metrics(place: LoadedSite, checks: Iterable[Check]) -> Check | None:
     from nsw.campaign.kept_checks import gpu_found
     from nsw.campaign.site_metrics import site_metrics
     from nsw.metrics import find_chip
-    from nsw.metrics.tools import tool_for
+    from nsw.metrics.requests import tool_for
 
     has_ncu = any(one.what == "ncu" and one.verdict is Verdict.GOOD for one in checks)
     chip = find_chip(place.site.gpus.chip or gpu_found(place.site.model_dump(mode="json", by_alias=True)))

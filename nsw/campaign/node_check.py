@@ -50,7 +50,7 @@ def check_node(
     Raises:
         KeyboardInterrupt: The job was cancelled then.
     """
-    from nsw.campaign.starting import check, lock_of, start
+    from nsw.campaign.start import check, lock_of, start
 
     with ExitStack() as stack:
         try:
@@ -107,7 +107,7 @@ def _recipe(home: Path, site: dict[str, Any]) -> str:
 def _carried_out(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
-    from nsw.campaign.running_campaign import Running
+    from nsw.campaign.running import Running
     from nsw.campaign.steering import cancel
 
     try:
@@ -135,7 +135,7 @@ def _carried_out(
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
     from nsw.campaign.site_folder_cleanup import remove, space_of
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with Ledger(campaign.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)

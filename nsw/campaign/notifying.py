@@ -7,9 +7,9 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.failure_line import last_words
+from nsw.campaign.judge import last_words
 from nsw.campaign.ledger_rows import ENDED
-from nsw.campaign.read_collected import recipe_of
+from nsw.campaign.recipe_lock import recipe_of
 from nsw.wording import headline
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.events import RunChanged, Started
+from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ledger_rows import IN_FLIGHT
-from nsw.campaign.message import Message
 from nsw.campaign.owning_user import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError
@@ -44,7 +43,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
             yield ledger, None
             return
     from nsw.campaign.onlooker import Onlooker
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with closing(connect(site)) as transport, Onlooker(folder, transport) as onlooker:
         onlooker.look()
@@ -122,7 +121,7 @@ class Watching:
     def _look_on(self) -> Generator[Event, None, bool]:
         """Look at the site of a campaign that nobody drives here; False when somebody begins to, or to look anew."""
         from nsw.campaign.onlooker import Onlooker
-        from nsw.transport.create import connect
+        from nsw.transport.model import connect
 
         with Ledger(self.folder.ledger, read_only=True) as ledger:
             site = ledger.checked_site()

@@ -18,7 +18,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
     """Of runs to do again those that were done, as a canary whose report is of no use, must be able to begin."""
     from nsw.campaign.reset_done_runs import put_aside
     from nsw.campaign.takeover_archive import hold_folder, mark_of
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
     done += [row.id for row in ledger.reductions((State.DONE,), of=set(runs))]

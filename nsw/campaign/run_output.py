@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import brought_folder, run_folder
+from nsw.campaign.collect import brought_folder
+from nsw.campaign.folder import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
@@ -107,7 +108,7 @@ class Output:
     def _there(self, path: str, *, needed: bool) -> bytes | None:
         if owner_if_other(self._folder.path):
             return tail(self._folder.path, (Path(path),), MOST_SHOWN)
-        from nsw.transport.create import connect
+        from nsw.transport.model import connect
 
         try:
             # without the folder's lock, which who drives it holds
@@ -147,7 +148,7 @@ def follow(folder: CampaignFolder, row: RunRow | BuildRow) -> Generator[RunRow |
     Raises:
         UnreachableError: The site did not answer for long.
     """
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     with Ledger(folder.ledger, read_only=True) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
@@ -208,7 +209,7 @@ class _Following:
 
     def is_over(self, row: RunRow | BuildRow) -> bool:
         """Whether the attempt itself says that it is over."""
-        from nsw.campaign.status_files import read_status
+        from nsw.campaign.judge import read_status
 
         status = read_status(self._transport, run_folder(self._scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.chips import find_chip
+from nsw.metrics.catalogue import find_chip
 from nsw.recipe.units import format_duration
 from nsw.site.scheduler_and_transport_names import FIRST_TRANSPORT
 

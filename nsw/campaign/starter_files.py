@@ -86,7 +86,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     Raises:
         UsageError: The file is there already.
     """
-    from nsw.campaign.missing_program import missing_programs
+    from nsw.campaign.planning import missing_programs
     from nsw.campaign.site_facts import facts
     from nsw.recipe.load import load_recipe, load_recipe_text
     from nsw.recipe.program_files import files_of
@@ -150,7 +150,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     from nsw.campaign.site_starter import site_for
     from nsw.campaign.site_survey import survey
     from nsw.site.files import user_file
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     target = path or user_file()
     if target is None:

@@ -90,7 +90,7 @@ def cancel(
         CommandError: The scheduler did not cancel the jobs.
         UnreachableError: The nsw that drives the campaign has not cancelled them yet.
     """
-    from nsw.campaign.drive import ask_to_cancel, is_asked
+    from nsw.campaign.engine import ask_to_cancel, is_asked
 
     try:
         _cancel_here(folder, listener, runs)
@@ -114,7 +114,7 @@ def cancel(
 def _cancel_here(
     folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None = None
 ) -> None:
-    from nsw.campaign.driving import held
+    from nsw.campaign.running import held
 
     with held(folder, listener) as it:
         it.driver.recover()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.campaign.answers import is_good, summary_of
+from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.retry_advice import how_to_repeat
 from nsw.campaign.runs_by_name import as_named, as_option
 from nsw.errors import Exit
 from nsw.wording import headline

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.events import RunChanged
-from nsw.campaign.message import Message
+from nsw.campaign.events import Message, RunChanged
 from nsw.cli import notices
 from nsw.errors import Exit
 

@@ -191,7 +191,7 @@ def _metric_names(_: Given, begun: str) -> list[str]:
 
 
 def _chips(_: Given, __: str) -> list[str]:
-    from nsw.metrics.chips import chips
+    from nsw.metrics.catalogue import chips
 
     return list(chips())
 

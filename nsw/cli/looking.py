@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign import named_versions
+from nsw.campaign.answers import how_to_repeat
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
 from nsw.campaign.ledger_rows import what_lacks
 from nsw.campaign.owning_user import owner_if_other
-from nsw.campaign.retry_advice import how_to_repeat
 from nsw.campaign.runs_by_name import as_named, as_option, campaign_and_runs
 from nsw.campaign.select_runs import selected
 from nsw.cli import writing
@@ -121,7 +121,7 @@ def _all_problems(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[
 def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """Outliers among the repeats of a case, as problems."""
     from nsw.analysis.outliers import outliers
-    from nsw.campaign.reading import load_rows
+    from nsw.campaign.tables import load_rows
 
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
     found = outliers(ledger.runs(), load_rows(folder, "figures"))
@@ -132,7 +132,7 @@ def _progress(
     folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
     """How long it goes on already, how long it will, and what the running programs printed last."""
-    from nsw.campaign.progress import lines_now
+    from nsw.campaign.running import lines_now
 
     if not any(counts.get(state) for state in State if state not in ENDED):
         return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}

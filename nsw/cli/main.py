@@ -10,7 +10,6 @@ from copy import copy
 from typing import TYPE_CHECKING, NoReturn
 
 from nsw.errors import Exit, InputError, NswError, UsageError
-from nsw.pandas_on_demand import import_pandas_on_demand
 from nsw.safe_import_path import leave_current_folder
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
-    import_pandas_on_demand()
     _end(_answer_or_run())
 
 

@@ -8,19 +8,17 @@ from nsw.cli import writing
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
-from nsw.metrics.catalogue import LEVEL
-from nsw.metrics.chips import chips
-from nsw.metrics.portable_names import portable_of
-from nsw.metrics.tools import tool_for, tool_named, tools_for
+from nsw.metrics.catalogue import LEVEL, chips
+from nsw.metrics.printed_metrics import portable_of
+from nsw.metrics.requests import tool_for, tool_named, tools_for
 from nsw.present import emit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from nsw.metrics.catalogue import Metric
-    from nsw.metrics.chips import Chip
-    from nsw.metrics.tools import Tool
+    from nsw.metrics.catalogue import Chip, Metric
+    from nsw.metrics.requests import Tool
     from nsw.site.load import LoadedSite
 
 Rows = list[dict[str, Any]]

@@ -35,8 +35,8 @@ def plan(
     """
     from nsw.campaign import folder as folders
     from nsw.campaign.dry_run import ask
-    from nsw.campaign.expected_cost import expected_cost
     from nsw.campaign.planning import make_plan
+    from nsw.campaign.start import expected_cost
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
 
@@ -76,8 +76,8 @@ def plan_into(
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
     from nsw.campaign import folder as folders
-    from nsw.campaign.expected_cost import expected_cost
     from nsw.campaign.extending import extension
+    from nsw.campaign.start import expected_cost
     from nsw.present import changes_view, emit, plan_view
     from nsw.present.terminal import console
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign import reread_campaign
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.reread import reread as read_again
 from nsw.cli import answering, notices
 from nsw.present.reading_bar import ReadingBar
 from nsw.present.untrusted_text import say
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def reread(campaign: str | None, root: Path | None, recipe: Path | None, selection: Selection) -> int:
     """Read the collected reports again, print what changed, and answer."""
     folder = folders.find(folders.root(root), campaign)
-    found = reread_campaign.reread(folder, recipe, notices.show, ReadingBar(), selection)
+    found = read_again(folder, recipe, notices.show, ReadingBar(), selection)
     if found.taken:
         say(f"from {found.source}:")
     for line in found.taken:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.events import Event
-    from nsw.campaign.running_campaign import Running
+    from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
 
 _ALL = Selection()
@@ -39,26 +39,26 @@ def run(
     now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
-    from nsw.campaign import starting
-    from nsw.campaign.expected_cost import expected_cost
+    from nsw.campaign import start
     from nsw.campaign.kept_checks import warnings
     from nsw.campaign.planning import make_plan
-    from nsw.campaign.running_campaign import Running
+    from nsw.campaign.running import Running
+    from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)
-    lock, differences = starting.lock_of(planned)
+    lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
     expected = expected_cost(home, planned.plan)
     show_plan(console(sys.stderr), planned.plan, told, expected=expected)
-    ready = starting.check(planned)
-    if not yes and (cost := starting.too_dear(planned, expected)):
+    ready = start.check(planned)
+    if not yes and (cost := start.too_dear(planned, expected)):
         _confirm(cost)
-    folder = starting.start(home, ready, lock)
+    folder = start.start(home, ready, lock)
     tell(f"campaign {folder.path}")
     return _carry_out(Running(folder, now=now))
 
@@ -73,9 +73,9 @@ def run_into(
     now: bool = False,
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
-    from nsw.campaign import starting
-    from nsw.campaign.expected_cost import expected_cost
+    from nsw.campaign import start
     from nsw.campaign.extending import extend, extension
+    from nsw.campaign.start import expected_cost
     from nsw.present.changes_view import show_changes
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
@@ -88,7 +88,7 @@ def run_into(
         return Exit.GOOD
     expected = expected_cost(found.folder.path.parent, found.planned.plan)
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
-    if not yes and (cost := starting.too_dear(found.planned, expected)):
+    if not yes and (cost := start.too_dear(found.planned, expected)):
         _confirm(cost)
     return _carry_out(extend(found), now=now)
 
@@ -143,7 +143,7 @@ def retry(
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import steering
-    from nsw.campaign.message import Message
+    from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):

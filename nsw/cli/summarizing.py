@@ -128,7 +128,7 @@ class _Tables:
         return self._summary
 
     def rows(self, name: str) -> Rows:
-        from nsw.campaign.reading import load_rows
+        from nsw.campaign.tables import load_rows
 
         if name == RUNS:
             return self._run_rows()

@@ -1,16 +1,88 @@
-"""The metric catalogue: portable names, their meaning and unit, and how each tool and chip measures them."""
+"""The metric catalogue: portable names, their meaning and unit, and how each tool and chip measures them.
+
+With it the chips (names, compute capabilities, products) and the peaks of GPUs by their data sheets (dense operations,
+boost clocks), which are a check on ceilings and no measurement.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
-
-from nsw.metrics.chips import Chip, chips
-from nsw.metrics.data_files import rows
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+
+def rows(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file, each a map from column to text."""
+    text = files("nsw.metrics").joinpath("data", name).read_text(encoding="utf-8")
+    return csv.DictReader(io.StringIO(text, newline=""))
+
+
+def unpacked(name: str) -> str:
+    """The text of a compressed file."""
+    return gzip.decompress(files("nsw.metrics").joinpath("data", name).read_bytes()).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One chip.
+
+    Attributes:
+        name: As ncu names it, such as gh100.
+        capability: Compute capability as (major, minor); None: not published.
+        names: The chip whose list of metric names holds for it; None: Nsight Compute does not support it.
+        products: GPUs that have it.
+    """
+
+    name: str
+    capability: tuple[int, int] | None
+    names: str | None
+    products: tuple[str, ...]
+
+
+@cache
+def chips() -> Mapping[str, Chip]:
+    """Every chip by its name, oldest first."""
+    return {row["chip"]: _chip(row) for row in rows("chips.csv")}
+
+
+def _chip(row: Mapping[str, str]) -> Chip:
+    major, _, minor = row["capability"].partition(".")
+    capability = (int(major), int(minor)) if major else None
+    products = tuple(p.strip() for p in row["products"].split(",") if p.strip())
+    return Chip(row["chip"], capability, row["names"] or None, products)
+
+
+def find_chip(text: str | None) -> Chip | None:
+    """The chip of a name (`gh100`, `GH100`), a capability (`9.0`) or a product (`NVIDIA H100 80GB HBM3`).
+
+    Of a capability that several chips share it is the first, whose metric names are those of the others.
+    """
+    if text is None:
+        return None
+    wanted = text.strip().lower()
+    if wanted in chips():
+        return chips()[wanted]
+    for chip in chips().values():
+        if chip.capability and wanted == "{}.{}".format(*chip.capability):
+            return chip
+    words = wanted.replace("-", " ").split()
+    found = [(len(product), chip) for chip in chips().values() for product in chip.products if _holds(words, product)]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _holds(words: list[str], product: str) -> bool:
+    """Whether all words of a product's name are among the words of a device's, in their order."""
+    rest = iter(words)
+    return all(word in rest for word in product.lower().replace("-", " ").split())
+
 
 LEVEL = "level"  # nvprof prints 0 to 10, of which each step is a tenth of the peak
 
@@ -108,6 +180,53 @@ def find(name: str) -> Metric | None:
     return catalogue().get(aliases().get(name, name))
 
 
-def measured_chips() -> tuple[Chip, ...]:
-    """The chips whose list of ncu's metric names nsw has, oldest first."""
-    return tuple(chip for chip in chips().values() if chip.names == chip.name)
+# portable name of what is counted -> column of gpus.csv
+_RATES: Final[Mapping[str, str]] = {
+    "flop_count_hp": "fp16_vector_tflops",
+    "flop_count_sp": "fp32_tflops",
+    "flop_count_dp": "fp64_tflops",
+    "tensor_ops_fp16": "fp16_tensor_tflops",
+    "tensor_ops_bf16": "bf16_tensor_tflops",
+    "tensor_ops_tf32": "tf32_tensor_tflops",
+    "tensor_ops_fp8": "fp8_tensor_tflops",
+    "tensor_ops_fp64": "fp64_tensor_tflops",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One product.
+
+    Attributes:
+        name: As its data sheet names it.
+        sms: Streaming multiprocessors.
+        flop_per_s: Peaks by what is counted: flop_count_sp, tensor_ops_fp16 ...; those that the sheet tells.
+        clocks_hz: The clock that each peak is at.
+        dram_bytes_per_s: Bandwidth of the device memory.
+    """
+
+    name: str
+    sms: int
+    flop_per_s: Mapping[str, float]
+    clocks_hz: Mapping[str, float]
+    dram_bytes_per_s: float
+
+
+def find_gpu(device_name: str | None) -> Gpu | None:
+    """The product of a device's name, such as `NVIDIA H100 80GB HBM3`; None: its data sheet is not here."""
+    words = set(re.split(r"[\s-]+", (device_name or "").lower()))
+    found = [(len(match), gpu) for match, gpu in _gpus() if match <= words]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+@cache
+def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
+    found = []
+    for row in rows("gpus.csv"):
+        peaks = {name: float(row[column]) * 1e12 for name, column in _RATES.items() if row[column]}
+        clocks = {
+            name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
+        }
+        gpu = Gpu(row["gpu"], int(row["sms"]), peaks, clocks, float(row["mem_gbs"]) * 1e9)
+        found.append((frozenset(row["match"].lower().split()), gpu))
+    return tuple(found)

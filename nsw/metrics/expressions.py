@@ -43,20 +43,15 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(parsed(text))))
 
 
-def value(text: str, of: Mapping[str, float | None]) -> float | None:
-    """The value of an expression; None where a name has none, or where it divides by zero."""
+def value(text: str, of: Mapping[str, Any]) -> Any:
+    """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
     return _value(parsed(text), of)
 
 
-def evaluated(text: str, of: Mapping[str, Any]) -> Any:
-    """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
-    return _evaluated(parsed(text), of)
-
-
-def _evaluated(node: Node, of: Mapping[str, Any]) -> Any:
+def _value(node: Node, of: Mapping[str, Any]) -> Any:
     if isinstance(node, str):
         return of[node]
-    return node if isinstance(node, float) else _MEANING[node[0]](_evaluated(node[1], of), _evaluated(node[2], of))
+    return node if isinstance(node, float) else _MEANING[node[0]](_value(node[1], of), _value(node[2], of))
 
 
 def _node(node: ast.expr) -> Node:
@@ -79,14 +74,3 @@ def _names(node: Node) -> list[str]:
     if isinstance(node, str):
         return [node]
     return [] if isinstance(node, float) else _names(node[1]) + _names(node[2])
-
-
-def _value(node: Node, of: Mapping[str, float | None]) -> float | None:
-    if isinstance(node, str):
-        return of.get(node)
-    if isinstance(node, float):
-        return node
-    left, right = _value(node[1], of), _value(node[2], of)
-    if left is None or right is None or (node[0] == "/" and right == 0):
-        return None
-    return _MEANING[node[0]](left, right)

@@ -10,12 +10,13 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.metrics.data_files import unpacked
+from nsw.metrics.catalogue import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.metrics.chips import Chip
+    from nsw.metrics.catalogue import Chip
+
 
 Kind = Literal["c", "r", "t"]  # counter, ratio, throughput
 
@@ -115,3 +116,26 @@ def is_suffix(base: str, suffix: str) -> bool:
     if rollup not in _ROLLUPS:
         return False
     return rest in (_OF_COUNTERS if of == "c" else _OF_THROUGHPUTS)
+
+
+_MOST: Final = 200_000  # names; an ncu of 2025 lists some 5,500
+# a row: the name, at least two blanks or the column's end, the type; what is longer goes on in an indented line
+_ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)\s+(?:Counter|Ratio|Throughput)\b")
+_OLD_ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)(?:\s{2,}\S.*)?\s*")  # before 2023: the name and its description
+
+
+def query_words(ncu: str, chip: str) -> tuple[str, ...]:
+    """The command that asks an ncu; it needs no GPU."""
+    return (ncu, "--query-metrics", "--chip", chip)
+
+
+def listed_names(text: str) -> frozenset[str]:
+    """The base names in what ncu printed; empty where it printed none."""
+    found: set[str] = set()
+    for line in text.splitlines():
+        row = _ROW.match(line) or _OLD_ROW.fullmatch(line)
+        if row is not None:
+            found.add(row[1])
+            if len(found) >= _MOST:
+                break
+    return frozenset(found)

@@ -1,21 +1,76 @@
 """What a report prints as a metric -> the portable metric, and by what its value becomes the portable one.
 
 A name of nvprof (`ipc`), a name of ncu on its raw page (`sm__warps_active.avg...`), a label of its details page
-(`Achieved Occupancy`), or both (`Duration (gpu__time_duration.sum)`).
+(`Achieved Occupancy`), or both (`Duration (gpu__time_duration.sum)`). Units become base units: byte, ns, and a second
+below a slash. Portable metrics of several printed ones (FLOP, bytes, rates, stalls as shares) are computed of numbers
+or of columns of them (numpy); what a division by zero gives is absent.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from nsw.metrics import expressions, units
-from nsw.metrics.catalogue import LEVEL, Metric, catalogue
-from nsw.metrics.data_files import rows
+from nsw.metrics import expressions
+from nsw.metrics.catalogue import LEVEL, Metric, catalogue, find, rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
+    from nsw.metrics.catalogue import Chip
+
+
+Base = Literal[1000, 1024]
+
+_SECONDS: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("ns", "nsecond"), 1e-9),
+    **dict.fromkeys(("us", "usecond"), 1e-6),
+    **dict.fromkeys(("ms", "msecond"), 1e-3),
+    **dict.fromkeys(("s", "sec", "second"), 1.0),
+}
+_PREFIXES: Final = "kmgtpe"
+_SIZE: Final = re.compile(r"([kmgtpe]?)(?:b|byte|bytes)\Z", re.IGNORECASE)
+_CLOCK: Final = re.compile(r"([kmgt]?)hz\Z", re.IGNORECASE)
+
+
+class Unit(NamedTuple):
+    """What a unit measures, and how many base units it is."""
+
+    kind: str
+    factor: float
+
+
+@cache
+def unit_of(text: str, base: Base = 1000) -> Unit:
+    """`Gbyte/second` as (byte/s, 1e9), `us` as (ns, 1000), `Ghz` as (cycle/s, 1e9), `inst` as (inst, 1).
+
+    Args:
+        text: As printed.
+        base: What the tool's K of a size is: 1000 of ncu, 1024 of nvprof.
+    """
+    over, slash, under = text.strip().partition("/")
+    top = _unit_part(over.strip(), base)
+    if not slash:
+        return top
+    name = under.strip().lower()
+    if name in _SECONDS:
+        return Unit(f"{top.kind}/s", top.factor / _SECONDS[name])
+    bottom = _unit_part(under.strip(), base)
+    return Unit(f"{top.kind}/{bottom.kind}", top.factor / bottom.factor)
+
+
+def _unit_part(text: str, base: Base) -> Unit:
+    lower = text.lower()
+    if lower in _SECONDS:
+        return Unit("ns", round(_SECONDS[lower] * 1e9))
+    if found := _SIZE.match(text):
+        return Unit("byte", float(base ** (_PREFIXES.index(found[1].lower()) + 1 if found[1] else 0)))
+    if found := _CLOCK.match(text):
+        return Unit("cycle/s", float(1000 ** (_PREFIXES.index(found[1].lower()) + 1 if found[1] else 0)))
+    return Unit(lower, 1.0)
+
 
 LEVEL_WIDTH: Final = 5.0  # % on each side of the middle of a level
 
@@ -45,28 +100,26 @@ def of_level(level: float) -> tuple[float, float | None]:
     return (10 * level - LEVEL_WIDTH, LEVEL_WIDTH) if level > 0 else (0.0, None)
 
 
-def portable(printed: str, unit: str | None, base: units.Base = 1000) -> Portable | None:
+def portable(printed: str, unit: str | None, base: Base = 1000) -> Portable | None:
     """The portable metric of a printed name and unit; None: there is none.
 
     Args:
         printed: The metric's name in the report.
         unit: Its unit there; None or empty: it has none.
-        base: What the tool's K is, see `units.parsed`.
+        base: What the tool's K is, see `unit_of`.
     """
-    told = units.parsed(unit or "", base)
+    told = unit_of(unit or "", base)
     for found in _known().get(printed) or _known().get(_named_in_label(printed), ()):
         if found.times == LEVEL and told.kind != "%":
             return Portable(found.metric.name, found.metric.unit, 1.0, is_level=True)
-        if found.is_label and unit and told.kind != units.parsed(found.metric.unit).kind:
+        if found.is_label and unit and told.kind != unit_of(found.metric.unit).kind:
             continue  # the same label with another unit is another metric
         times = 1.0 if found.times in {"", LEVEL} else float(found.times)
         return Portable(found.metric.name, found.metric.unit, told.factor * times, rank=found.rank)
     return None
 
 
-def chosen(
-    printed: Collection[tuple[str, str | None]], base: units.Base = 1000
-) -> dict[tuple[str, str | None], Portable]:
+def chosen(printed: Collection[tuple[str, str | None]], base: Base = 1000) -> dict[tuple[str, str | None], Portable]:
     """The portable metrics of all names and units of a report, each portable one by its best source alone."""
     found = {key: to for key in printed if (to := portable(*key, base)) is not None}
     best: dict[str, int] = {}
@@ -103,7 +156,7 @@ def _alone(metric: Metric) -> Iterator[tuple[int, str, float]]:
         for rank, expression in enumerate(measured.expressions):
             names = expressions.names(expression)
             if len(names) == 1:
-                yield rank, names[0], expressions.value(expression, {names[0]: 1.0}) or 0.0
+                yield rank, names[0], expressions.value(expression, {names[0]: 1.0})
 
 
 @cache
@@ -127,3 +180,50 @@ def _known() -> Mapping[str, tuple[_Source, ...]]:
 def _named_in_label(printed: str) -> str:
     """The name in `Duration (gpu__time_duration.sum)`, as --print-metric-name both prints it."""
     return printed.rpartition(" (")[2].removesuffix(")") if printed.endswith(")") and "__" in printed else ""
+
+
+def portable_of(name: str) -> str | None:
+    """The portable name of what a tool calls so; None: there is none."""
+    metric = find(name)
+    if metric is not None:
+        return metric.name
+    return next((source.metric.name for source in _known().get(name, ()) if not source.is_label), None)
+
+
+@cache
+def ncu_components() -> frozenset[str]:
+    """The names of ncu that are in an expression with others, or that mean another number on another chip."""
+    together = frozenset(
+        name
+        for metric in catalogue().values()
+        for measured in (metric.ncu, *metric.by_chip.values())
+        for expression in measured.expressions
+        if len(expressions.names(expression)) > 1
+        for name in expressions.names(expression)
+    )
+    return together | of_the_chip()
+
+
+def computed(of: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str, Any]]:
+    """Portable metrics whose components are all there, each with its value, by the first expression that can be had.
+
+    Args:
+        of: Values by names of ncu in base units, and by portable names, which nvprof's expressions are over.
+        chip: The chip, whose expressions go first; where it is not known, those of most chips do.
+    """
+    for metric in catalogue().values():
+        expression = next((e for e in _expressions(metric, chip) if all(n in of for n in expressions.names(e))), None)
+        if expression is not None:
+            yield metric.name, expressions.value(expression, of)
+
+
+def _expressions(metric: Metric, chip: Chip | None) -> Iterator[str]:
+    """Those with several components or of a chip: what one component alone gives is filled in where it is read."""
+    measured = (metric.on(chip),) if chip is not None else (metric.ncu, *metric.by_chip.values())
+    for one in measured:
+        for expression in one.expressions:
+            names = expressions.names(expression)
+            if len(names) > 1 or names[0] in of_the_chip():
+                yield expression
+    if metric.nvprof and not metric.nvprof.isidentifier():
+        yield metric.nvprof

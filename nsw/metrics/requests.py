@@ -1,17 +1,115 @@
-"""What a pass's `metrics:` ask of each tool: portable names, groups, a tool's own names, ncu's sets and sections."""
+"""What a pass's `metrics:` ask of each tool: portable names, groups, a tool's own names, ncu's sets and sections.
+
+Which tool measures counters on which chip, and which of its versions; and whether what is asked for exists, on a chip
+where it is known: faults with near misses and reasons.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
 
+from nsw.errors import did_you_mean, nearest
 from nsw.metrics import expressions, ncu_names
-from nsw.metrics.catalogue import Metric, find, groups
+from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.metrics.chips import Chip
+    from nsw.metrics.catalogue import Chip
+
+
+Tool = Literal["ncu", "nvprof"]
+_Version = tuple[int, ...]
+_FIRST_OF_NCU: Final = (7, 0)  # below, nvprof is the better tool even where an old ncu would do
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Versions of a tool that measure a range of compute capabilities; `last` None: the newest does."""
+
+    tool: Tool
+    lowest: tuple[int, int]
+    highest: tuple[int, int]
+    first: str
+    last: str | None
+
+
+@cache
+def support() -> tuple[Support, ...]:
+    """What is known, oldest chips first."""
+    return tuple(
+        Support(
+            tool_named(row["tool"]),
+            _capability(row["from_capability"]), _capability(row["to_capability"]),
+            row["first_version"], row["last_version"] or None,
+        )
+        for row in rows("tools.csv")
+    )  # fmt: skip
+
+
+def tool_named(name: str) -> Tool:
+    """A tool by its name, which is checked elsewhere."""
+    return "ncu" if name == "ncu" else "nvprof"
+
+
+def tool_for(chip: Chip) -> Tool:
+    """The tool that `auto` takes for counters: ncu from compute capability 7.0 on, nvprof below."""
+    return "nvprof" if chip.capability is not None and chip.capability < _FIRST_OF_NCU else "ncu"
+
+
+def tools_for(chip: Chip | None) -> tuple[Tool, ...]:
+    """The tools that measure counters on a chip in some version, the one of `auto` first; all where it is not known."""
+    if chip is None:
+        return ("ncu", "nvprof")
+    first = tool_for(chip)
+    others: tuple[Tool, ...] = ("ncu", "nvprof")
+    return (first, *(tool for tool in others if tool != first and _versions(tool, chip) is not None))
+
+
+def unsupported(tool: Tool, chip: Chip, version: str | None = None) -> str | None:
+    """Why a tool, or this version of it, does not measure a chip and what to do; None: it does, or nobody knows.
+
+    Args:
+        tool: The tool.
+        chip: The chip.
+        version: As the tool prints it: `2024.2.0.0` of ncu, `12.4.127` of nvprof (the toolkit's).
+    """
+    found = _versions(tool, chip)
+    if found is None:
+        if chip.capability is None or (tool == "ncu" and chip.capability > max(s.highest for s in support())):
+            return None
+        other = tool_for(chip)
+        name = "{}.{}".format(*chip.capability)
+        more = f": {other} does" if other != tool else ""
+        return f"{tool} does not measure counters on {chip.name} (compute capability {name}){more}"
+    mine = _numbers(version)
+    if not mine:
+        return None
+    if mine < _numbers(found.first):
+        return f"{tool} {version} is older than {chip.name}: {tool} {found.first} is the first that measures it"
+    if found.last is not None and mine[: len(_numbers(found.last))] > _numbers(found.last):
+        return f"{tool} {version} no longer measures {chip.name}: {tool} {found.last} is the last that does"
+    return None
+
+
+def _versions(tool: Tool, chip: Chip) -> Support | None:
+    if chip.capability is None:
+        return None
+    return next((s for s in support() if s.tool == tool and s.lowest <= chip.capability <= s.highest), None)
+
+
+def _capability(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _numbers(version: str | None) -> _Version:
+    found = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(map(int, found[0].split("."))) if found else ()
+
 
 SET, SECTION, EVENT = "set:", "section:", "event:"
 ALL: Final = "all"  # nvprof's word for all its metrics
@@ -24,7 +122,7 @@ _PATCHED: Final = "__sass_"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MetricRequest:
     """What to ask of a tool.
 
     Attributes:
@@ -50,7 +148,7 @@ def refused_of(replay: str, parts: Iterable[str]) -> str | None:
     return None
 
 
-def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> Request:
+def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
     """What to ask of ncu on a chip (None: by the names that most chips have) under a replay mode."""
     asked: dict[str, None] = {}
     absent: dict[str, str] = {}
@@ -65,10 +163,10 @@ def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kerne
         else:
             asked.update(dict.fromkeys(parts))
     absent |= {f"{EVENT}{name}": "ncu has no events" for name in _behind(EVENT, names)}
-    return Request(tuple(asked), (), _behind(SET, names), _behind(SECTION, names), absent)
+    return MetricRequest(tuple(asked), (), _behind(SET, names), _behind(SECTION, names), absent)
 
 
-def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> Request:  # noqa: ARG001  nvprof refuses by itself
+def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:  # noqa: ARG001  nvprof refuses by itself
     """What to ask of nvprof."""
     asked: dict[str, None] = {}
     absent: dict[str, str] = {}
@@ -84,7 +182,7 @@ def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> Request:  # no
     sets = _behind(SET, names)
     absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
     absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _behind(SECTION, names)}
-    return Request(tuple(asked), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
+    return MetricRequest(tuple(asked), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
 
 
 def portable_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -105,3 +203,164 @@ def _each(names: Sequence[str]) -> Iterator[tuple[str, Metric | None]]:
 
 def _behind(prefix: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.removeprefix(prefix) for name in names if name.startswith(prefix)))
+
+
+_SECTIONS_OF_OTHERS: Final = "one of your own or of another version goes into the pass's options"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFault:
+    """A metric that cannot be had: its place among those asked for, why, and what to do."""
+
+    index: int
+    name: str
+    message: str
+    hint: str | None = None
+
+
+def check(
+    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, known: Collection[str] | None = None,
+    replay: str = "kernel",
+) -> list[MetricFault]:  # fmt: skip
+    """The faults of metrics that are asked for.
+
+    Args:
+        names: Portable names, groups, ncu's or nvprof's own names, `set:NAME`, `section:NAME`.
+        chip: The chip they are for; None: not known, so only what no chip has is a fault.
+        tool: The tool that will measure them; None: whichever fits.
+        known: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
+        replay: The pass's replay mode.
+    """
+    faults = (
+        _fault(name, chip, tool, known) or _second_set(names, index) or _of_range(name, chip, tool, replay)
+        for index, name in enumerate(names)
+    )
+    return [MetricFault(index, names[index], *fault) for index, fault in enumerate(faults) if fault is not None]
+
+
+_Fault = tuple[str, str | None]
+
+
+def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+    if name in {ALL, f"{SET}{ANALYSIS}"}:
+        by_ncu = tool == "ncu" or (tool is None and chip is not None and chip.names is not None)
+        return (f"{name} is a word of nvprof", "ncu's set:full measures most") if by_ncu else None
+    for prefix, what in ((SET, "set"), (SECTION, "section")):
+        if name.startswith(prefix):
+            return _of_list(name.removeprefix(prefix), prefix, what, tool)
+    if name.startswith(EVENT):
+        return ("ncu has no events: " + name, "name metrics, or let nvprof measure") if tool == "ncu" else None
+    if (group := groups().get(name)) is not None:
+        reasons = [_absent(metric, chip, tool) for member in group.metrics if (metric := find(member)) is not None]
+        if all(reasons):
+            return f"nothing of the group {name} is measured {_on(chip, tool)}: {reasons[0]}", None
+        return None
+    metric = find(name)
+    if metric is not None:
+        why = _absent(metric, chip, tool) or _not_listed(metric, chip, known)
+        return (
+            None if why is None else (f"{name} is not measured {_on(chip, tool)}: {why}", _instead(metric, chip, tool))
+        )
+    if ncu_names.is_raw(name):
+        return _of_ncu(name, chip, tool, known)
+    return _unknown(name)
+
+
+def _second_set(names: Sequence[str], index: int) -> _Fault | None:
+    """That ncu takes one set; sections may stand beside it."""
+    before = [name for name in names[:index] if name.startswith(SET)]
+    if not names[index].startswith(SET) or not before or names[index] == before[0]:
+        return None
+    return f"ncu takes one set, and {before[0]} is named before", "name sections (section:NAME) or metrics beside it"
+
+
+def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _Fault | None:
+    """That ncu measures a range as a whole, and so no metric of instructions."""
+    if tool == "nvprof" or replay not in RANGES or name.startswith((SET, SECTION)):
+        return None
+    asked = for_ncu([name], chip, replay)
+    if asked.metrics or not asked.absent:
+        return None
+    what = f"nothing of the group {name}" if name in groups() else name
+    verb = "is measured" if name in groups() else "is not measured"
+    return f"{what} {verb}: {next(iter(asked.absent.values()))}", "replay: kernel measures it, launch by launch"
+
+
+def _of_list(name: str, prefix: str, what: str, tool: Tool | None) -> _Fault | None:
+    if tool == "nvprof":
+        return f"nvprof has no {what}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
+    there = _listed(what)
+    if name in there:
+        return None
+    near = nearest(name, there)
+    hint = f"did you mean {prefix}{near}?" if near else f"{what}s: {', '.join(there)}"
+    return f"ncu has no {what} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
+
+
+def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+    """Why a metric is not measured there; None: it is, or it cannot be known."""
+    how = metric.on(chip)
+    with_ncu = None if how.expressions else how.why or NO_EQUIVALENT
+    with_nvprof = None if metric.nvprof else NOT_IN_NVPROF
+    if tool == "ncu":
+        return with_ncu
+    if tool == "nvprof":
+        return with_nvprof
+    if chip is None:
+        return None
+    return with_nvprof if chip.names is None else with_ncu
+
+
+def _not_listed(metric: Metric, chip: Chip | None, known: Collection[str] | None) -> str | None:
+    """That the site's ncu does not list what a metric is computed from; None: it does, or was not asked."""
+    computed_from = metric.on(chip).expressions
+    if known is None or not computed_from:
+        return None
+    parts = (part for part in expressions.names(computed_from[0]) if not ncu_names.is_own(part))
+    lacking = [part for part in parts if ncu_names.split(part)[0] not in known]
+    return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
+
+
+def _instead(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
+    """The metric of the same family that is there and has the nearest name."""
+    others = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
+    found = nearest(metric.name, [m.name for m in others if _absent(m, chip, tool) is None])
+    return f"near it: {found}" if found else None
+
+
+def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+    if tool == "nvprof" or (chip is not None and chip.names is None):
+        return f"{name} is a name of Nsight Compute, which does not measure {_on(chip, 'nvprof')}", None
+    if ncu_names.is_own(name):
+        return None
+    base, suffix = ncu_names.split(name)
+    there = known if known is not None else ncu_names.base_names(chip)
+    if base not in there:
+        chips = ncu_names.chips_with(base)
+        near = nearest(base, there)
+        hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
+        if chips and chip is not None:
+            if known is not None and base in ncu_names.base_names(chip):
+                return f"the site's ncu does not list {base} for {chip.name}", hint
+            return f"{chip.name} has no metric {base}; {', '.join(chips)} have it", hint
+        return f"no chip has a metric {base}" if chip is None else f"{chip.name} has no metric {base}", hint
+    if not ncu_names.is_suffix(base, suffix):
+        return f"{base} does not take .{suffix}", f"it takes {ncu_names.suffixes_of(base)}"
+    return None
+
+
+def _unknown(name: str) -> _Fault:
+    if any(metric.family == name for metric in catalogue().values()):
+        return f"{name} is a family of metrics, and no group", f"`nsw metrics ls {name}` lists them"
+    words = [*catalogue(), *groups(), *aliases()]
+    hint = did_you_mean(name, words) or "`nsw metrics ls` lists the metrics and groups"
+    return f"there is no metric {name}", hint
+
+
+def _on(chip: Chip | None, tool: str | None) -> str:
+    return f"on {chip.name}" if chip is not None else f"by {tool}" if tool else "anywhere"
+
+
+def _listed(what: str) -> tuple[str, ...]:
+    """Ncu's sets, or its sections."""
+    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == what)

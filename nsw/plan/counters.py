@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.errors import NswError, did_you_mean
 from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.replay_passes import passes
-from nsw.metrics.tools import tools_for
+from nsw.metrics.requests import tools_for
 from nsw.plan.resolve import Resolver
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.profilers.ncu import named_version
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from nsw.errors import Diagnostic
     from nsw.metrics import Chip
-    from nsw.metrics import Request as MetricRequest
     from nsw.metrics.replay_passes import Passes
+    from nsw.metrics.requests import MetricRequest
     from nsw.plan.launchers import Launch
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nsw.errors import Diagnostic, did_you_mean
 from nsw.metrics import check, find_chip, unsupported
-from nsw.metrics.chips import chips
-from nsw.metrics.tools import tool_for, tool_named
+from nsw.metrics.catalogue import chips
+from nsw.metrics.requests import tool_for, tool_named
 from nsw.recipe.profiler_names import AUTO, LATER, kinds
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nsw.errors import Diagnostic, Mark
     from nsw.metrics import Chip
-    from nsw.metrics.tools import Tool
+    from nsw.metrics.requests import Tool
     from nsw.plan.model import SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite

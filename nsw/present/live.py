@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from nsw.campaign.events import (
     BuildChanged,
     Downloading,
+    Message,
     Progress,
     ReportsRead,
     RunChanged,
@@ -19,7 +20,6 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.ledger import ENDED, State
-from nsw.campaign.message import Message
 from nsw.present.download_bar import DownloadLines, download_row
 from nsw.present.elided_names import elided
 from nsw.present.key_echo import KeyEcho

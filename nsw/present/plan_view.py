@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.campaign.expected_cost import ExpectedCost
+    from nsw.campaign.start import ExpectedCost
     from nsw.plan.model import Job, Plan
 
 _MOST_JOBS = 20

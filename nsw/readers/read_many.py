@@ -14,7 +14,6 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from nsw.pandas_on_demand import import_pandas_on_demand
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
 from nsw.safe_import_path import SafeProcesses, processes_are_safe
@@ -128,9 +127,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     # fresh interpreters: a forked copy of one with threads (Arrow's) may hang
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            pool = ProcessPoolExecutor(
-                workers, mp_context=multiprocessing.get_context("spawn"), initializer=import_pandas_on_demand
-            )
+            pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
         except OSError:
             raise _NoPoolError from None
     try:

@@ -7,21 +7,185 @@ Readers fill these columns and no others; what a report does not say is null, ne
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-from nsw.tables.columns import NAMES as _NAMES
-from nsw.tables.columns import ORIGIN, PHASE_OF_ROW, Column, Table
-from nsw.tables.columns import STATISTICS as _STATISTICS
-from nsw.tables.columns import integer as _i
-from nsw.tables.columns import real as _f
-from nsw.tables.columns import text as _s
-from nsw.tables.phase_schema import PHASE_TABLES
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["ORIGIN", "TABLES", "TRACES", "Column", "Table"]
+
+Type = Literal["int64", "float64", "string", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `rounded` ones have a `_pm` twin in the table."""
+
+    name: str
+    type: Type
+    unit: str | None
+    meaning: str
+    rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its columns in order, with the twins of the rounded ones at the end."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        twins = tuple(
+            Column(f"{c.name}_pm", "float64", c.unit, f"half-width of the rounding of {c.name}; null: exact")
+            for c in self.columns
+            if c.rounded
+        )
+        object.__setattr__(self, "columns", self.columns + twins)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(c.name for c in self.columns)
+
+
+def _i(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
+    """A column of int64."""
+    return Column(name, "int64", unit, meaning, rounded)
+
+
+def _f(name: str, unit: str | None, meaning: str, *, rounded: bool = False) -> Column:
+    """A column of float64."""
+    return Column(name, "float64", unit, meaning, rounded)
+
+
+def _s(name: str, meaning: str) -> Column:
+    """A column of strings."""
+    return Column(name, "string", None, meaning)
+
+
+# Where a row comes from. `run` and `report` are filled by nsw itself; the rest by the reader where the report tells.
+ORIGIN = (
+    _s("run", "the campaign's run that the report is of; null outside a campaign"),
+    _s("report", "path of the report, below the campaign's folder where there is one"),
+    _i("block", None, "which result block of the report: 0 for the first (nvprof: process or run)"),
+    _i("rank", None, "MPI or distributed rank"),
+    _s("host", "host name"),
+    _i("pid", None, "process id"),
+    _i("device", None, "GPU ordinal as the process saw it"),
+)
+
+_NAMES = (
+    _s("name", "as in the report, demangled where it was mangled, less a correlation id at its end"),
+    _s(
+        "short_name",
+        "for people: the function's own name, without return type, template arguments, parameters",
+    ),
+    _s("mangled_name", "the mangled name where the report had one"),
+)
+
+_STATISTICS = (
+    _f(
+        "time_pct",
+        "%",
+        "share of its table as printed (nsys stats: kernels and copies apart), else of all",
+        rounded=True,
+    ),
+    _f("total_ns", "ns", "sum of the durations", rounded=True),
+    _i("calls", None, "how many"),
+    _f("avg_ns", "ns", "mean duration", rounded=True),
+    _f("med_ns", "ns", "median duration", rounded=True),
+    _f("min_ns", "ns", "shortest duration", rounded=True),
+    _f("max_ns", "ns", "longest duration", rounded=True),
+    _f("stddev_ns", "ns", "sample standard deviation of the durations (n - 1)", rounded=True),
+)
+
+_PHASE = _s("phase", "setup | warmup | steady | end | all (no iterations were found in the process)")
+_PHASE_OF_ROW = _s("phase", "setup | warmup | steady | end; null: no iterations were found in the process")
+
+
+_PHASE_TABLES = (
+    Table(
+        "phases",
+        "one row a phase of a process's timeline; a row `all` where no iterations were found",
+        (
+            *ORIGIN,
+            _PHASE,
+            _s("found_by", "what the iterations were found by: nvtx | profiler_step | kernel_sequence | none"),
+            _s("name", "name of the range that is an iteration; # stands for a running number"),
+            _s("reason", "why there are no phases; null: there are"),
+            _i("iterations", None, "how many the phase has; null: it has none by its nature"),
+            _i("start_ns", "ns", "start since the beginning of the trace, by the GPU's work"),
+            _i("duration_ns", "ns", "how long it lasts; the phases of a process follow each other"),
+            _f("gpu_ns", "ns", "sum of the durations of the GPU operations that the phase launched"),
+            _f("gpu_busy_ns", "ns", "time within the phase in which a GPU was at work; of several GPUs the mean"),
+            _f("api_ns", "ns", "sum of the durations of the CUDA API calls that began in the phase"),
+        ),
+    ),
+    Table(
+        "phase_summary",
+        "gpu_summary, api_summary and communication by process and phase: over the phases they add up to those",
+        (
+            *ORIGIN,
+            _PHASE,
+            _s("summary", "the table that the row is a part of: gpu_summary | api_summary | communication"),
+            _s("kind", "as in that table (communication: its library)"),
+            *_NAMES,
+            *_STATISTICS,
+            _f("total_bytes", "byte", "bytes copied or set; null for all else"),
+        ),
+    ),
+    Table(
+        "iterations",
+        "one row a process: the iterations of its steady state",
+        (
+            *ORIGIN,
+            _s("found_by", "what the iterations were found by: nvtx | profiler_step | kernel_sequence"),
+            _s("name", "name of the range that is an iteration; # stands for a running number"),
+            _i("iterations", None, "how many there are, with warm-up"),
+            _i("warmup", None, "how many of them are warm-up: the first, as long as they take clearly longer"),
+            _i("steady", None, "how many are left; all that follows is of these"),
+            _f("med_ns", "ns", "median duration, from the first GPU operation to that of the next iteration"),
+            _f("avg_ns", "ns", "mean duration"),
+            _f("min_ns", "ns", "shortest duration"),
+            _f("max_ns", "ns", "longest duration"),
+            _f("stddev_ns", "ns", "sample standard deviation of the durations (n - 1)"),
+            _i("slowest", None, "number of the longest iteration; the first of all is 0"),
+            _f("slowest_gpu_busy_pct", "%", "share of that iteration in which a GPU was at work"),
+            _f("gpu_busy_pct", "%", "share of the time in which a GPU was at work; of several GPUs the mean"),
+            _f("med_gpu_busy_pct", "%", "median over iterations of that share, which one slow iteration does not move"),
+            _f("med_longest_gap_ns", "ns", "median of the longest time in an iteration in which no GPU was at work"),
+            _f("med_gpu_ops", None, "median number of GPU operations in an iteration"),
+            _f("med_gpu_ns", "ns", "median of the sum of their durations"),
+            _f("med_memory_pct", "%", "median share of copies and sets in that sum"),
+            _f(
+                "med_memory_alone_pct",
+                "%",
+                "median share of GPU busy time with copies and sets only, and no kernel",
+            ),
+            _f("med_communication_pct", "%", "median share of NCCL kernels in that sum"),
+        ),
+    ),
+    Table(
+        "iteration_trace",
+        "one row an iteration, in order",
+        (
+            *ORIGIN,
+            _i("iteration", None, "its number; the first of all is 0"),
+            _s("phase", "warmup | steady"),
+            _i("start_ns", "ns", "start of its first GPU operation since the beginning of the trace"),
+            _i("duration_ns", "ns", "to the start of the next one, the last to the end of its last operation"),
+            _i("gpu_busy_ns", "ns", "time within it in which a GPU was at work; of several GPUs the mean"),
+            _i("gpu_ops", None, "GPU operations that it launched"),
+            _i("gpu_ns", "ns", "sum of their durations"),
+            _i("memory_ns", "ns", "of that sum: copies and sets"),
+            _i("communication_ns", "ns", "of that sum: NCCL kernels"),
+        ),
+    ),
+)
 
 _GPU_KIND = _s("kind", "kernel | memcpy | memset | um | graph (a CUDA graph traced as a whole)")
 _LAUNCH = (
@@ -70,7 +234,7 @@ _ALL = (
             _s("device_name", "name of the GPU"),
             _i("graph", None, "CUDA graph id"),
             _i("graph_node", None, "CUDA graph node id"),
-            PHASE_OF_ROW,
+            _PHASE_OF_ROW,
         ),
     ),
     Table(
@@ -89,7 +253,7 @@ _ALL = (
             _i("tid", None, "thread id"),
             _i("correlation", None, "correlation id"),
             _i("return_value", None, "what the call returned; 0 is success"),
-            PHASE_OF_ROW,
+            _PHASE_OF_ROW,
         ),
     ),
     Table(
@@ -105,7 +269,7 @@ _ALL = (
             _i("tid", None, "thread id"),
         ),
     ),
-    *PHASE_TABLES,
+    *_PHASE_TABLES,
     Table(
         "osrt_summary",
         "one row a call of the operating system's runtime (poll, ioctl, pthread ...)",

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.campaign import kernel_choice
-from nsw.campaign.kernel_choice import Choosing, chooser
+from nsw.campaign import choose as choosing
+from nsw.campaign.choose import Choosing, chooser
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
-from nsw.campaign.recipe_lock import basis_of, finish
+from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
 from nsw.errors import CommandResult
 from nsw.recipe.model import Lock
 
@@ -37,7 +36,7 @@ class Folder:
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_choice, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
+    monkeypatch.setattr(choosing, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.set_meta(RECORDED, recorded({Run.id: THEN}, BASIS).model_dump(mode="json"))
         yield made

@@ -16,7 +16,7 @@ from nsw.campaign.site_check import check_site, mpi_check
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.campaign.site_facts import facts
 from nsw.site.load import load_site
-from nsw.transport.create import connect
+from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}
 PRODUCTS = {"openmpi": "Open MPI's", "mpich": "MPICH's or a relative's (Hydra)"}

@@ -10,8 +10,8 @@ from nsw.analysis.matched_launches import TABLE, chosen_rows
 from nsw.campaign.answers import _not_as_asked
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.reading import load_rows, put_rows, read_each
-from nsw.campaign.requested_vs_measured import checker
+from nsw.campaign.read import checker, read_each
+from nsw.campaign.tables import load_rows, put_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 from nsw.recipe.load import load_recipe_text

@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.read_collected import recipe_of
-from nsw.campaign.recipe_lock import locked_text, read_locked
+from nsw.campaign.recipe_lock import locked_text, read_locked, recipe_of
 from nsw.cli import logs
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.present.terminal import console, table

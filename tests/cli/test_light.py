@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -73,52 +72,3 @@ print("asked:", [of.__name__ for of in asked if of.__module__.startswith("nsw.cl
 def test_the_help_of_nsw_itself_builds_no_command_s_options():
     done = subprocess.run([sys.executable, "-P", "-c", HELPS], capture_output=True, text=True, check=False)
     assert done.stdout.endswith("asked: []\n"), done.stdout + done.stderr
-
-
-PANDAS = """
-import sys
-from nsw.pandas_on_demand import import_pandas_on_demand
-import_pandas_on_demand()
-"""
-USES = """
-import pandas, pyarrow
-assert pyarrow.array(pandas.Series([1.0, float("nan")])).null_count == 1  # recognised as of pandas
-assert pyarrow.Table.from_pandas(pandas.DataFrame({"a": [1]})).to_pandas()["a"].sum() == 1
-"""
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        "import pyarrow; pyarrow.array([1]); assert 'pandas' not in sys.modules",
-        "import pyarrow; assert type(pyarrow.array([1]).to_pandas()).__name__ == 'Series'",
-        "import pandas",
-        "",
-    ],
-)
-def test_pandas_is_there_for_packages_that_want_it(first):
-    done = subprocess.run([sys.executable, "-c", PANDAS + first + USES], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-DETAILS = Path(__file__).parents[1] / "fixtures" / "h200" / "naive-details.csv"
-RUN = f"""
-import atexit, sys
-from nsw.cli import main
-sys.argv[0] = "nsw"
-atexit.register(lambda: print("loaded:", sorted(set({("pandas",)}) & sys.modules.keys())))
-main.main()
-"""
-
-
-def test_no_command_imports_pandas_to_read_and_to_summarize(root, tmp_path):
-    campaign, *_ = root.iterdir()
-    commands = (
-        ("summarize", str(campaign)), ("summarize", str(campaign), "--table", "runs", "--format", "csv"),
-        ("read", str(DETAILS), "--format", "parquet", "-o", f"{tmp_path}/tables/"),
-        ("reread", str(campaign)),
-    )  # fmt: skip
-    for words in commands:
-        done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith("loaded: []\n"), (words, done.stdout)

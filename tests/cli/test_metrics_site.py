@@ -9,7 +9,7 @@ import pytest
 from nsw.campaign.kept_checks import keep
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.campaign.site_facts import facts
-from nsw.metrics.ncu_query_output import listed
+from nsw.metrics.ncu_names import listed_names
 from nsw.site.load import load_site
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short
@@ -36,10 +36,10 @@ def ncu(home, monkeypatch):
 
 
 def test_the_names_in_what_a_real_ncu_prints():
-    found = listed(RECORDED.read_text())
+    found = listed_names(RECORDED.read_text())
     assert {"dram__bytes", "sm__throughput", "FBSP.TriageCompute.dramc__throughput"} <= found
     assert not any(" " in name or name.startswith(("-", "Metric", "=")) for name in found)
-    assert listed("==ERROR== Invalid chip gk110\n") == frozenset()
+    assert listed_names("==ERROR== Invalid chip gk110\n") == frozenset()
 
 
 def test_a_site_is_checked_by_what_its_own_ncu_lists(nsw, home, ncu):

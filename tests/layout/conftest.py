@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.landed_ranks import landed_ranks
+from nsw.campaign.read import landed_ranks
 from nsw.plan.build import build_plan
 from nsw.plan.model import SiteFacts
 from nsw.recipe.load import load_recipe_text

@@ -3,13 +3,14 @@
 import pytest
 
 from nsw.metrics import expressions, ncu_names
-from nsw.metrics.catalogue import aliases, catalogue, find, groups, measured_chips
-from nsw.metrics.chips import chips, find_chip
+from nsw.metrics.catalogue import aliases, catalogue, chips, find, find_chip, groups
+
+MEASURED = [chip for chip in chips().values() if chip.names == chip.name]  # whose list of ncu's metric names nsw has
 
 
 def test_every_name_that_is_asked_of_a_chip_is_in_the_list_of_that_chip():
     wrong = {}
-    for chip in measured_chips():
+    for chip in MEASURED:
         there = set(ncu_names.base_names(chip))
         for metric in catalogue().values():
             for name in expressions.names(metric.on(chip).expressions[0]) if metric.on(chip).expressions else ():
@@ -22,7 +23,7 @@ def test_every_name_that_is_asked_of_a_chip_is_in_the_list_of_that_chip():
 def test_what_no_tool_measures_on_a_chip_has_a_reason():
     silent = [
         (metric.name, chip.name)
-        for chip in measured_chips()
+        for chip in MEASURED
         for metric in catalogue().values()
         if not metric.on(chip).expressions and not metric.on(chip).why
     ]
@@ -30,7 +31,7 @@ def test_what_no_tool_measures_on_a_chip_has_a_reason():
 
 
 def test_every_metric_is_measured_by_some_tool_and_every_exception_is_of_a_metric_and_a_chip():
-    known = {chip.name for chip in measured_chips()}
+    known = {chip.name for chip in MEASURED}
     for metric in catalogue().values():
         assert metric.nvprof or metric.ncu.expressions, metric.name
         assert metric.by_chip.keys() <= known, metric.name
@@ -73,7 +74,7 @@ def test_a_chip_is_found_by_name_capability_and_product(written, chip):
 
 
 def test_chips_that_have_no_list_of_their_own_use_one_that_exists():
-    lists = {chip.name for chip in measured_chips()}
+    lists = {chip.name for chip in MEASURED}
     assert {chip.names for chip in chips().values() if chip.names} == lists
     old = [c for c in chips().values() if c.capability and c.capability < (7, 0)]
     assert old
@@ -84,8 +85,6 @@ def test_expressions_are_computed_from_the_values_of_their_names():
     text = "100 * (a__x.sum + b__y.avg.per_second) / c__z.sum"
     assert expressions.names(text) == ("a__x.sum", "b__y.avg.per_second", "c__z.sum")
     assert expressions.value(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 4.0}) == 75.0
-    assert expressions.value(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 0.0}) is None
-    assert expressions.value(text, {"a__x.sum": 1.0, "c__z.sum": 4.0}) is None
 
 
 @pytest.mark.parametrize("text", ["a**2", "f(a)", "a; b", "", "'a'", "a if b else c", "-a"])

@@ -3,8 +3,8 @@
 import pytest
 
 from nsw.metrics import find_chip
-from nsw.metrics.chips import chips
-from nsw.metrics.tools import tool_for, tools_for, unsupported
+from nsw.metrics.catalogue import chips
+from nsw.metrics.requests import tool_for, tools_for, unsupported
 
 
 @pytest.mark.parametrize(

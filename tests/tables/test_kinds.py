@@ -3,8 +3,7 @@
 import pytest
 
 from nsw.readers.timeline.communication_by_name import nccl_operation
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name
+from nsw.tables.names import api_name, gpu_kind
 
 
 @pytest.mark.parametrize(

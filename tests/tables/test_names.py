@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.tables import demangling
-from nsw.tables.names import base_name, demangle, short_name
+from nsw.tables import names as kernel_names
+from nsw.tables.names import demangle, short_name
 
 SHORT = {
     "[CUDA memcpy HtoD]": "[CUDA memcpy HtoD]",
@@ -60,11 +60,6 @@ def test_short_name_says_what_a_table_of_hot_spots_needs(name, wanted):
     assert short_name(name) == wanted
 
 
-def test_base_name_has_neither_scope_nor_hint():
-    assert base_name("void cutlass::Kernel2<cutlass_80_simt>(cutlass_80_simt::Params)") == "Kernel2"
-    assert base_name("void at::native::reduce_kernel<512, at::native::MeanOps<float>>(float)") == "reduce_kernel"
-
-
 def test_lambdas_that_python_demanglers_refuse_are_demangled():
     mangled = (
         "_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_16sqrt_kernel_cudaERNS_18TensorIteratorBase"
@@ -83,21 +78,21 @@ def test_what_is_not_mangled_or_not_demanglable_stays(name):
 
 def test_a_name_that_would_fill_the_memory_stays_mangled_and_spoils_no_other():
     bomb = "_Z1fN1aIiiEES_IS0_S0_E" + "".join(f"S_IS{c}_S{c}_E" for c in "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    answers = demangling.demangle_all(["_Z4axpyfPf", bomb, "_Z4gemmPf"])
+    answers = kernel_names.demangle_all(["_Z4axpyfPf", bomb, "_Z4gemmPf"])
     assert answers == {"_Z4axpyfPf": "axpy(float, float*)", bomb: bomb, "_Z4gemmPf": "gemm(float*)"}
 
 
 def test_without_a_cpp_runtime_names_stay_mangled(monkeypatch):
-    child = demangling._Child()
-    monkeypatch.setattr(demangling, "_CHILD", "raise SystemExit(3)")
-    monkeypatch.setattr(demangling, "_CHILD_PROCESS", child)
-    assert demangling.demangle_all(["_Z4axpyfPf"]) == {"_Z4axpyfPf": "_Z4axpyfPf"}
+    child = kernel_names._Child()
+    monkeypatch.setattr(kernel_names, "_CHILD", "raise SystemExit(3)")
+    monkeypatch.setattr(kernel_names, "_CHILD_PROCESS", child)
+    assert kernel_names.demangle_all(["_Z4axpyfPf"]) == {"_Z4axpyfPf": "_Z4axpyfPf"}
     child.stop()
 
 
 def test_many_names_are_asked_for_in_batches():
     names = [f"_Z{len(f'kernel{i}')}kernel{i}Pf" for i in range(3000)]
-    assert set(demangling.demangle_all(names).values()) == {f"kernel{i}(float*)" for i in range(3000)}
+    assert set(kernel_names.demangle_all(names).values()) == {f"kernel{i}(float*)" for i in range(3000)}
 
 
 _PIECES = st.sampled_from(
@@ -126,7 +121,6 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=60).map("".join) | st.text(max_size=200))
 def test_any_text_has_a_short_name(text):
     assert short_name(text) or not text.strip()
-    base_name(text)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 from nsw.readers.detect import read
 from nsw.readers.model import Options
 from nsw.tables import as_arrow
-from nsw.tables.parquet_pages import PageError, unpacked_sizes
-from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table
+from nsw.tables.parquet_tables import PageError, StoredTableError, stored_rows, stored_table, unpacked_sizes
 from nsw.tables.unpacking_limit import TooMuchError
 
 LONG = 1_000_000

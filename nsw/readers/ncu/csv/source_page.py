@@ -100,7 +100,7 @@ class SourceRows:
 
     def table(self) -> TableData:
         """Rows of source_metrics, with the kernels demangled."""
-        from nsw.tables.demangling import demangle_all
+        from nsw.tables.names import demangle_all
 
         plain = demangle_all({place[2] for place in self.places if place[2]})
         self.places = [(*p[:2], plain.get(p[2], p[2]), *p[3:]) for p in self.places]

@@ -8,9 +8,8 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.arrow_sizes import NoArrowError, unpacked_sizes
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
-from nsw.tables.parquet_pages import PageError
-from nsw.tables.parquet_pages import unpacked_sizes as page_sizes
-from nsw.tables.parquet_tables import values
+from nsw.tables.parquet_tables import PageError, values
+from nsw.tables.parquet_tables import unpacked_sizes as page_sizes
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, hint
 
 if TYPE_CHECKING:

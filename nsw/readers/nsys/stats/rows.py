@@ -9,8 +9,7 @@ from nsw.readers.nsys.stats.columns import Marks, column
 from nsw.readers.nsys.stats.kinds import nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.communication_by_name import bytes_are_sent
-from nsw.tables.gpu_operation_kinds import gpu_kind
-from nsw.tables.names import api_name, names_of
+from nsw.tables.names import api_name, gpu_kind, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
