@@ -17,8 +17,7 @@ import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.faults import shown
-from nsw.recipe.secrets import without_value
-from nsw.recipe.shown_lines import LINE_END, ShownLines
+from nsw.recipe.shown_lines import LINE_END, ShownLines, without_value
 from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, explain, with_space
 from nsw.recipe.units import WrittenFloat, WrittenInt, written
 

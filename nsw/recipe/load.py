@@ -20,7 +20,7 @@ from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.passes import PassEntry
 from nsw.recipe.program_files import taken_from_nsw, unshipped
-from nsw.recipe.secrets import without_value
+from nsw.recipe.shown_lines import without_value
 from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
 

@@ -7,18 +7,88 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from nsw.recipe.secret_guesses import guessed_spans
-from nsw.recipe.secrets import glued_name, holds_password, looks_secret, passwords
 from nsw.recipe.syntax import LOADER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsw.errors import Mark
+
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_PARTS = frozenset(
+    [
+        "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL",
+        "CREDENTIALS", "CREDS", "APIKEY", "JWT", "PAT", "PGPASS", "COOKIE", "BEARER",
+    ]
+)  # fmt: skip
+_PARTS_BEFORE_KEY = frozenset(
+    [
+        "API",
+        "ACCESS",
+        "AUTH",
+        "PRIVATE",
+        "ENCRYPTION",
+        "SIGNING",
+        "DEPLOY",
+        "CLI",
+        "WANDB",
+        "STORAGE",
+        "SERVICE",
+        "MASTER",
+    ]
+)
+_SECRET_ENDS = frozenset(["PASS", "PWD", "AUTH"])  # of a name of several parts: DB_PASS, but neither PASS nor PWD
+# scheme://USER:PASSWORD@host; and https://TOKEN@host: an account's name is shorter than any of their tokens. No part of
+# it can hold a slash, so that each character is looked at a few times at most
+_PASSWORD = re.compile(r"(?:://[^\s/?#@:]*:|\bhttps?://(?=[^\s/?#@:]{20,}@))(?P<password>[^\s/?#@]++)(?=@)")
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_NAMED = re.compile(r"(?<![A-Za-z0-9_])[0-9]*+([A-Za-z0-9_]++)[\"']?\s*+[:=]")
+_GLUED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::(?!//)|=)\S")
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is secret: by its parts, so that KEYBOARD and MAX_TOKENS do not."""
+    parts = [part.upper() for part in _PART.findall(name)]
+    if not _SECRET_PARTS.isdisjoint(parts) or (len(parts) > 1 and parts[-1] in _SECRET_ENDS):
+        return True
+    return any(after == "KEY" and before in _PARTS_BEFORE_KEY for before, after in pairwise(parts))
+
+
+def holds_password(value: str) -> bool:
+    """Whether a value is or contains a URL with a password or a token: `postgres://me:pass@host`, `https://ghp_...@host`."""
+    return next(passwords(value), None) is not None
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Whether a text that no parser understands has a key that looks secret, or a URL with a password."""
+    return holds_password(text) or any(looks_secret(match[1]) for match in _NAMED.finditer(text))
+
+
+def glued_name(text: str) -> str | None:
+    """NAME of `NAME:VALUE`, which is one word to YAML, and of `NAME=VALUE`, as a shell has it."""
+    glued = _GLUED.match(text)
+    return glued[1] if glued else None
+
+
+def without_value(key: str) -> str:
+    """A key as a message may name it: `HF_TOKEN` of `HF_TOKEN:VALUE`."""
+    name = glued_name(key)
+    return name if name and looks_secret(name) else key
+
+
+def passwords(text: str) -> Iterator[tuple[int, int]]:
+    """Where passwords in URLs are, also those that are expressions, with whatever these hold."""
+    yield from (match.span("password") for match in _PASSWORD.finditer(text))
+    end = text.rfind("}}") + 2  # what is opened behind it is never closed
+    if end > 1:
+        plain = _EXPRESSION.sub(lambda match: "x" * len(match[0]), text[:end]) + text[end:]
+        yield from (match.span("password") for match in _PASSWORD.finditer(plain))
 
 
 Place: TypeAlias = "tuple[int, int]"  # line and column, from 0
@@ -27,7 +97,7 @@ Span: TypeAlias = "tuple[Place, Place]"  # the end is exclusive
 _DEEPEST = 80  # levels: a file with fewer is refused already, and the parser's time grows with their square
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FORMS = frozenset({"secret", "plain", "from_env"})  # the keys of a variable's value that is a map
-_GLUED = re.compile(r"(?:^|\s)([A-Za-z0-9_]+):\S")
+_GLUED_WORD = re.compile(r"(?:^|\s)([A-Za-z0-9_]+):\S")
 
 
 class _In(Enum):
@@ -132,7 +202,7 @@ class _Walk:
         self._finished(kind, event)
 
     def _scalar(self, event: Any, kind: _In) -> None:
-        glued = None if event.style else _GLUED.search(event.value)
+        glued = None if event.style else _GLUED_WORD.search(event.value)
         if kind is _In.ENV:
             name = glued_name(event.value)
             self.spans.append(_behind(event, name) if name and not event.style else _span(event))
@@ -289,8 +359,8 @@ class ShownLines:
         """All secret places in the order of the text, none overlapping."""
         spans, is_yaml = secret_spans(self._source, self._below)
         spans += self._hidden
-        if not is_yaml:
-            spans += [(self._place(begin), self._place(end)) for begin, end in guessed_spans(self._text)]
+        if not is_yaml and may_hold_secrets(self._text):
+            return [((0, 0), (len(self.lines), 0))]
         joined: list[Span] = []
         for begin, end in sorted(span for span in spans if span[0] < span[1]):
             if joined and begin <= joined[-1][1]:
@@ -298,7 +368,3 @@ class ShownLines:
             else:
                 joined.append((begin, end))
         return joined
-
-    def _place(self, offset: int) -> Place:
-        row = bisect_right(self.starts, offset) - 1
-        return row, offset - self.starts[row]

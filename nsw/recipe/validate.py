@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.document import Node, replaced
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.secrets import glued_name, without_value
+from nsw.recipe.shown_lines import glued_name, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
