@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import nearest
 from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
-from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
+from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

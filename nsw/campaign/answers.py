@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.recipe.performance_model import PerformanceModel
+    from nsw.recipe.model import PerformanceModel
 
 
 _LONGEST = 1 << 16  # bytes of a status file

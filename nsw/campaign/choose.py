@@ -22,8 +22,8 @@ from nsw.profilers.files_of_one_recording import parts
 from nsw.profilers.nvprof import measured
 from nsw.readers.detect import read
 from nsw.readers.model import Options
-from nsw.recipe.counters import CountersPass
-from nsw.recipe.lock import LockedChoices
+from nsw.recipe.model import LockedChoices
+from nsw.recipe.passes import CountersPass
 from nsw.tables import rows
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger_rows import RunRow
     from nsw.plan.counters import Limit
     from nsw.readers.model import Report
-    from nsw.recipe.lock import LockedChoice
-    from nsw.recipe.model import Steps
+    from nsw.recipe.model import LockedChoice, Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def extend(it: Extension) -> Running:
     from nsw.campaign.origins import origins
     from nsw.campaign.recipe_lock import read_locked, write_locked
     from nsw.campaign.start import check, lock_of, resolved
-    from nsw.recipe.joined_recipes import joined
+    from nsw.recipe.load import joined
 
     assert it.planned is not None
     assert it.part is not None

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from nsw import __version__
 from nsw.campaign.owning_user import open_file
 from nsw.campaign.tables import load_rows
-from nsw.recipe.document import LARGEST, parse
-from nsw.recipe.dump_yaml import as_yaml
-from nsw.recipe.lock import Lock, LockedGit
+from nsw.recipe.document import LARGEST, as_yaml, parse
+from nsw.recipe.model import Lock, LockedGit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_needs import Choice
-from nsw.recipe.lock import LockedChoice, LockedChoices
+from nsw.recipe.model import LockedChoice, LockedChoices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

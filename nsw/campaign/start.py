@@ -28,7 +28,7 @@ from nsw.campaign.private_folder import write_secrets
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.jobs import APP
-from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
 from nsw.scripts.render import write_machinery
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned
     from nsw.plan.model import Job, Plan, Run
-    from nsw.recipe.lock import Lock
+    from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
 
 

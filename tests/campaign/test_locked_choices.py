@@ -10,7 +10,7 @@ from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
 from nsw.errors import CommandResult
-from nsw.recipe.lock import Lock
+from nsw.recipe.model import Lock
 from tests.campaign.stand_ins import Met
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
