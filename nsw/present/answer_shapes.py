@@ -12,13 +12,11 @@ from typing import Any, Final, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.compare_variants import Variant
+from nsw.analysis.comparison import Scaling, Variant
 from nsw.analysis.effective import Effective
+from nsw.analysis.figures import Outlier, Perturbation
 from nsw.analysis.kernels import KernelRow
-from nsw.analysis.outliers import Outlier
-from nsw.analysis.perturbation import Perturbation
 from nsw.analysis.roofline import Point
-from nsw.analysis.scaling import Scaling
 from nsw.plan.model import Absent, Resources
 
 Rows = list[dict[str, Any]]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from nsw.analysis.within_nvtx_range import Within
+    from nsw.analysis.guided import Within
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_needs import Choice
@@ -73,9 +73,8 @@ def _choose_now(
     folder: CampaignFolder, ledger: Ledger, choosing: Choosing, run: RunRow, source: RunRow
 ) -> Choice | str:
     """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
-    from nsw.analysis.guided import NothingMatched
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
     from nsw.analysis.guided import choose as choose_launches
-    from nsw.analysis.matched_launches import TABLE, chosen_rows
     from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.reading import put_rows
     from nsw.plan.counters_request import counting
@@ -132,8 +131,7 @@ def _put_locked(
     Returns:
         Why that cannot be done; None: it is done.
     """
-    from nsw.analysis.guided import NothingMatched, picked_again
-    from nsw.analysis.matched_launches import TABLE, chosen_rows
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows, picked_again
     from nsw.campaign.reading import put_rows
 
     if not locked.kernels:
@@ -166,7 +164,7 @@ def _limit(
     folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow, chip: str | None
 ) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
-    from nsw.analysis.matched_launches import TABLE
+    from nsw.analysis.guided import TABLE
     from nsw.campaign.ledger_rows import State
     from nsw.campaign.reading import load_rows
     from nsw.metrics import find_chip
@@ -241,7 +239,7 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
 
 
 def _within(one: CountersPass) -> Within | None:
-    from nsw.analysis.within_nvtx_range import Within
+    from nsw.analysis.guided import Within
 
     asked = one.within
     if asked is None:
@@ -288,8 +286,7 @@ def _kernels(
 
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
-    from nsw.analysis.guided import NothingMatched
-    from nsw.analysis.within_nvtx_range import launched_inside, names_of
+    from nsw.analysis.guided import NothingMatched, launched_inside, names_of
     from nsw.errors import nearest
 
     calls, ranges = (_rows(report, name) for name in _OF_RANGES)

@@ -32,12 +32,12 @@ def checker(
         told = _metrics(one, run, chip, rows)
         more: Rows = {}
         if one.is_guided:
-            from nsw.analysis import matched_launches as matching
+            from nsw.analysis import guided
 
-            chosen = [row for row in load_rows(folder, matching.TABLE) if row["run"] == run.id]
+            chosen = [row for row in load_rows(folder, guided.TABLE) if row["run"] == run.id]
             if chosen:
-                more[matching.TABLE] = matching.matched(chosen, rows.get("launches", []))
-                told += matching.sentences(more[matching.TABLE])
+                more[guided.TABLE] = guided.matched(chosen, rows.get("launches", []))
+                told += guided.moved_sentences(more[guided.TABLE])
         return [Problem("warning", text, fix=fix) for text, fix in told], more
 
     return check

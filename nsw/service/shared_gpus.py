@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.analysis.shared_gpus import Span, pairs, sentences
+from nsw.analysis.placement import Span, pairs, sentences
 from nsw.campaign.judge_run_state import parse_status
 from nsw.campaign.ledger_rows import State
 from nsw.campaign.owning_user import open_file

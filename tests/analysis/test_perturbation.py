@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from nsw.analysis.answer import perturbation
-from nsw.analysis.case_perturbation import with_perturbation
-from nsw.analysis.cases import Figure
+from nsw.analysis.figures import Figure, perturbations
 from nsw.analysis.findings import findings
 from nsw.present.blocks_on_terminal import show_blocks
 
@@ -25,8 +24,7 @@ def figure(pass_name, profiled, *values):
 
 
 def perturbed(figures, runs):
-    (found,) = with_perturbation([case(n=1, others=figures)], runs)
-    return found
+    return replace(case(n=1, others=figures), perturbation=tuple(perturbations(figures, runs)))
 
 
 RUNS = [run("baseline", "baseline", 10.0), run("timeline", "timeline", 12.0), run("counters", "counters", 90.0)]

@@ -7,8 +7,8 @@ import pytest
 from nsw.analysis.answer import hotspots
 from nsw.analysis.answer.cases import of_case
 from nsw.analysis.cases import summarize_cases
+from nsw.analysis.comparison import scaling
 from nsw.analysis.findings import findings
-from nsw.analysis.scaling import scaling
 from nsw.analysis.steady import steady_rows
 
 from .made import figure_row, gpu_row, make_run

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import Picked
-from nsw.analysis.matched_launches import TABLE, chosen_rows
+from nsw.analysis.guided import TABLE, Picked, chosen_rows
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.reading import load_rows, put_rows, read_each

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.summary import Asked, summarize
+from nsw.analysis.summary import Asked, CampaignData, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.present import live, report_view, status_view, summary_view
 from nsw.present.elided_names import elided
@@ -97,9 +97,8 @@ def test_a_summary_of_a_hostile_report_steers_nothing(out):
     gpu = {"run": "r", "report": "a", "name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 5.0, "calls": 1}
     figure = {"run": "r", "name": "speed", "value": 1.0, "unit": EVIL}
     asked = Asked(figure="speed", compare="v", baseline=EVIL)
-    made = summarize(
-        "c", EVIL, EVIL, [run], {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}, asked, [EVIL]
-    )
+    tables = {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}
+    made = summarize(CampaignData("c", EVIL, EVIL, [run], tables, [EVIL]), asked)
     for brief in (True, False):
         summary_view.show_summary(out[0], made, brief=brief)
     assert "owned" in out[1].getvalue()

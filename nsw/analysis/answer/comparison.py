@@ -9,7 +9,7 @@ from nsw.analysis.blocks import Bars, Column, Evidence, columns_of
 
 if TYPE_CHECKING:
     from nsw.analysis.blocks import Block, Cell
-    from nsw.analysis.compare_variants import Variant
+    from nsw.analysis.comparison import Variant
     from nsw.analysis.summary import Summary
 
 

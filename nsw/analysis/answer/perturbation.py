@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Column, Evidence, Note, Table
-from nsw.analysis.idle_gpu_findings import slowed_times
-from nsw.analysis.perturbation import RUN_TIME, WARN_PCT
+from nsw.analysis.figures import RUN_TIME, WARN_PCT
+from nsw.analysis.findings import slowed_times
 from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.perturbation import Perturbation
+    from nsw.analysis.figures import Perturbation
     from nsw.analysis.summary import Summary
 
 _NAMED: Final = 5  # cases in a warning

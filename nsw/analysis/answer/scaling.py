@@ -9,7 +9,7 @@ from nsw.analysis.blocks import Column, Curve, Evidence, HeatMap, columns_of
 
 if TYPE_CHECKING:
     from nsw.analysis.blocks import Block, Cell
-    from nsw.analysis.scaling import Point, Scaling
+    from nsw.analysis.comparison import Scaling, ScalingPoint
     from nsw.analysis.summary import Summary
 
 
@@ -39,7 +39,7 @@ def _curve(curve: Scaling) -> Block:
         Column("runs", "runs", "count"),
     )
 
-    def row(p: Point) -> tuple[Cell, ...]:
+    def row(p: ScalingPoint) -> tuple[Cell, ...]:
         return (
             *(parameters.cell(p.series[name]) for name in others), p.at, p.figure,
             *(((p.least, p.most),) if repeated else ()), p.speedup, p.efficiency_pct,
