@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
-from nsw.present.download_bar import DownloadBar
+from nsw.present.live import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
 from nsw.service.fetching import GUI_FILES, on_site

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
 from nsw.cli import answering, notices
-from nsw.present.reading_bar import ReadingBar
+from nsw.present.live import ReadingBar
 from nsw.present.untrusted_text import say
 from nsw.service import rereading
 

@@ -73,8 +73,7 @@ def run_into(
     now: bool = False,
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
-    from nsw.present.changes_view import show_changes
-    from nsw.present.plan_view import show_plan
+    from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
     from nsw.service import starting
     from nsw.service.expected_cost import expected_cost

@@ -10,10 +10,15 @@ import pytest
 from nsw.analysis.answer import registry
 from nsw.analysis.blocks import Ceiling, Column, Curve, Evidence, Finding, Note, Scatter, Table, Timeline
 from nsw.analysis.summary import Asked, CampaignData, summarize
-from nsw.present.blocks_as_data import blocks_data
-from nsw.present.blocks_as_markdown import as_markdown, rows_markdown
-from nsw.present.blocks_on_terminal import show_blocks
-from nsw.present.summary_view import show_summary, summary_data, summary_markdown
+from nsw.present.summary_view import (
+    as_markdown,
+    blocks_data,
+    rows_markdown,
+    show_blocks,
+    show_summary,
+    summary_data,
+    summary_markdown,
+)
 from nsw.present.terminal import console
 
 from .made import figure_row, gpu_row, make_run

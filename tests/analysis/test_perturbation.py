@@ -9,7 +9,7 @@ from rich.console import Console
 from nsw.analysis.answer import notes
 from nsw.analysis.figures import Figure, perturbations
 from nsw.analysis.findings import findings
-from nsw.present.blocks_on_terminal import show_blocks
+from nsw.present.summary_view import show_blocks
 
 from .made import case
 

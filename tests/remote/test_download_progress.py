@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from nsw.present.download_bar import DownloadLines, download_line, download_row
+from nsw.present.live import DownloadLines, download_line, download_row
 from nsw.present.terminal import console
 from nsw.service.downloading import DownloadProgress, watch_downloads
 from nsw.service.events import Downloading
