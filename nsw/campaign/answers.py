@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.shared_gpus import Span, pairs, sentences
+from nsw.analysis.placement import Span, pairs, sentences
+from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_meta_keys import NOTE, SITE
 from nsw.campaign.ledger_rows import Reading, State, lacks_reports
@@ -93,18 +94,18 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     runs = ledger.runs()
     tables = {name: load_rows(folder, name) for name in TABLES}
     counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
-    return summarize(
+    data = CampaignData(
         folder.id,
         ledger.meta(SITE),
         ledger.meta(NOTE),
         runs,
         tables,
-        _asked(folder, {run.case_id: run.params for run in runs}),
-        _missing(folder, ledger, runs),
-        counters,
-        program_versions(ledger),
-        remedy(folder),
+        missing=_missing(folder, ledger, runs),
+        counters=counters,
+        versions=program_versions(ledger),
+        remedy=remedy(folder),
     )
+    return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
 
 
 def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -196,7 +197,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
     """What counters passes asked for and did not measure, once for all runs of a pass."""
-    from nsw.analysis.matched_launches import MOVED
+    from nsw.analysis.guided import MOVED
     from nsw.analysis.unmeasured import MISSING
 
     pass_of = {run.id: run.pass_name for run in runs}

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from nsw.analysis.guided import Asked, NothingMatched, picked_again
+from nsw.analysis.guided import (
+    TABLE,
+    Asked,
+    NothingMatched,
+    Within,
+    chosen_rows,
+    launched_inside,
+    names_of,
+    picked_again,
+)
 from nsw.analysis.guided import choose as choose_launches
-from nsw.analysis.matched_launches import TABLE, chosen_rows
-from nsw.analysis.within_nvtx_range import Within, launched_inside, names_of
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
 from nsw.campaign.ledger_rows import State

@@ -10,7 +10,7 @@ from nsw.quantities import moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.program_versions import ProgramVersion
+    from nsw.analysis.findings import ProgramVersion
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.program_versions import Version
@@ -25,7 +25,7 @@ def program_versions(ledger: Ledger) -> list[ProgramVersion]:
 
 
 def _named(found: Sequence[Version]) -> list[ProgramVersion]:
-    from nsw.analysis.program_versions import ProgramVersion  # here: `nsw status` has nothing to analyse
+    from nsw.analysis.findings import ProgramVersion  # here: `nsw status` has nothing to analyse
 
     names = sorted({name for one in found for name in one.files})
     differing = [name for name in names if len({one.files.get(name) for one in found}) > 1]

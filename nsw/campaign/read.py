@@ -263,19 +263,17 @@ class _Reader:
         one = next((p for p in self._recipe.passes if p.name == run.pass_name and p.kind == "counters"), None)
         if one is None:
             return
-        from nsw.analysis import matched_launches as matching
+        from nsw.analysis.guided import TABLE, matched, moved_sentences
         from nsw.analysis.unmeasured import sentences, unmeasured
 
         metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
         absent = unmeasured(one.metrics, run.tool or "ncu", self._chip, one.replay, metrics, launches)
         told = sentences(absent)
-        chosen = (
-            [row for row in load_rows(self._folder, matching.TABLE) if row["run"] == run.id] if one.is_guided else []
-        )
-        if chosen:
-            compared = matching.matched(chosen, launches)
-            read.tables[matching.TABLE] = [{**row, "run": run.id} for row in compared]
-            told += matching.sentences(compared)
+        rows = load_rows(self._folder, TABLE) if one.is_guided else []
+        if chosen := [row for row in rows if row["run"] == run.id]:
+            compared = matched(chosen, launches)
+            read.tables[TABLE] = [{**row, "run": run.id} for row in compared]
+            told += moved_sentences(compared)
         for text, fix in told:
             read.report("warning", text, fix)
 

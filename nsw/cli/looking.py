@@ -120,7 +120,7 @@ def _all_problems(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[
 
 def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """Outliers among the repeats of a case, as problems."""
-    from nsw.analysis.outliers import outliers
+    from nsw.analysis.figures import outliers
     from nsw.campaign.tables import load_rows
 
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"

@@ -76,8 +76,7 @@ def run_into(
     from nsw.campaign import start
     from nsw.campaign.extending import extend, extension
     from nsw.campaign.start import expected_cost
-    from nsw.present.changes_view import show_changes
-    from nsw.present.plan_view import show_plan
+    from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)

@@ -183,8 +183,8 @@ def _put_table(
     format: str, name: str, rows: Rows, output: Path | None, note: str | None,
     parameters: Collection[str] | None = None,
 ) -> None:  # fmt: skip
-    from nsw.present.blocks_as_markdown import rows_markdown
     from nsw.present.rows_view import show_rows
+    from nsw.present.summary_view import rows_markdown
     from nsw.present.terminal import console
 
     if format not in {"json", "parquet"}:

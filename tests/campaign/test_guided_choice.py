@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.matched_launches import TABLE
+from nsw.analysis.guided import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import Picked
-from nsw.analysis.matched_launches import TABLE, chosen_rows
+from nsw.analysis.guided import TABLE, Picked, chosen_rows
 from nsw.campaign.answers import _not_as_asked
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State

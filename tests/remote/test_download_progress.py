@@ -6,7 +6,7 @@ import pytest
 
 from nsw.campaign.downloading import DownloadProgress, watch_downloads
 from nsw.campaign.events import Downloading
-from nsw.present.download_bar import DownloadLines, download_line, download_row
+from nsw.present.live import DownloadLines, download_line, download_row
 from nsw.present.terminal import console
 
 MIB = 1 << 20
