@@ -117,7 +117,9 @@ class Ssh:
         with far:
             words = ["sh", "-c", f"exec {host.proxy_command}"]
             self._commands.append(
-                subprocess.Popen(words, stdin=far, stdout=far, stderr=subprocess.DEVNULL, start_new_session=True)
+                subprocess.Popen(
+                    words, stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+                )
             )
         return near
 
