@@ -14,7 +14,6 @@ from nsw.analysis.effective import effective_rates
 from nsw.analysis.findings import findings
 from nsw.analysis.outliers import Outlier, outliers
 from nsw.analysis.placed_ranks import nodes_of, ranks_on_one_gpu
-from nsw.analysis.program_versions import findings as of_versions
 from nsw.analysis.scaling import Scaling, scaling
 from nsw.analysis.steady import steady_rows
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.effective import AskedModel, Effective
-    from nsw.analysis.program_versions import ProgramVersion
     from nsw.tables import TableData
 
 TABLES = (
@@ -92,8 +90,7 @@ def summarize(
     asked: Asked,
     missing: Sequence[str] = (),
     counters: Mapping[str, TableData] | None = None,
-    versions: Sequence[ProgramVersion] = (),
-    remedy: str = "",
+    known: Sequence[Finding] = (),
 ) -> Summary:
     """Summarise a campaign.
 
@@ -106,8 +103,7 @@ def summarize(
         asked: What to report.
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
-        versions: The versions of the program that its runs were done with, the oldest first.
-        remedy: The command that leaves one version only.
+        known: Findings of the campaign itself, which come first.
     """
     steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
     cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
@@ -126,7 +122,7 @@ def summarize(
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
             higher_is_better=asked.higher_is_better,
         )  # fmt: skip
-    said = [*of_versions(versions, remedy), *_crowded(tables, case_of)]
+    said = [*known, *_crowded(tables, case_of)]
     return Summary(
         campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
         asked.figure, (*said, *findings(cases, curve)), tuple(missing),

@@ -123,14 +123,15 @@ def run(
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.extend import extend, extension
 
     said: list[Message] = []
     found = extension(folder, recipe, sites, chosen, said.append)
     if found.planned is None:
         return _told(Running(folder, only=()), said)
     _refuse_dear(found.planned, folder.path.parent, yes=yes)
-    return _told(Running(folder, only=extend(found).only, now=now), said)
+    extend(found)
+    return _told(Running(folder, now=now), said)
 
 
 def _refuse_dear(planned: Planned, home: Path, *, yes: bool) -> None:
@@ -180,11 +181,11 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.campaign.attaching import on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
 
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
-    with on_site(site_or_default(named), files(sites)) as there:
+    with campaigns_on_site(site_or_default(named), files(sites)) as there:
         found = there.attach(campaign, parent)
     return resume(found.folder.path)
 

@@ -21,11 +21,10 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
 from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
-from nsw.campaign.private_folder import lacks_secrets
-from nsw.campaign.restart_done_runs import forget_done
-from nsw.campaign.retrying import AGAIN, choose
+from nsw.campaign.retry import AGAIN, choose
 from nsw.campaign.running import Running
 from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import headline, plural
 
@@ -169,7 +168,7 @@ def _prepare(
     corrected = _corrected(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
     if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
-        from nsw.campaign.extending import replan
+        from nsw.campaign.extend import replan
 
         ids = [run.id for run in again]
         replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
@@ -207,7 +206,7 @@ def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) 
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
     """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
-    from nsw.campaign.origins import warning
+    from nsw.campaign.versions import warning
 
     if told := warning(ledger):
         notify(Message(told, "warning"))

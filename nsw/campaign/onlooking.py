@@ -10,7 +10,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ledger_rows import IN_FLIGHT
-from nsw.campaign.owning_user import owner_if_other
+from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError
 from nsw.site.names import LOCAL
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.events import Event
     from nsw.campaign.ledger import RunRow
-    from nsw.campaign.onlooker import Onlooker
+    from nsw.campaign.watch import Onlooker
     from nsw.transport.model import Transport
 
 _LEDGER_S = 2.0  # between two looks at a ledger that another nsw writes
@@ -42,7 +42,7 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
         if not left or owner_if_other(folder.path):
             yield ledger, None
             return
-    from nsw.campaign.onlooker import Onlooker
+    from nsw.campaign.watch import Onlooker
     from nsw.transport.model import connect
 
     with closing(connect(site)) as transport, Onlooker(folder, transport) as onlooker:
@@ -120,7 +120,7 @@ class Watching:
 
     def _look_on(self) -> Generator[Event, None, bool]:
         """Look at the site of a campaign that nobody drives here; False when somebody begins to, or to look anew."""
-        from nsw.campaign.onlooker import Onlooker
+        from nsw.campaign.watch import Onlooker
         from nsw.transport.model import connect
 
         with Ledger(self.folder.ledger, read_only=True) as ledger:

@@ -14,7 +14,7 @@ from nsw.campaign.folder import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.owning_user import owner_if_other, tail
+from nsw.campaign.ownership import owner_if_other, tail
 from nsw.campaign.runs_by_name import one_of, the_one
 from nsw.campaign.select_runs import Selection, named, selected
 from nsw.errors import NswError, UnreachableError

@@ -74,7 +74,8 @@ def run_into(
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.extend import extend, extension
+    from nsw.campaign.running import Running
     from nsw.campaign.start import expected_cost
     from nsw.present.changes_view import show_changes
     from nsw.present.plan_view import show_plan
@@ -90,7 +91,8 @@ def run_into(
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
     if not yes and (cost := start.too_dear(found.planned, expected)):
         _confirm(cost)
-    return _carry_out(extend(found), now=now)
+    extend(found)
+    return _carry_out(Running(found.folder, now=now))
 
 
 def _confirm(cost: str) -> None:
@@ -230,7 +232,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
-    from nsw.campaign.steering import counts_of
+    from nsw.campaign.cancel import counts_of
 
     counts = counts_of(folder)
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)

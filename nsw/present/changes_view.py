@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.wording import plural
+from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
-    from nsw.plan.changes_to_campaign import Changes
+    from nsw.campaign.extend import Changes
 
 _SHOWN = 5  # names of runs
 
@@ -20,12 +18,12 @@ def show_changes(out: Console, campaign: str, found: Changes) -> None:
     """Which runs are added and which are done again, and why."""
     out.print(f"into {campaign}", style="bold")
     if found.added:
-        out.print(f"adds {plural(len(found.added), 'run')}: {_some(found.added)}")
+        out.print(f"adds {plural(len(found.added), 'run')}: {and_more(found.added, _SHOWN)}")
     reasons: dict[str, list[str]] = {}
     for run, why in found.again.items():
         reasons.setdefault(why, []).append(run)
     for why, runs in reasons.items():
-        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {_some(runs)}")
+        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {and_more(runs, _SHOWN)}")
     if found.same:
         out.print(f"leaves {plural(found.same, 'run')} as they are" if found.same > 1 else "leaves 1 run as it is")
     if found.absent:
@@ -39,7 +37,3 @@ def changes_data(campaign: str, found: Changes) -> dict[str, Any]:
         "campaign": campaign, "added": list(found.added), "again": dict(found.again), "same": found.same,
         "not_in_recipe": found.absent,
     }  # fmt: skip
-
-
-def _some(runs: Sequence[str]) -> str:
-    return ", ".join(runs[:_SHOWN]) + (f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else "")
