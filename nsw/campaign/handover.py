@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 __all__ = [
-    "ARCHIVE", "LEDGER", "RECIPE", "Handover", "about", "handover_of", "mark_of", "noting_owner", "pack",
+    "ARCHIVE", "RECIPE", "Handover", "about", "handover_of", "mark_of", "noting_owner", "pack",
     "require_owner", "require_success", "run_fenced", "site_in_hand", "unpack", "wait_for_commands",
 ]  # fmt: skip
 
