@@ -173,10 +173,10 @@ class Campaign:
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
-        from nsw.campaign import steering
+        from nsw.campaign.cancel import cancel, standing_of
 
-        if not steering.is_over(self._of):
-            steering.cancel(self._of)
+        if not standing_of(self._of).is_over:
+            cancel(self._of)
 
     def watch(self, *, once: bool = False) -> Watching:
         """Look at the campaign without driving it: an iterator of events, until no run is in flight.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
-from nsw.campaign import continuing
 from nsw.campaign import folder as folders
+from nsw.campaign import retry as retrying
 from nsw.campaign.events import Message
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.select_runs import Selection
@@ -156,7 +156,7 @@ def resume(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    continuing.resume(folder, said.append)
+    retrying.resume(folder, said.append)
     return _told(Running(folder, now=now), said)
 
 
@@ -223,9 +223,9 @@ def retry(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    limit = continuing.seconds("time", time)
-    change = continuing.Change(limit, update_app, files(sites))
-    found = continuing.retry(
+    limit = retrying.seconds("time", time)
+    change = retrying.Change(limit, update_app, files(sites))
+    found = retrying.retry(
         folder,
         names(runs),
         said.append,

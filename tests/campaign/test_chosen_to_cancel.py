@@ -1,8 +1,8 @@
 """What `nsw cancel --case` ends: runs that are not over, and reductions that would begin when their run is done."""
 
 import pytest
-from nsw.campaign.cancel import to_cancel
 
+from nsw.campaign.cancel import to_cancel
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import Kind
