@@ -10,11 +10,11 @@ from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_meta_keys import NOTE, SITE
 from nsw.campaign.ledger_rows import Reading, State, lacks_reports
-from nsw.campaign.named_versions import program_versions, remedy
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option
 from nsw.campaign.start import how_to_send
+from nsw.campaign.versions import findings
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
 
@@ -102,8 +102,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         tables,
         missing=_missing(folder, ledger, runs),
         counters=counters,
-        versions=program_versions(ledger),
-        remedy=remedy(folder),
+        known=findings(folder, ledger),
     )
     return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.handover import Handover
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
-    from nsw.campaign.takeover_archive import Handover
     from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
 

@@ -11,7 +11,7 @@ from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED
 from nsw.campaign.ledger_rows import Kind, State
-from nsw.campaign.owning_user import require_own
+from nsw.campaign.ownership import require_own
 from nsw.campaign.submit import Submitting
 from nsw.campaign.watching import Watching, Withdrawing
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nsw.campaign.owning_user import is_own, owner, require_own
+from nsw.campaign.ownership import is_own, owner, require_own
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 

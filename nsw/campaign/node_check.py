@@ -107,8 +107,8 @@ def _recipe(home: Path, site: dict[str, Any]) -> str:
 def _carried_out(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
+    from nsw.campaign.cancel import cancel
     from nsw.campaign.running import Running
-    from nsw.campaign.steering import cancel
 
     try:
         try:
@@ -134,7 +134,7 @@ def _carried_out(
 
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
-    from nsw.campaign.site_folder_cleanup import remove, space_of
+    from nsw.campaign.clean import leftovers_of, remove
     from nsw.transport.model import connect
 
     with Ledger(campaign.ledger, read_only=True) as ledger:
@@ -144,7 +144,7 @@ def _forget(campaign: CampaignFolder) -> None:
     if over:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
-            remove(transport, space_of(campaign, transport, scratch, ()), everything=True)
+            remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
 
 
 def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:

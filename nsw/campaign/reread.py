@@ -234,7 +234,7 @@ def _take_over(
     folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
     from nsw.campaign.folder import Log
-    from nsw.campaign.recipe_lock import hash_of
+    from nsw.campaign.versions import hash_of
 
     told = take_over(folder, before, now)
     if told:

@@ -29,7 +29,7 @@ from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import PREPARED, SCRATCH
 from nsw.campaign.ledger_rows import ENDED, State
-from nsw.campaign.owning_user import owner_if_other
+from nsw.campaign.ownership import owner_if_other
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
@@ -187,13 +187,12 @@ def held(
         UnreachableError: A command of a killed nsw still runs there.
     """
     from nsw.campaign.builds import Builds
-    from nsw.campaign.downloading import watch_downloads
     from nsw.campaign.driven import Driven
     from nsw.campaign.engine import Driver
-    from nsw.campaign.folder_permissions import group_may_read
-    from nsw.campaign.moved_campaign import follow
-    from nsw.campaign.orphan_commands import wait_for_commands
-    from nsw.campaign.takeover_archive import handover_of, mark_of
+    from nsw.campaign.fetch import watch_downloads
+    from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
+    from nsw.campaign.ownership import group_may_read
+    from nsw.campaign.site_folder import follow
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
@@ -387,12 +386,12 @@ class Running:
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__
-        from nsw.campaign import private_folder as private
+        from nsw.campaign import site_folder as private
         from nsw.campaign.answers import is_good
+        from nsw.campaign.handover import noting_owner
         from nsw.campaign.notifying import notify
         from nsw.campaign.read import reading
         from nsw.campaign.recipe_lock import finish
-        from nsw.campaign.takeover_archive import noting_owner
 
         folder = self.folder
         with held(folder, self.emit, only=self.only) as it, noting_owner(it.ledger):
@@ -430,7 +429,7 @@ class Running:
 
     def _run_what_is_left(self, it: Held) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
-        from nsw.campaign import private_folder as private
+        from nsw.campaign import site_folder as private
 
         is_new = private.prepare(self.folder, it.transport, it.scratch, it.share)
         if is_new and it.ledger.meta(PREPARED):

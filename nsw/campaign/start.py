@@ -18,14 +18,13 @@ from nsw import __version__
 from nsw.campaign import folder as folders
 from nsw.campaign import ledger_meta_keys
 from nsw.campaign.dry_run import ask, reach, way_to
-from nsw.campaign.folder_permissions import group_may_read
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_meta_keys import NAME, RECIPE, RECORDED, SITE
 from nsw.campaign.ledger_rows import State
-from nsw.campaign.origins import origins
-from nsw.campaign.owning_user import is_own
-from nsw.campaign.private_folder import write_secrets
+from nsw.campaign.ownership import group_may_read, is_own
 from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.site_folder import write_secrets
+from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.jobs import APP
 from nsw.recipe.document import as_yaml

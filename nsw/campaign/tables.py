@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow

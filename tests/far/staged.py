@@ -15,16 +15,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign import private_folder as private
+from nsw.campaign import site_folder as private
 from nsw.campaign.builds import Builds
 from nsw.campaign.dependencies import release_dependents
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.folder import locked
+from nsw.campaign.handover import wait_for_commands
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.orphan_commands import wait_for_commands
 from nsw.campaign.start import Ingredients, begin
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack

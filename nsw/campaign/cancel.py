@@ -1,15 +1,14 @@
-"""Change a campaign that is under way: cancel it, change how many of its tasks run at a time."""
+"""`nsw cancel` and `nsw throttle`: end what is under way, or change how many tasks run at a time."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME
-from nsw.campaign.retrying import AGAIN
 from nsw.campaign.select_runs import selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
@@ -20,29 +19,39 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.select_runs import Selection
 
-_PATIENCE_S = 60.0
-_LOOK_S = 0.1
+__all__ = ["Standing", "Throttled", "cancel", "standing_of", "throttle", "to_cancel"]
+
+_PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.1
 
 
-def is_over(folder: CampaignFolder) -> bool:
-    """Whether no run waits or runs, and no report of a run that is done is still to be reduced on the site."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a campaign stands.
+
+    Attributes:
+        counts: How many runs are in each state.
+        is_over: No run waits or runs, and no report of a run that is done is still to be reduced on the site.
+        not_reduced: How many runs are done whose reports' reduction was cancelled.
+    """
+
+    counts: dict[str, int]
+    is_over: bool
+    not_reduced: int
+
+
+def standing_of(folder: CampaignFolder) -> Standing:
+    """How a campaign stands, as its ledger knows it."""
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
         reducing = ledger.has_reductions_to_do() or bool(ledger.reductions(tuple(IN_FLIGHT)))
-    return not reducing and not any(counts.get(state) for state in State if state not in ENDED)
-
-
-def not_reduced(folder: CampaignFolder) -> int:
-    """How many runs are done whose reports' reduction was cancelled."""
-    with Ledger(folder.ledger, read_only=True) as ledger:
         done = {run.id for run in ledger.runs(states=(State.DONE,))}
-        return len(ledger.reductions((State.CANCELLED,), of=done))
+        not_reduced = len(ledger.reductions((State.CANCELLED,), of=done))
+    return Standing(counts, not reducing and not _open_runs(counts), not_reduced)
 
 
-def counts_of(folder: CampaignFolder) -> dict[str, int]:
-    """How many runs are in each state, as the ledger knows it."""
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        return ledger.counts()
+def _open_runs(counts: dict[str, int]) -> int:
+    return sum(count for state, count in counts.items() if state not in ENDED)
 
 
 def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
@@ -62,9 +71,9 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
     ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
     for run in every:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
-            one = tasks[run.job, run.task]
+            other = tasks[run.job, run.task]
             raise UsageError(
-                f"{run.id} shares a task with {one} (limits.runs_per_job); both would be cancelled",
+                f"{run.id} shares a task with {other} (limits.runs_per_job); both would be cancelled",
                 hint="name both, or exclude both",
             )
     return [*(run.id for run in chosen), *reductions]
@@ -92,40 +101,36 @@ def cancel(
     """
     from nsw.campaign.engine import ask_to_cancel, is_asked
 
+    def is_pending() -> bool:
+        return is_asked(folder) and is_driven(folder)
+
     try:
         _cancel_here(folder, listener, runs)
     except CampaignLockedError:
         ask_to_cancel(folder, runs)
         asked()
         deadline = time.monotonic() + _PATIENCE_S
-        while is_asked(folder) and is_driven(folder) and time.monotonic() < deadline:
+        while is_pending() and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
-        if is_asked(folder) and is_driven(folder):
+        if is_pending():
             raise UnreachableError(
                 f"the nsw that drives {folder.id} has cancelled nothing within {_PATIENCE_S:g} s; it still tries to",
                 hint="`nsw status` shows what it waits for",
             ) from None
         if is_asked(folder):
             _cancel_here(folder, listener, runs)
-    if is_over(folder):
-        _hold_no_more(folder)
+    if standing_of(folder).is_over:
+        with Ledger(folder.ledger) as ledger:
+            if ledger.meta(AT_A_TIME) == 0:  # what `nsw throttle 0` held is cancelled; a retry would wait for ever
+                ledger.set_meta(AT_A_TIME, None)
 
 
-def _cancel_here(
-    folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None = None
-) -> None:
+def _cancel_here(folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None) -> None:
     from nsw.campaign.running import held
 
     with held(folder, listener) as it:
         it.driver.recover()
         it.driver.cancel(runs)
-
-
-def _hold_no_more(folder: CampaignFolder) -> None:
-    """Forget `nsw throttle 0`: what it held is cancelled, and a retry would wait for ever."""
-    with Ledger(folder.ledger) as ledger:
-        if ledger.meta(AT_A_TIME) == 0:
-            ledger.set_meta(AT_A_TIME, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +152,13 @@ def throttle(folder: CampaignFolder, running: int) -> Throttled:
     from nsw.schedulers.create import adapter_of
 
     with Ledger(folder.ledger, read_only=True) as ledger:
-        counts = ledger.counts()
-    with Ledger(folder.ledger) as ledger:
-        left = sum(n for state, n in counts.items() if state not in ENDED)
-        again = sum(counts.get(state, 0) for state in AGAIN)
-        if left or again:
+        counts, site = ledger.counts(), ledger.site()
+    left = _open_runs(counts)
+    again = sum(counts.values()) - left - counts.get(State.DONE, 0)
+    if left or again:
+        with Ledger(folder.ledger) as ledger:
             ledger.set_meta(AT_A_TIME, running)
-        adapter = adapter_of(ledger.site().get("scheduler", "local"))
+    adapter = adapter_of(site.get("scheduler", "local"))
     if running or adapter is None or adapter.capabilities.hold:
         return Throttled(counts, left, again)
     return Throttled(counts, left, again, adapter.name, counts.get(State.SUBMITTED, 0) + counts.get(State.QUEUED, 0))

@@ -1,10 +1,10 @@
-"""Go on with a campaign: where an earlier nsw was ended, or with runs that did not succeed."""
+"""`nsw resume` and `nsw retry`: go on where an earlier nsw was ended, or with runs that did not succeed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign.dependencies import (
@@ -18,25 +18,29 @@ from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.folder import run_of
 from nsw.campaign.job_ids import job_ids
-from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
 from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
-from nsw.campaign.private_folder import lacks_secrets
-from nsw.campaign.restart_done_runs import forget_done
-from nsw.campaign.retrying import AGAIN, choose
 from nsw.campaign.running import Running
+from nsw.campaign.runs_by_name import one_of
 from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.select_runs import named as runs_named
+from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
-from nsw.wording import headline, plural
+from nsw.wording import and_more, headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from nsw.campaign.ledger import RunRow
 
-ALL = Selection()
-_OPTIONS = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
+__all__ = ["AGAIN", "Change", "resume", "retry"]
+
+AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
+_ALL: Final = Selection()
+_SHOWN: Final = 3  # names in a message
+_OPTIONS: Final = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def retry(
     *,
     failed: bool = False,
     choose_again: bool = False,
-    selection: Selection = ALL,
+    selection: Selection = _ALL,
     change: Change = AS_BEFORE,
 ) -> Running | None:
     """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
@@ -128,30 +132,103 @@ def retry(
     """
     some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
-        canary = refused_canary(ledger)
+        every, canary = ledger.runs(), {*refused_canary(ledger)}
         states = (State.FAILED, State.LOST) if failed else AGAIN
-        every = ledger.runs()
-        meant = {run.id for run in selected(ledger, every, selection)} if selection else None
-        unreduced = _unreduced(ledger, every, states) - {*canary}
-        chosen = choose(every, runs, states, {*canary, *unreduced}, job_ids(ledger, every), meant)
-        for told in chosen.told:
-            notify(Message(told))
-        if not chosen.runs:
-            _offer_unread(every, meant, notify)
+        unreduced = _unreduced(ledger, every, states) - canary
+        meant = selected(ledger, every, selection)
+        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in canary | unreduced]
+        chosen = _with_their_tasks(every, _named(every, may, runs, job_ids(ledger, every)), notify, named=bool(runs))
+        if not chosen:
+            _offer_unread(meant, notify)
             return None
-        again = [run for run in chosen.runs if run not in unreduced]
-        only_reduced = [run for run in chosen.runs if run in unreduced]
+        again = [run for run in chosen if run.id not in unreduced]
+        ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
         if again:
-            _prepare(folder, ledger, [run for run in every if run.id in again], change, notify)
-        forget_done(folder, ledger, again)
+            _prepare(folder, ledger, again, change, notify)
+        forget_done(folder, ledger, ids)
         with ledger.transaction():
-            ledger.release(again)
+            ledger.release(ids)
             release_reductions(ledger, only_reduced)
             ledger.update_tasks(only_reduced, reading=Reading.NONE)
-            todo = [*release_dependents(ledger, again, choose_again=choose_again), *only_reduced]
-            release_canary(ledger, again, named=bool(some))
+            todo = [*release_dependents(ledger, ids, choose_again=choose_again), *only_reduced]
+            release_canary(ledger, ids, named=some)
             go_on(ledger)
     return Running(folder, only=todo if some else None)
+
+
+def _may_be_done(run: RunRow, states: Collection[State], *, named: bool) -> bool:
+    """Whether a retry does it again: one with missing or unreadable reports only where it is named.
+
+    Where only a reader was missing, a retry mends nothing.
+    """
+    return run.state in states or lacks_figure(run) or (named and lacks_reports(run))
+
+
+def _named(
+    known: Sequence[RunRow], may: Sequence[RunRow], words: Sequence[str], jobs: Mapping[str, str]
+) -> list[RunRow]:
+    """Of the runs that may be done again those that the words name; without words all."""
+    if not words:
+        return list(may)
+    ids = {run.id for word in words for run in _of_word(word, known, may, jobs)}
+    return [run for run in may if run.id in ids]
+
+
+def _of_word(word: str, known: Sequence[RunRow], may: Sequence[RunRow], jobs: Mapping[str, str]) -> Sequence[RunRow]:
+    """Of what a word names the runs to do again; of a part of an id the only run that has it."""
+    several, ids = runs_named(word, known, jobs), {run.id for run in may}
+    if several and several[0].id != word:
+        if both := [run for run in several if run.id in ids]:
+            return both
+        if len(several) > 1:
+            names = and_more([run.id for run in several], _SHOWN)
+            raise UsageError(
+                f"{word}: none of these runs failed, so none is run again: {names}",
+                hint="`nsw run RECIPE --into CAMPAIGN` does those again whose program or parameters changed",
+            )
+        word = several[0].id
+    some = [run for run in may if word in run.id]
+    run = one_of(known if several or not some else some, word)
+    if run.id not in ids:
+        more = f"`nsw run RECIPE --into CAMPAIGN --case {run.case_id} --set repeats=N`"
+        hint = f"{more}, with more repeats than it has, adds a run of the same case"
+        raise UsageError(
+            f"run {run.id} did not fail, and is not run again", hint=hint if run.state is State.DONE else None
+        )
+    return [run]
+
+
+def _with_their_tasks(
+    runs: Sequence[RunRow], chosen: Sequence[RunRow], notify: Callable[[Message], object], *, named: bool
+) -> list[RunRow]:
+    """What is done again, in the plan's order: runs that the site packs into one task have one script.
+
+    Of those that did not succeed all are done again, or none while one is not over.
+
+    Raises:
+        UsageError: One that is named cannot be done yet.
+    """
+    again, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in reversed(chosen)}
+    going = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
+    if held := [run for run in chosen if _task(run) in going]:
+        names = and_more([run.id for run in held], _SHOWN)
+        why = f"{names}: shares a task with {going[_task(held[0])]}, which is not over"
+        if named:
+            raise UsageError(f"{why}, and cannot be run again before that", hint="`nsw resume` waits for it")
+        notify(Message(f"not yet again: {why}"))
+        again -= {run.id for run in held}
+    whole = tasks.keys() - going.keys()
+    mates = [run for run in runs if run.id not in again and _task(run) in whole]
+    if beside := [run for run in mates if run.state in {State.PLANNED, *AGAIN}]:
+        names = and_more([run.id for run in beside], _SHOWN)
+        with_one = tasks[_task(beside[0])]
+        notify(Message(f"done too: {names}, in one task with {with_one} (limits.runs_per_job)"))
+        again |= {run.id for run in beside if run.state in AGAIN}
+    return [run for run in runs if run.id in again]
+
+
+def _task(run: RunRow) -> tuple[str, int]:
+    return run.job, run.task
 
 
 def _prepare(
@@ -169,7 +246,7 @@ def _prepare(
     corrected = _corrected(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
     if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
-        from nsw.campaign.extending import replan
+        from nsw.campaign.extend import replan
 
         ids = [run.id for run in again]
         replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
@@ -191,10 +268,9 @@ def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object
     return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
 
 
-def _offer_unread(runs: Sequence[RunRow], meant: Collection[str] | None, notify: Callable[[Message], object]) -> None:
+def _offer_unread(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
     """Name the runs whose reports are missing or unreadable: only a person knows whether another run would help."""
-    lacking = [run.id for run in runs if lacks_reports(run) and (meant is None or run.id in meant)]
-    if lacking:
+    if lacking := [run.id for run in runs if lacks_reports(run)]:
         of = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
         notify(Message(f"{of}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
@@ -207,7 +283,7 @@ def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) 
 
 def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
     """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
-    from nsw.campaign.origins import warning
+    from nsw.campaign.versions import warning
 
     if told := warning(ledger):
         notify(Message(told, "warning"))

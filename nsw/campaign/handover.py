@@ -1,7 +1,8 @@
-"""What another machine needs to take a campaign over: kept in the campaign's folder on the site before each submission.
+"""A campaign's folder on its site in the hands of one nsw, and what another machine needs to take it over from there.
 
-`handover/campaign.tar.gz` there holds the ledger, with what was chosen and the scheduler's ids, and the recipe's lock.
-Scripts and files of the application are there anyway. The fence (nsw/transport/commands.py) keeps two nsw apart.
+Before each submission `handover/campaign.tar.gz` there gets the ledger, with what was chosen and the scheduler's ids,
+and the recipe's lock. Scripts and files of the application are there anyway. The fence (nsw/transport/commands.py)
+keeps two nsw apart; commands that a killed nsw of this machine left behind are waited for.
 """
 
 from __future__ import annotations
@@ -12,50 +13,77 @@ import secrets
 import socket
 import tarfile
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_meta_keys import OWNED_BY, TAKEN_OVER
+from nsw.campaign.folder import LEDGER
+from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
 from nsw.transport.commands import Fence, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.errors import CommandResult
     from nsw.transport.model import Transport
 
+__all__ = [
+    "ARCHIVE", "RECIPE", "Handover", "about", "handover_of", "mark_of", "noting_owner", "pack",
+    "require_owner", "require_success", "run_fenced", "site_in_hand", "unpack", "wait_for_commands",
+]  # fmt: skip
+
 ARCHIVE: Final = "handover/campaign.tar.gz"
-LEDGER, RECIPE = "campaign.db", "recipe.lock.yaml"
+RECIPE: Final = "recipe.lock.yaml"
 _MOST: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
 _WRITE: Final = r"""
 mkdir -p -m 700 "$1/handover" && cat >"$1/handover/.new" && mv -f "$1/handover/.new" "$1/handover/campaign.tar.gz"
 """
 _WRITE_S: Final = 120.0
 _CHECK_EVERY_S: Final = 60.0
+_LEFT_MOST_S: Final = 150.0  # commands have a timeout of two minutes
+_LOOK_S: Final = 0.05  # at first; each look at a site elsewhere starts a shell, so it is looked less and less often
+_LOOK_MOST_S: Final = 2.0
+_SAY_AFTER_S: Final = 1.0
+
+
+def run_fenced(
+    transport: Transport, fence: Fence | None, argv: Sequence[str], *, timeout: float = _WRITE_S, stdin: bytes = b""
+) -> CommandResult:
+    """Run a command that changes the folder, behind the fence where an nsw elsewhere may own the campaign.
+
+    Raises:
+        FencedError: One does; the command did not run.
+    """
+    if fence is None:
+        return transport.run(argv, timeout=timeout, stdin=stdin)
+    return fence.passed(argv, transport.run(fence.around(argv), timeout=timeout, stdin=stdin))
+
+
+def require_owner(transport: Transport, fence: Fence | None) -> None:
+    """Raise FencedError where an nsw elsewhere owns the campaign."""
+    if fence is not None:
+        run_fenced(transport, fence, ["true"])
+
+
+def require_success(done: CommandResult, *, late: str, what: str) -> None:
+    """Raise where a command of the site gave no answer, with `late`, or failed, with `what`.
+
+    Raises:
+        UnreachableError, CommandError: As it is said.
+    """
+    if done.timed_out:
+        raise UnreachableError(f"{late}: {done.stderr.strip()}")
+    if done.returncode != 0:
+        raise CommandError(done, what=what)
 
 
 class Handover:
-    """A campaign that an nsw elsewhere may take over, in the hands of the one that drives it.
+    """A campaign that an nsw elsewhere may take over, in the hands of the one that drives it and holds its lock."""
 
-    Args:
-        folder: The campaign's folder here; this process holds its lock.
-        ledger: Its open ledger.
-        transport: The way to the site, which is elsewhere.
-        scratch: The campaign's folder there.
-        clock: Seconds that only grow; tests hand in their own.
-    """
-
-    def __init__(
-        self,
-        folder: CampaignFolder,
-        ledger: Ledger,
-        transport: Transport,
-        scratch: str,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
         self._folder = folder
         self._ledger = ledger
         self._transport = transport
@@ -65,8 +93,7 @@ class Handover:
             token = f"1 {secrets.token_hex(8)}"
             ledger.set_meta(OWNED_BY, token)
         self.fence = Fence(scratch, token, folder.id)
-        self._clock = clock
-        self._checked = clock()
+        self._checked = time.monotonic()
 
     def hold(self) -> None:
         """Own the folder there, unless another nsw does.
@@ -90,11 +117,9 @@ class Handover:
         """
         if self.fence.lost is not None:
             raise self.fence.lost
-        now = self._clock()
-        if now - self._checked < _CHECK_EVERY_S:
-            return
-        self._checked = now
-        self.fence.passed(["true"], self._transport.run(self.fence.around(["true"]), timeout=_WRITE_S))
+        if time.monotonic() - self._checked >= _CHECK_EVERY_S:
+            self._checked = time.monotonic()
+            require_owner(self._transport, self.fence)
 
     def publish(self) -> None:
         """Put the present state there.
@@ -104,13 +129,15 @@ class Handover:
             CommandError: It cannot be written.
             UnreachableError: The site gave no answer.
         """
-        argv = ["bash", "-c", _WRITE, "nsw", self._scratch]
         archive = pack(self._ledger.snapshot(), self._folder.recipe.read_bytes())
-        done = self.fence.passed(argv, self._transport.run(self.fence.around(argv), timeout=_WRITE_S, stdin=archive))
-        if done.timed_out:
-            raise UnreachableError(f"the campaign's state could not be kept on the site: {done.stderr.strip()}")
-        if done.returncode != 0:
-            raise CommandError(done, what="the campaign's state cannot be kept on the site")
+        done = run_fenced(
+            self._transport, self.fence, ["bash", "-c", _WRITE, "nsw", self._scratch], stdin=archive
+        )  # fmt: skip
+        require_success(
+            done,
+            late="the campaign's state could not be kept on the site",
+            what="the campaign's state cannot be kept on the site",
+        )
 
 
 @contextmanager
@@ -129,21 +156,60 @@ def handover_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, sc
     return Handover(folder, ledger, transport, scratch) if transport.remote else None
 
 
-def hold_folder(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
-    """Make sure that the campaign is still this nsw's, before files of it are changed on its site.
+@contextmanager
+def site_in_hand(folder: CampaignFolder, ledger: Ledger) -> Iterator[tuple[Transport, str]]:
+    """The way to the campaign's site and its folder there, to change files of it; the caller holds the lock here.
 
     Raises:
-        FencedError: Another nsw took it over.
+        FencedError: Another nsw took the campaign over.
         UnreachableError: The site gave no answer.
     """
-    if (handover := handover_of(folder, ledger, transport, scratch)) is not None:
-        handover.hold()
+    from nsw.transport.model import connect
+
+    scratch = ledger.meta(SCRATCH)
+    with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:
+        if (handover := handover_of(folder, ledger, transport, scratch)) is not None:
+            handover.hold()
+        yield transport, scratch
 
 
 def mark_of(folder: CampaignFolder, ledger: Ledger) -> Path:
     """The file whose lock the commands of this owner hold: those of a former owner are behind the fence."""
     epoch = (ledger.meta(OWNED_BY) or "1").partition(" ")[0]
     return folder.commands if epoch == "1" else folder.path / f"{folder.commands.name}.{epoch}"
+
+
+def wait_for_commands(
+    transport: Transport,
+    say: Callable[[str], object],
+    *,
+    most_s: float = _LEFT_MOST_S,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
+    """Return when no command of a killed nsw runs for this campaign: it may yet hand a job over.
+
+    `say` gets a line for the user when that takes a second. Tests hand in a clock and a sleep of their own.
+
+    Raises:
+        UnreachableError: One still runs after `most_s` seconds.
+    """
+    begun, said, pause = clock(), False, _LOOK_S
+    while transport.left_running():
+        waited = clock() - begun
+        if waited >= most_s:
+            raise UnreachableError(
+                "a command that a killed nsw started is still running, and may yet submit a job",
+                hint="`ps` there shows it; run `nsw resume` when it has ended",
+            )
+        if waited >= _SAY_AFTER_S and not said:
+            said = True
+            say(
+                "a command that a killed nsw started is still running, and may yet submit a job:"
+                f" it is waited for, at most {most_s:.0f} s"
+            )
+        sleep(pause)
+        pause = min(pause * 1.5, _LOOK_MOST_S)
 
 
 def about() -> str:

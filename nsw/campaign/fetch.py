@@ -1,36 +1,43 @@
-"""Files of runs that were left on the site, such as reports for NVIDIA's own programs: list them, bring them."""
+"""`nsw fetch`: files of runs that were left on the site, such as reports for NVIDIA's own programs; how far they are.
+
+A transport says of each part that came; events of it are few, and none for a transfer that is over at once.
+"""
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.downloading import watch_downloads
+from nsw.campaign.events import Downloading
 from nsw.campaign.folder import run_folder
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.owning_user import require_own
+from nsw.campaign.ownership import require_own
 from nsw.campaign.select_runs import needed, selected
 from nsw.errors import UsageError
-from nsw.transport.remote import RemoteTransport, most_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.events import Downloading
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.select_runs import Selection
     from nsw.transport.model import Transport
 
+__all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "on_site", "watch_downloads"]
+
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
-GUI_FILES = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nsight-cuprof-report", "*.nvvp")
+GUI_FILES: Final = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nsight-cuprof-report", "*.nvvp")
+_EVERY_S: Final = 0.5
+_OVER_S: Final = 5.0  # the rate is that of the last seconds
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class FileThere:
     """A file on the site, and where it goes here; `name` is its path below the runs' folder, `size` bytes."""
 
     path: str
@@ -45,15 +52,15 @@ class There:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FilesThere:
     """Files of runs on the site, while the connection is open."""
 
-    files: list[There]
+    files: list[FileThere]
     limit: int | None  # bytes that the site's limits.download allows without asking
     _transport: Transport
 
     @property
-    def missing(self) -> list[There]:
+    def missing(self) -> list[FileThere]:
         """Those that are not here yet."""
         return [file for file in self.files if not file.is_here]
 
@@ -76,17 +83,18 @@ class Found:
         Raises:
             UnreachableError: The site cannot be reached.
         """
-        missing = self.missing
+        from nsw.transport.remote import RemoteTransport
+
         watch_downloads(self._transport, emit)
         if isinstance(self._transport, RemoteTransport):
-            self._transport.allow(sum(file.size for file in missing))
-        self._transport.get_many([(file.path, file.here) for file in missing])
+            self._transport.allow(self.size)
+        self._transport.get_many([(file.path, file.here) for file in self.missing])
 
 
 @contextmanager
 def on_site(
     folder: CampaignFolder, runs: Sequence[str], patterns: Sequence[str], selection: Selection
-) -> Iterator[Found]:
+) -> Iterator[FilesThere]:
     """Look for files of runs on the site; those brought go into the campaign's folder `fetched`.
 
     Args:
@@ -101,6 +109,7 @@ def on_site(
         UnreachableError: The site cannot be reached.
     """
     from nsw.transport.model import connect
+    from nsw.transport.remote import most_bytes
 
     require_own(folder.path)
     with Ledger(folder.ledger, read_only=True) as ledger:
@@ -110,16 +119,57 @@ def on_site(
     if runs:
         meant = {row.id for name in runs for row in needed("nsw fetch", name, rows, jobs)}
         rows = [row for row in rows if row.id in meant]
-    chosen = [row for row in rows if row.attempt]
-    if not chosen:
+    homes = {run_folder(scratch, row.id, row.attempt): folder.path / "fetched" / row.id for row in rows if row.attempt}
+    if not homes:
         raise UsageError("none of these runs has begun", hint="`nsw status --runs` lists them")
-    wanted = tuple(patterns) or GUI_FILES
     with closing(connect(site)) as transport:
-        homes = {run_folder(scratch, row.id, row.attempt): row.id for row in chosen}
+        listed = transport.list_many(dict.fromkeys(homes, tuple(patterns) or GUI_FILES))
         files = [
-            There(path, path.removeprefix(f"{scratch}/runs/"), folder.path / "fetched" / homes[home] / entry.name,
-                  entry.size)
-            for home, entries in transport.list_many(dict.fromkeys(homes, wanted)).items()
-            for entry in entries if (path := f"{home}/{entry.name}")
-        ]  # fmt: skip
-        yield Found(files, most_bytes(site), transport)
+            FileThere(path, path.removeprefix(f"{scratch}/runs/"), homes[home] / entry.name, entry.size)
+            for home, entries in listed.items()
+            for entry in entries
+            if (path := f"{home}/{entry.name}")
+        ]
+        yield FilesThere(files, most_bytes(site), transport)
+
+
+def watch_downloads(transport: Transport, emit: Callable[[Downloading], object]) -> None:
+    """Emit events of the files that a transport brings."""
+    transport.progress = DownloadProgress(emit)
+
+
+class DownloadProgress:
+    """Called by a transport with (bytes here, of how many), as often as it likes.
+
+    Args:
+        emit: Called with an event now and then.
+        now: Seconds of a clock that only goes forward.
+    """
+
+    def __init__(self, emit: Callable[[Downloading], object], now: Callable[[], float] = time.monotonic) -> None:
+        self._emit = emit
+        self._now = now
+        self._seen: deque[tuple[float, int]] = deque()  # when how much was here
+        self._total = 0
+        self._last = 0.0
+        self._emitted = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """So much is here."""
+        now = self._now()
+        if not self._seen or total != self._total or done < self._seen[-1][1]:  # a new transfer
+            self._seen = deque([(now, done)])
+            self._total, self._last, self._emitted = total, now, False
+        is_over = done == total
+        if now - self._last < _EVERY_S and not (is_over and self._emitted):
+            if is_over:
+                self._seen.clear()
+            return
+        while len(self._seen) > 1 and now - self._seen[0][0] > _OVER_S:
+            self._seen.popleft()
+        since, before = self._seen[0]
+        self._seen.append((now, done))
+        self._last, self._emitted = now, True
+        self._emit(Downloading(done, total, (done - before) / (now - since) if now > since else None))
+        if is_over:
+            self._seen.clear()
