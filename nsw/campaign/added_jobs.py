@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import ledger_meta_keys, program_versions
+from nsw.campaign import ledger_rows, program_versions
 from nsw.campaign.start import copy_files, write_scripts
 from nsw.errors import UsageError
 from nsw.plan.jobs import APP
@@ -34,8 +34,8 @@ def part_of(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int |
     """
     from nsw.plan.model import Part
 
-    number = ledger.meta(ledger_meta_keys.PARTS) + 2
-    app = f"{APP}-{number}" if new_app else ledger.meta(ledger_meta_keys.APP_FOLDER)
+    number = ledger.meta(ledger_rows.PARTS) + 2
+    app = f"{APP}-{number}" if new_app else ledger.meta(ledger_rows.APP_FOLDER)
     return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)
 
 
@@ -66,7 +66,7 @@ def add(
         CampaignError: A file cannot be copied.
         UnreachableError, CommandError: They could not be brought to the site.
     """
-    scratch = ledger.meta(ledger_meta_keys.SCRATCH)
+    scratch = ledger.meta(ledger_rows.SCRATCH)
     staged: list[tuple[Path, str]] = []
     if files is not None:
         here = folder.path / part.app
@@ -82,7 +82,7 @@ def add(
     staged += [(script, f"{scratch}/scripts/{script.name}") for script in scripts[: None if transport.remote else 1]]
     if plan.reductions:
         staged.append(reducer_to(scratch))
-    if ledger.meta(ledger_meta_keys.PREPARED):
+    if ledger.meta(ledger_rows.PREPARED):
         if staged:
             transport.stage(staged)
         transport.make_folders([f"{scratch}/{build.runs[0].app}" for build in plan.builds])
@@ -90,8 +90,8 @@ def add(
         ledger.add_part(plan)
         names = [job.name for job in plan.jobs]
         program_versions.record(ledger, folder.path, part.app, names, copied=files is not None)
-        ledger.set_meta(ledger_meta_keys.PARTS, part.number - 1)
-        ledger.set_meta(ledger_meta_keys.APP_FOLDER, part.app)
+        ledger.set_meta(ledger_rows.PARTS, part.number - 1)
+        ledger.set_meta(ledger_rows.APP_FOLDER, part.app)
 
 
 def reducer_to(scratch: str) -> tuple[Path, str]:
@@ -105,8 +105,8 @@ def sources_of(ledger: Ledger) -> list[tuple[str, str]]:
     Raises:
         UsageError: The campaign copied none, or one is gone.
     """
-    recipe = ledger.meta(ledger_meta_keys.RECIPE)
-    sources = [Path(source) for source, _ in ledger.meta(ledger_meta_keys.ORIGINS) if source != recipe]
+    recipe = ledger.meta(ledger_rows.RECIPE)
+    sources = [Path(source) for source, _ in ledger.meta(ledger_rows.ORIGINS) if source != recipe]
     if not sources:
         raise UsageError(
             "the recipe lists no program files (app.files), so there is nothing to copy again",

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.shared_gpus import Span, pairs, sentences
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
-from nsw.campaign.ledger_rows import Reading, State, lacks_reports
+from nsw.campaign.ledger_rows import NOTE, SITE, Reading, State, lacks_reports
 from nsw.campaign.named_versions import program_versions, remedy
 from nsw.campaign.owning_user import open_file
 from nsw.campaign.recipe_lock import recipe_of

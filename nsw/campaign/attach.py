@@ -16,7 +16,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.folder_permissions import make_private
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE as SECRETS

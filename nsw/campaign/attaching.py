@@ -51,7 +51,7 @@ class OnSite:
         """
         from nsw.campaign.attach import attach, chosen
         from nsw.campaign.ledger import Ledger
-        from nsw.campaign.ledger_meta_keys import OWNED_BY
+        from nsw.campaign.ledger_rows import OWNED_BY
 
         wanted = chosen(self.campaigns, campaign)
         parent = folders.root_to_write(root)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.added_jobs import reducer_to
 from nsw.campaign.judge import read_status
-from nsw.campaign.ledger_meta_keys import PREPARED
-from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, State
 from nsw.errors import CampaignError
 from nsw.plan.jobs import APP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from nsw.campaign.ledger_meta_keys import RECORDED
+from nsw.campaign.ledger_rows import RECORDED
 from nsw.campaign.recipe_lock import Basis, choice_of, recipe_of, why_not
 from nsw.errors import NswError
 from nsw.metrics import check, find_chip, unsupported
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from nsw.analysis.within_nvtx_range import Within
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_needs import Choice
-    from nsw.campaign.ledger_rows import RunRow
+    from nsw.campaign.ledger_rows import Choice, RunRow
     from nsw.plan.counters import Limit
     from nsw.readers.model import Report
     from nsw.recipe.counters import CountersPass
@@ -97,7 +96,7 @@ def _choose_now(
     from nsw.analysis.guided import NothingMatched
     from nsw.analysis.guided import choose as choose_launches
     from nsw.analysis.matched_launches import TABLE, chosen_rows
-    from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.ledger_rows import Choice
     from nsw.campaign.tables import put_rows
     from nsw.plan.counters import counting
     from nsw.profilers.nvprof import measured

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.added_jobs import TOOLS
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
 from nsw.campaign.runs_by_name import as_named
 from nsw.campaign.select_runs import Selection, selected
 from nsw.campaign.site_folder_cleanup import freed, remove, space_of

@@ -10,15 +10,13 @@ from nsw.campaign import folder as folders
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.folder import run_of
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
-from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
+from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.private_folder import lacks_secrets
 from nsw.campaign.restart_done_runs import forget_done
 from nsw.campaign.retrying import AGAIN, choose
 from nsw.campaign.running import Running
-from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.select_runs import Selection, job_ids, selected
 from nsw.errors import NswError, UsageError
 from nsw.wording import headline, plural
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Kind, Met, Reading, State, Why
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, RECORDED, WERE_READ, Kind, Met, Reading, State, Why
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
 from nsw.recipe.units import parse_duration
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_needs import Choice, Doomed
-    from nsw.campaign.ledger_rows import RunRow
-    from nsw.campaign.ledger_tasks import Pending
+    from nsw.campaign.ledger_rows import Choice, Doomed, Pending, RunRow
     from nsw.schedulers.model import Submission
 
 
@@ -246,7 +243,7 @@ class Stages:
             return submission
         if submission.attempt > 1:  # the shorter limit may be what ended the first: now it is the plan's
             chosen = {run: replace(choice, limit_s=None) for run, choice in chosen.items()}
-        runs = self._it.ledger.runs(job=submission.job, tasks=submission.tasks)
+        runs = self._it.ledger.runs_of(submission.job, submission.tasks)
         mine = [run for run in runs if run.id in chosen]
         if not mine:
             return submission

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import added_jobs as parts
 from nsw.campaign import folder as folders
-from nsw.campaign import ledger_meta_keys
+from nsw.campaign import ledger_rows
 from nsw.campaign.dependencies import release_reductions
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
@@ -59,7 +59,7 @@ def extension(
     from nsw.plan.changes_to_campaign import changes
 
     with Ledger(folder.ledger, read_only=True) as ledger:
-        site, rows = ledger.meta(ledger_meta_keys.SITE), ledger.runs()
+        site, rows = ledger.meta(ledger_rows.SITE), ledger.runs()
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites, None, lambda _message: None)
         lock = before.recipe.recipe.lock
@@ -111,9 +111,9 @@ def extend(it: Extension) -> Running:
         with ledger.transaction():
             _again(folder, ledger, list(it.changes.again))
             if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
-                ledger.set_meta(ledger_meta_keys.RECIPE, str(planned.recipe.path.absolute()))
-                ledger.set_meta(ledger_meta_keys.FIGURES_FROM, None)
-                ledger.set_meta(ledger_meta_keys.ORIGINS, origins(planned.plan.files, planned.recipe.path))
+                ledger.set_meta(ledger_rows.RECIPE, str(planned.recipe.path.absolute()))
+                ledger.set_meta(ledger_rows.FIGURES_FROM, None)
+                ledger.set_meta(ledger_rows.ORIGINS, origins(planned.plan.files, planned.recipe.path))
             go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {it.part.number}.\n", data)
     return Running(folder)
@@ -150,19 +150,15 @@ def replan(
         notify(Message("the program is as it was when it was copied: it is not copied again"))
         files = None
     part = parts.part_of(ledger, runs, new_app=files is not None, time_s=time_s)
-    planned = make_plan(
-        str(folder.recipe), ledger.meta(ledger_meta_keys.SITE), sites, None, lambda _message: None, part
-    )
+    planned = make_plan(str(folder.recipe), ledger.meta(ledger_rows.SITE), sites, None, lambda _message: None, part)
     missing = set(runs) - {run.id for run in planned.plan.runs}
     if missing:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     _add(folder, ledger, planned, part, check(planned).render, files)
     told = []
     if files is not None:
-        recipe = ledger.meta(ledger_meta_keys.RECIPE)
-        ledger.set_meta(
-            ledger_meta_keys.ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None)
-        )
+        recipe = ledger.meta(ledger_rows.RECIPE)
+        ledger.set_meta(ledger_rows.ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
         data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
         data["lock"]["files"] = hashes
         told.append(
@@ -200,7 +196,7 @@ def _add(folder: folders.CampaignFolder, ledger: Ledger, planned: Planned, part:
                 "the secrets differ from those that runs of this campaign still need",
                 hint=f"finish the campaign first (`nsw resume{as_option(folder)}`), or run the recipe as a new one",
             )
-    scratch = ledger.meta(ledger_meta_keys.SCRATCH)
+    scratch = ledger.meta(ledger_rows.SCRATCH)
     with closing(connect(ledger.site(), scratch, mark_of(folder, ledger))) as transport:
         hold_folder(folder, ledger, transport, scratch)
         parts.add(folder, ledger, transport, part, replace(planned.plan, absent=()), render, files)

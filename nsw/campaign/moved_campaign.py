@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 from nsw.scripts.quoting import quote
 
 if TYPE_CHECKING:

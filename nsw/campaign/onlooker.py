@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Self
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.judge import judge, read_statuses
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH
-from nsw.campaign.ledger_rows import IN_FLIGHT, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, State
 from nsw.campaign.takeover_archive import ARCHIVE, unpack
 from nsw.schedulers.batch import BatchScheduler
 from nsw.schedulers.create import create

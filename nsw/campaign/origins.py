@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger_meta_keys import ORIGINS
+from nsw.campaign.ledger_rows import ORIGINS
 from nsw.campaign.recipe_lock import files_in, hash_of
 
 if TYPE_CHECKING:

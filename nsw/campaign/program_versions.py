@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign import ledger_meta_keys
+from nsw.campaign import ledger_rows
 from nsw.campaign.ledger_rows import State
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Iterable[str], *, copied:
         jobs: Names of the jobs.
         copied: Whether the program was copied again.
     """
-    known = ledger.meta(ledger_meta_keys.VERSIONS)
+    known = ledger.meta(ledger_rows.VERSIONS)
     if not known:
-        known = [(_hashes(home / ledger.meta(ledger_meta_keys.APP_FOLDER)), 0, ledger.created(), [])]
+        known = [(_hashes(home / ledger.meta(ledger_rows.APP_FOLDER)), 0, ledger.created(), [])]
     if copied:
         files, (before, build, _, _) = _hashes(home / app), known[-1]
         # with the same files the command that builds them is a different one
         known.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
     else:
         known[-1][3].extend(jobs)
-    ledger.set_meta(ledger_meta_keys.VERSIONS, known)
+    ledger.set_meta(ledger_rows.VERSIONS, known)
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -70,7 +70,7 @@ def versions_of(ledger: Ledger, runs: Sequence[RunRow]) -> list[Version]:
 
     Files that are as they once were are the version that they were then.
     """
-    known = ledger.meta(ledger_meta_keys.VERSIONS)
+    known = ledger.meta(ledger_rows.VERSIONS)
     of_job = {job: n for n, (_, _, _, jobs) in enumerate(known) for job in jobs}
     found: dict[tuple[Any, ...], Version] = {}
     for n, (files, build, since, _) in enumerate(known):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import run_of
 from nsw.campaign.ledger import Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import NOTE
+from nsw.campaign.ledger_rows import NOTE
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import _append, load_rows
 from nsw.profilers.files_of_one_recording import parts

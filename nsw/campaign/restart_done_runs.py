@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

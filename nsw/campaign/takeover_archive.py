@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_meta_keys import OWNED_BY, TAKEN_OVER
+from nsw.campaign.ledger_rows import OWNED_BY, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
 from nsw.transport.commands import Fence, take
 
