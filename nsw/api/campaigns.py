@@ -9,7 +9,7 @@ from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Campaign:
         """One row a run: id (the tables' `run`), pass, state, times, parameters (`param_state` where one clashes)."""
         import pandas as pd
 
-        from nsw.campaign.job_ids import job_ids
+        from nsw.campaign.select_runs import job_ids
         from nsw.present.status_view import flat_run
 
         with Ledger(self._of.ledger, read_only=True) as ledger:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.placement import Span, pairs, sentences
 from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
-from nsw.campaign.ledger_rows import Reading, State, lacks_reports
+from nsw.campaign.ledger_rows import NOTE, SITE, Reading, State, lacks_reports
 from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option

@@ -17,7 +17,7 @@ from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.folder import LEDGER
 from nsw.campaign.handover import ARCHIVE, RECIPE, about, require_success, unpack
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.ownership import make_private
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS

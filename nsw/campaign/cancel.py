@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME
+from nsw.campaign.ledger_rows import AT_A_TIME
 from nsw.campaign.select_runs import selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 

@@ -16,9 +16,7 @@ from nsw.analysis.guided import (
     picked_again,
 )
 from nsw.analysis.guided import choose as choose_launches
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import RECORDED, Choice, State
 from nsw.campaign.recipe_lock import Basis, basis_of, choice_of, recipe_of, why_not
 from nsw.campaign.tables import load_rows, put_rows
 from nsw.errors import NswError, nearest

@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.ledger_rows import Kind, State, Why
+from nsw.campaign.ledger_rows import RECORDED, Kind, Met, State, Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_needs import Doomed
-    from nsw.campaign.ledger_tasks import Pending
+    from nsw.campaign.ledger_rows import Doomed, Pending
 from typing import TYPE_CHECKING
-
-from nsw.campaign.ledger_rows import Met
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

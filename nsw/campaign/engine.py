@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.collect import Ending
 from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED
-from nsw.campaign.ledger_rows import Kind, State
+from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State
 from nsw.campaign.ownership import require_own
 from nsw.campaign.submit import Submitting
 from nsw.campaign.watching import Watching, Withdrawing

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.events import Downloading
 from nsw.campaign.folder import run_folder
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import require_own
-from nsw.campaign.select_runs import needed, selected
+from nsw.campaign.select_runs import job_ids, needed, selected
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH, TAKEN_OVER
+from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
 from nsw.transport.commands import Fence, take
 

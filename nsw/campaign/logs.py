@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import brought_folder
 from nsw.campaign.folder import run_folder
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
 from nsw.campaign.runs_by_name import one_of, the_one
-from nsw.campaign.select_runs import Selection, named, selected
+from nsw.campaign.select_runs import Selection, job_ids, named, selected
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_rows import IN_FLIGHT, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError

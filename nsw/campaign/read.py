@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import run_of
-from nsw.campaign.ledger_meta_keys import NOTE
-from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_rows import NOTE, Reading, State
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files

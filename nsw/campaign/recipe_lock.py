@@ -26,7 +26,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import Choice
 from nsw.recipe.model import LockedChoice, LockedChoices
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import FIGURES_FROM, RECIPE, SITE
-from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.campaign.read import read_reports
 from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
 from nsw.campaign.runs_by_name import as_option

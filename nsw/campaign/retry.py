@@ -17,13 +17,11 @@ from nsw.campaign.dependencies import (
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.folder import run_of
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SITE, SITE_DATA
-from nsw.campaign.ledger_rows import lacks_figure, lacks_reports
+from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.running import Running
 from nsw.campaign.runs_by_name import one_of
-from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.select_runs import Selection, job_ids, selected
 from nsw.campaign.select_runs import named as runs_named
 from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError

@@ -25,11 +25,10 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.folder import Log, run_folder, run_of
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import PREPARED, SCRATCH
-from nsw.campaign.ledger_rows import ENDED, State
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, State
 from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.select_runs import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run

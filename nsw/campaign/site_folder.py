@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.handover import site_in_hand
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import SCRATCH, State
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE, PRIVATE
 from nsw.resources import reducer

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ledger_needs import Choice
-    from nsw.campaign.ledger_rows import RunRow
+    from nsw.campaign.ledger_rows import Choice, RunRow
     from nsw.schedulers.model import Submission
 
 
@@ -155,7 +154,7 @@ class Stages:
             return submission
         if submission.attempt > 1:  # the shorter limit may be what ended the first: now it is the plan's
             chosen = {run: replace(choice, limit_s=None) for run, choice in chosen.items()}
-        runs = self._it.ledger.runs(job=submission.job, tasks=submission.tasks)
+        runs = self._it.ledger.runs_of(submission.job, submission.tasks)
         mine = [run for run in runs if run.id in chosen]
         if not mine:
             return submission

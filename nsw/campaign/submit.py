@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_meta_keys import PLACES
-from nsw.campaign.ledger_rows import Kind, State
+from nsw.campaign.ledger_rows import PLACES, Kind, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch import JOB, LOGIN, Places
 from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Submission
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven, InFlight
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import Flying
-    from nsw.campaign.ledger_tasks import Pending
+    from nsw.campaign.ledger_rows import Flying, Pending
     from nsw.campaign.stages import Stages
     from nsw.schedulers.model import Outcome
 

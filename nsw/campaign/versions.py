@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_meta_keys import APP_FOLDER, ORIGINS, VERSIONS
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, VERSIONS, State
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import UsageError
 from nsw.quantities import moment

@@ -17,8 +17,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, State
-from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH
-from nsw.campaign.ledger_rows import IN_FLIGHT
+from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError

@@ -10,13 +10,11 @@ from nsw.campaign import folder as folders
 from nsw.campaign import versions
 from nsw.campaign.answers import how_to_repeat
 from nsw.campaign.estimate import seconds_left
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
-from nsw.campaign.ledger_rows import what_lacks
+from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.runs_by_name import as_named, as_option, campaign_and_runs
-from nsw.campaign.select_runs import selected
+from nsw.campaign.select_runs import job_ids, selected
 from nsw.cli import writing
 from nsw.cli.notices import warn
 from nsw.errors import Exit

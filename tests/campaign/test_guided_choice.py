@@ -9,8 +9,7 @@ import pytest
 from nsw.analysis.guided import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import RECORDED, SITE_DATA, Choice
 from nsw.campaign.recipe_lock import Basis, recorded
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run

@@ -6,8 +6,7 @@ import pytest
 
 from nsw.campaign import choose as choosing
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import RECORDED, Choice
 from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
 from nsw.errors import CommandResult
 from nsw.recipe.model import Lock

@@ -12,8 +12,7 @@ from nsw.campaign.dependencies import release_dependents
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import SCRATCH, Choice
 from nsw.campaign.stages import choice_file
 from nsw.campaign.start import Ingredients, begin
 from nsw.plan.jobs import pack

@@ -8,7 +8,7 @@ import pytest
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.handover import Handover
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH, TAKEN_OVER
+from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import FencedError
 from nsw.transport.local import LocalTransport
 

@@ -23,8 +23,7 @@ from nsw.campaign.engine import Driver
 from nsw.campaign.folder import locked
 from nsw.campaign.handover import wait_for_commands
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import SCRATCH, Choice
 from nsw.campaign.start import Ingredients, begin
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack

@@ -6,7 +6,7 @@ from nsw.campaign.builds import Builds
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter
 from nsw.scripts import render

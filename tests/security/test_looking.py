@@ -16,7 +16,7 @@ import pytest
 from nsw.campaign import ledger_file
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport

@@ -14,9 +14,9 @@ from nsw.campaign.builds import Builds
 from nsw.campaign.collect import Ending
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver, go_on
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.select_runs import job_ids
 from nsw.campaign.watching import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
