@@ -10,19 +10,30 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.faults import shown
-from nsw.recipe.shown_lines import LINE_END, ShownLines, without_value
+from nsw.recipe.shown_lines import (
+    FORMS,
+    LINE_END,
+    ShownLines,
+    Within,
+    secret_in_key,
+    secret_in_text,
+    span,
+    without_value,
+)
 from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, explain, with_space
 from nsw.recipe.units import WrittenFloat, WrittenInt, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from nsw.recipe.shown_lines import Span
 
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -115,7 +126,6 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _SPECIAL = re.compile(r"([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NOT_READ = "its tag or its size makes this no value that can be read; quote it if it is meant as text"
 
 
 class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong is the diagnostic it holds
@@ -126,39 +136,33 @@ class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong i
         self.fault = Diagnostic(message, mark, hint=hint)
 
 
-def compose(text: str, file: str, hides: Callable[[Mark], bool]) -> tuple[Node | None, list[Diagnostic]]:
-    """The tree of the only document in `text`, None when it is empty, and faults that do not end the reading.
-
-    Args:
-        text: YAML.
-        file: Its name, for the marks.
-        hides: Whether something secret stands at a place, which no fault repeats.
-
-    Raises:
-        yaml.YAMLError: The text is not YAML.
-        Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
-    """
-    return _Composer(yaml.parse(text, Loader=LOADER), file, hides).document()
-
-
 class _Composer:
-    def __init__(self, events: Iterator[Any], file: str, hides: Callable[[Mark], bool]) -> None:
+    """Makes the tree of the only document, and gathers where its secrets are and faults that do not end the reading."""
+
+    def __init__(self, events: Iterator[Any], file: str, below: Sequence[str]) -> None:
         self._events = events
         self._file = file
-        self._hides = hides
+        self._within = reduce(Within.below, below, Within.ANY)
         self._anchors: dict[str, Node | None] = {}  # None while the anchored node is being made
         self._aliased = 0
         self.faults: list[Diagnostic] = []
+        self.secrets: list[Span] = []
 
-    def document(self) -> tuple[Node | None, list[Diagnostic]]:
+    def document(self) -> Node | None:
+        """The tree; None: there is none.
+
+        Raises:
+            yaml.YAMLError: The text is not YAML.
+            Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
+        """
         root: Node | None = None
         seen = False
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent) and seen:
                 raise Stop(self._mark(event), "a second document starts here", "keep one document in a file")
             if isinstance(event, yaml.NodeEvent):
-                root, seen = self._node(event, 0), True
-        return root, self.faults
+                root, seen = self._node(event, 0, self._within), True
+        return root
 
     def _mark(self, event: Any, end: Any = None) -> Mark:
         start, stop = event.start_mark, (end or event).end_mark
@@ -167,63 +171,73 @@ class _Composer:
     def _fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
         self.faults.append(Diagnostic(message, mark, hint=hint))
 
-    def _node(self, event: Any, depth: int) -> Node:
+    def _node(self, event: Any, depth: int, kind: Within) -> Node:
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
+            return self._alias(event, kind)
         if depth > DEEPEST:
             raise Stop(self._mark(event), f"nested more than {DEEPEST} levels deep")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
-            node = self._scalar(event)
+            node = self._scalar(event, kind)
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = self._list(event, depth)
+            node = self._list(event, depth, kind)
         else:
-            node = self._map(event, depth)
+            node = self._map(event, depth, kind)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, event: Any) -> Node:
+    def _alias(self, event: Any, kind: Within) -> Node:
         mark = self._mark(event)
         if event.anchor not in self._anchors:
-            anchor = "such anchor" if self._hides(mark) else f"anchor '&{event.anchor}'"
-            raise Stop(mark, f"no {anchor} is defined above", "quote the value if the * is meant as text")
+            raise Stop(
+                mark, f"no anchor '&{event.anchor}' is defined above", "quote the value if the * is meant as text"
+            )
         node = self._anchors[event.anchor]
         if node is None:
-            alias = "this alias" if self._hides(mark) else f"'*{event.anchor}'"
-            raise Stop(mark, f"{alias} is inside the node that it refers to")
+            raise Stop(mark, f"'*{event.anchor}' is inside the node that it refers to")
         self._aliased += node.size
         if self._aliased > MOST_ALIASED:
             raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
+        if kind in {Within.SECRET, Within.FROM_ENV}:
+            place = node.span
+            is_form = isinstance(node.value, dict) and node.value.keys() <= FORMS
+            anchored = ((place.line - 1, place.column - 1), (place.end_line - 1, place.end_column - 1))
+            self.secrets += [span(event), *(() if is_form else (anchored,))]
         return node
 
-    def _scalar(self, event: Any) -> Node:
+    def _scalar(self, event: Any, kind: Within) -> Node:
+        self.secrets += secret_in_text(event, kind)
         mark = self._mark(event)
         style = event.style or ""
         try:
             value = scalar(event.value, event.tag, plain=not style)
         except ValueError as fault:
-            self._fault(mark, _NOT_READ if self._hides(mark) else str(fault))
+            self._fault(mark, str(fault))
             value = event.value
         return Node(value, mark, style=style, text=event.value)
 
-    def _list(self, event: Any, depth: int) -> Node:
+    def _list(self, event: Any, depth: int, kind: Within) -> Node:
         self._collection_tag(event, "seq")
         items: list[Node] = []
         while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(inner, depth + 1))
+            items.append(self._node(inner, depth + 1, kind.below(None)))
+        if kind in {Within.SECRET, Within.ENV, Within.FROM_ENV}:
+            self.secrets.append(span(event, inner))
         return Node(items, self._mark(event, inner), size=1 + sum(n.size for n in items))
 
-    def _map(self, event: Any, depth: int) -> Node:
+    def _map(self, event: Any, depth: int, kind: Within) -> Node:
         self._collection_tag(event, "map")
         value: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
-        entries = 0
+        entries, is_form, behind_secret = 0, True, False
         while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
-            key, mark = self._key(inner, event, depth)
-            child = self._node(next(self._events), depth + 1)
+            key, mark = self._key(inner, event, depth, kind)
+            child = self._node(next(self._events), depth + 1, below := kind.below(key))
+            is_form = is_form and key in FORMS
+            behind_secret = below is Within.SECRET or (behind_secret and self._is_cut_off(event, inner, child))
             self._check_dash(child, mark)
             if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
                 inherited += self._inherited(child, mark)
@@ -238,27 +252,37 @@ class _Composer:
             entries += 1
             if entries > MOST_KEYS:
                 raise Stop(mark, f"a map has more than {MOST_KEYS:,} keys")
+        if kind is Within.FROM_ENV or (kind in {Within.SECRET, Within.VARIABLE} and not is_form):
+            self.secrets.append(span(event, inner))
         for node in inherited:
             assert isinstance(node.value, dict)
             value = {k: v for k, v in node.value.items() if k not in value} | value
             keys = node.keys | keys
         return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
 
+    def _is_cut_off(self, parent: Any, key: Any, child: Node) -> bool:
+        """Whether a comma made a key of the rest of a secret value, which is secret too: `{HF_TOKEN: one,two}`."""
+        is_key = parent.flow_style and isinstance(key, yaml.ScalarEvent)
+        if not is_key or child.value is not None or child.text or child.style:
+            return False
+        self.secrets.append(span(key))
+        return True
+
     def _check_dash(self, child: Node, key: Mark) -> None:
         """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
         if not child.style and child.span.line > key.line and DASHED.match(child.text):
             line, column = child.span.line, child.span.column
-            item = "" if self._hides(child.span) else child.text
-            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(item))
+            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
 
-    def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
+    def _key(self, event: Any, parent: Any, depth: int, kind: Within) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
         if isinstance(event, yaml.ScalarEvent):
+            self.secrets += secret_in_key(event, kind)
             mark = self._mark(event)
             if not event.style and DASHED.match(event.value):
-                raise Stop(mark, MISSING_SPACE, with_space("" if self._hides(mark) else f"{event.value}:"))
+                raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
             return event.value, mark
-        node = self._node(event, depth + 1)
+        node = self._node(event, depth + 1, Within.SECRET if kind is Within.SECRET else Within.ANY)
         mark = self._mark(event)
         if not isinstance(node.value, dict | list):
             return str(node.value), mark
@@ -278,9 +302,7 @@ class _Composer:
 
     def _collection_tag(self, event: Any, kind: str) -> None:
         if event.tag not in {None, "!", _TAG + kind}:
-            mark = self._mark(event)
-            tag = "this tag" if self._hides(mark) else f"the tag {shown(event.tag)}"
-            self._fault(mark, f"{tag} is not allowed here", "remove it")
+            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not allowed here", "remove it")
 
 
 def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
@@ -458,14 +480,12 @@ def parse(text: str, file: str, shown: ShownLines | None = None) -> Document:
     """
     text = text.removeprefix("\ufeff")
     shown = shown or ShownLines(text)
-    try:
-        root, faults = _composed(text, shown, file)
-    except Stop as stop:
-        root, faults = None, [stop.fault]
+    root, faults = _composed(text, shown, file)
     if root is None and not faults:
         faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
     if root is None or faults:
-        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in faults))
+        told = (_hushed(fault) if shown.hides(fault.mark) else fault for fault in faults)
+        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in told))
     return Document(file, text, root, shown)
 
 
@@ -477,28 +497,31 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def _composed(text: str, shown: ShownLines, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
-        raise Stop(Mark(file, 1, 1, 1, 2), f"the file has more than {LARGEST} characters")
+        return None, [Diagnostic(f"the file has more than {LARGEST} characters", Mark(file, 1, 1, 1, 2))]
+    composer = _Composer(yaml.parse(text, Loader=LOADER), file, shown.below)
     try:
-        return compose(text, file, shown.hides)
+        root = composer.document()
+    except Stop as stop:
+        return None, [stop.fault]
     except yaml.YAMLError as fault:
-        found = explain(fault, text, LINE_END.split(text), file)
-        return None, [_hushed(found) if shown.hides(found.mark) else found]
+        return None, [explain(fault, text, LINE_END.split(text), file)]
     except UnicodeEncodeError as fault:
         before = LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
         return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
+    shown.secrets = composer.secrets
+    return root, composer.faults
 
 
 def _hushed(fault: Diagnostic) -> Diagnostic:
-    """What the parser refused, without words of the text."""
-    if fault.message == MISSING_SPACE:
-        return replace(fault, hint=with_space(""))
-    message, _, words = fault.message.partition(": ")
-    return replace(fault, message=message) if words else fault
+    """A fault without words of the text."""
+    hint = with_space("") if fault.message == MISSING_SPACE else fault.hint
+    message = re.sub(r"'.*'", "'***'", fault.message.partition(": ")[0], flags=re.DOTALL)
+    return replace(fault, message=message, hint=hint)
 
 
-def _first(span: Mark) -> Mark:
-    return Mark(span.file, span.line, span.column, span.line, span.column + 1)
+def _first(place: Mark) -> Mark:
+    return Mark(place.file, place.line, place.column, place.line, place.column + 1)
 
 
 def _find(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:

@@ -81,7 +81,7 @@ def _with(document: Document, text: str) -> Document:
         value, pad = f"[{value}]", pad - 1
     source = " " * pad + (value if value.strip() else "null")
     hidden = [((0, len(name) + 1), (text.count("\n") + 1, 0))] if _is_secret(path) else []
-    typed = ShownLines(text, source, path, hidden)
+    typed = ShownLines(text, path, hidden)
     node = _parsed(value, source, file, typed)
     if path[0] == "passes":
         document, path = _of_pass(document, path, file)
