@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from nsw.campaign import private_folder as private  # noqa: E402  after the path
-from nsw.service import starting  # noqa: E402
-from nsw.service.driving import held  # noqa: E402
-from nsw.service.planning import make_plan  # noqa: E402
-from nsw.transport import receiving, sending, shell  # noqa: E402
+from nsw.campaign import start  # noqa: E402
+from nsw.campaign.planning import make_plan  # noqa: E402
+from nsw.campaign.running import held  # noqa: E402
+from nsw.transport import remote, shell  # noqa: E402
 from tests.faults.systems import double  # noqa: E402
 from tests.remote.conftest import SSHD, Server  # noqa: E402
 from tests.remote.test_campaign import FAKES, Cluster  # noqa: E402
@@ -51,7 +51,7 @@ resources: {gpus: 0, time: 1m}
 def counted():
     """Counts messages to the remote shell, and streams of files."""
     calls: Counter[str] = Counter()
-    call, send, receive = shell.Shell.call, sending.send, receiving.receive
+    call, send, receive = shell.Shell.call, remote.send, remote.receive
 
     def counting_call(self, commands, **how):
         text = " ".join(commands[0])
@@ -66,17 +66,17 @@ def counted():
         calls["files brought"] += 1
         return receive(*words)
 
-    shell.Shell.call, sending.send, receiving.receive = counting_call, counting_send, counting_receive
+    shell.Shell.call, remote.send, remote.receive = counting_call, counting_send, counting_receive
     try:
         yield calls
     finally:
-        shell.Shell.call, sending.send, receiving.receive = call, send, receive
+        shell.Shell.call, remote.send, remote.receive = call, send, receive
 
 
 def measure(cluster: Cluster, count: int) -> None:
     (cluster.work / "recipe.yaml").write_text(RECIPE.replace("COUNT", str(count)))
     planned = make_plan(str(cluster.work / "recipe.yaml"), "cluster", [cluster.work / "sites.yaml"])
-    folder = starting.start(cluster.work, starting.check(planned), starting.lock_of(planned)[0])
+    folder = start.start(cluster.work, start.check(planned), start.lock_of(planned)[0])
     with counted() as calls, held(folder, lambda _event: None) as it:
         private.prepare(folder, it.transport, it.scratch, it.share)
         it.builds.prepare()

@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from remote.conftest import SSHD, Server, free_port  # noqa: E402  after the path
 
-from nsw.transport.create import connect  # noqa: E402
+from nsw.transport.model import connect  # noqa: E402
 
 MIB = int(sys.argv[1]) if len(sys.argv) > 1 else 500
 TIMES = int(sys.argv[2]) if len(sys.argv) > 2 else 3

@@ -12,8 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from nsw.campaign.make_campaign import Ingredients, begin
-from nsw.service.planning import make_plan
+from nsw.campaign.planning import make_plan
+from nsw.campaign.start import Ingredients, begin
 
 EMPTY = "import typer\napp = typer.Typer()\n@app.command()\ndef main(): pass\napp()\n"
 RECIPE = """nsw: 1

@@ -1,17 +1,17 @@
 """What happens while a campaign goes on, as `nsw.run` and its like give it: `match` tells the classes apart."""
 
-from nsw.service.events import (
+from nsw.campaign.events import (
     BuildChanged,
     Downloading,
     Event,
     Finished,
+    Message,
     Progress,
     ReportsRead,
     RunChanged,
     RunsEnded,
     Started,
 )
-from nsw.service.message import Message
 
 __all__ = [
     "BuildChanged", "Downloading", "Event", "Finished", "Message", "Progress", "ReportsRead", "RunChanged", "RunsEnded",

@@ -14,10 +14,10 @@ BASE = {
     "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording", "entry_points",
     "quantities", "user_folders",
 }  # fmt: skip
-# left to right; campaign is handed what it needs from its right
+# left to right
 FLOW = [
-    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "campaign", "readers", "analysis",
-    "service", "present", "cli",
+    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "readers", "analysis", "campaign",
+    "present", "cli",
 ]  # fmt: skip
 BESIDE = {"demo", "api", "events", "__main__"}  # a program of its own, the doors for Python, the door for `python -m`
 
@@ -57,9 +57,9 @@ def test_a_file_imports_nothing_to_its_right(path):
     if mine in BESIDE or mine == "__init__":
         return
     allowed = BASE if mine in BASE else BASE | set(FLOW[: FLOW.index(mine) + 1])
-    if mine == "service":
+    if mine == "campaign":
         allowed = allowed | {"demo"}  # the site that replays recordings
-    if mine == "cli":  # a thin client: what opens a connection or asks a scheduler is the service's
+    if mine == "cli":  # a thin client: what opens a connection or asks a scheduler is the campaign's
         allowed = (allowed | BESIDE) - {"transport", "schedulers"}
     wrong = {module for module in imports(path) if room(module) not in allowed}
     assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"

@@ -25,20 +25,13 @@ ones; `nsw read --max-unpacked 20G` raises the limit.
 
 ## Damaged reports
 
-Rows that contradict their own file are left out and reported (`nsw/readers/checks`): negative times and counts, times
-of more than ten years, a total below calls x minimum, own time above the total, shares above 100 %, a row that is there
-twice, one ID for two launches, figures of another launch, an unknown unit, two units in one row or table, another
-decimal mark than the rest of the file, names that the file does not hold.
+Rows that break an invariant are left out and reported (`nsw/readers/invariants.py`): negative times, times of more than
+ten years, a mean outside the least and the greatest, a total below the greatest, shares above 100 %, one ID for two
+kernels. Figures in an unknown unit, with another decimal mark than the rest of the file or under damaged titles are
+absent and reported.
 
-Other damage contradicts nothing, and no reader can find it:
-
-- a figure, a name or a text that the file holds once (most times of single events are such figures);
-- a host, process, device, kernel or launch size in one line, which holds for the rows below it;
-- a row that is not there, or rows in another order, in a table without totals;
-- a copied event that has no id of its own (nvprof's copies in a trace).
-
-`NSW_EXPLORE=1 python -m pytest -s tests/fuzz/test_one_mutation.py` changes 2,000 cells, rows, units and marks of sound
-text reports and prints how many were silent, by format and reason.
+Other damage is not found: a figure, a name or a text that is wrong in the file is read as it stands, and a row that is
+there twice counts twice.
 """
 
 

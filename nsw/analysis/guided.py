@@ -18,8 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import nearest
-from nsw.profilers.ncu_filter import any_name, chosen_filter
-from nsw.profilers.number_regex import one_of
+from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
 from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import squeezed
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.service.onlooking import Watching
+    from nsw.campaign.onlooking import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
@@ -35,7 +35,7 @@ class CampaignTables(Tables):
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from nsw.campaign.reading import load_table
+        from nsw.campaign.tables import load_table
 
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
@@ -49,7 +49,7 @@ class CampaignTables(Tables):
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
-        from nsw.service.read_collected import read_trace
+        from nsw.campaign.read import read_trace
 
         held = set(frame["run"])
         missing = [run for run in runs if run.state is State.DONE and run.repeat and run.reports and run.id not in held]
@@ -105,7 +105,7 @@ class Answers:
         return sorted([*FLAT, "findings"])
 
     def _summary(self) -> Any:
-        from nsw.service.answers import summary_of
+        from nsw.campaign.answers import summary_of
 
         with Ledger(self._folder.ledger, read_only=True) as ledger:
             return summary_of(self._folder, ledger)
@@ -147,7 +147,7 @@ class Campaign:
     @property
     def good(self) -> bool:
         """Whether every run is done, its reports were read and it printed every required figure."""
-        from nsw.service.answers import is_good
+        from nsw.campaign.answers import is_good
 
         with Ledger(self._of.ledger, read_only=True) as ledger:
             return is_good(ledger)
@@ -173,7 +173,7 @@ class Campaign:
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
-        from nsw.service import steering
+        from nsw.campaign import steering
 
         if not steering.is_over(self._of):
             steering.cancel(self._of)
@@ -190,7 +190,7 @@ class Campaign:
         Raises:
             UnreachableError: The site cannot be reached, at the first look.
         """
-        from nsw.service.onlooking import Watching
+        from nsw.campaign.onlooking import Watching
 
         return Watching(self._of, once=once)
 
@@ -207,7 +207,7 @@ class Campaign:
             CampaignError: The campaign is not over, its reports are not read yet, or another nsw owns it.
             UnreachableError: The site gave no answer; doing it again removes the rest.
         """
-        from nsw.service.cleaning import on_site
+        from nsw.campaign.cleaning import on_site
 
         with on_site(self._of) as found:
             if found.is_gone or not (found.space.spare or everything):
@@ -226,8 +226,8 @@ class Campaign:
             UsageError: No run has such a name, or none of them has begun.
             UnreachableError: The site cannot be reached.
         """
+        from nsw.campaign.fetching import on_site
         from nsw.campaign.select_runs import Selection
-        from nsw.service.fetching import on_site
 
         with on_site(self._of, names(runs), names(files), Selection()) as found:
             found.bring()

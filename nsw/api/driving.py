@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
+from nsw.campaign import continuing
 from nsw.campaign import folder as folders
+from nsw.campaign.events import Message
+from nsw.campaign.running import Running as Driven
 from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
-from nsw.service import continuing
-from nsw.service.message import Message
-from nsw.service.running_campaign import Running as Driven
 from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.planning import Planned
     from nsw.recipe.overrides import Overrides
-    from nsw.service.events import Event
-    from nsw.service.planning import Planned
 
 
 class Running(Driven):
@@ -99,8 +99,8 @@ def run(
         UsageError: There is no such recipe, site, case or pass; or it costs too much without `yes`.
         UnreachableError: The site does not answer.
     """
-    from nsw.service import starting
-    from nsw.service.planning import make_plan
+    from nsw.campaign import start
+    from nsw.campaign.planning import make_plan
 
     said: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit)
@@ -112,18 +112,18 @@ def run(
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     if note:
         planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
-    lock, differences = starting.lock_of(planned)
+    lock, differences = start.lock_of(planned)
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]
-    ready = starting.check(planned)
+    ready = start.check(planned)
     _refuse_dear(planned, home, yes=yes)
-    return _told(Running(starting.start(home, ready, lock), now=now), said)
+    return _told(Running(start.start(home, ready, lock), now=now), said)
 
 
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.service.extending import extend, extension
+    from nsw.campaign.extending import extend, extension
 
     said: list[Message] = []
     found = extension(folder, recipe, sites, chosen, said.append)
@@ -134,8 +134,7 @@ def _run_into(
 
 
 def _refuse_dear(planned: Planned, home: Path, *, yes: bool) -> None:
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.starting import too_dear
+    from nsw.campaign.start import expected_cost, too_dear
 
     if not yes and (cost := too_dear(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
@@ -181,7 +180,7 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.service.attaching import on_site, site_of_campaign_here
+    from nsw.campaign.attaching import on_site, site_of_campaign_here
 
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
@@ -260,10 +259,10 @@ def reread(
         CampaignError: There is no such campaign, no report of it is here, or another process drives it.
         InputError: The recipe has faults.
     """
-    from nsw.service import rereading
+    from nsw.campaign.reread import reread as read_again
 
     of = Path(recipe) if recipe is not None else None
-    found = rereading.reread(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
+    found = read_again(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
     return found.changes
 
 

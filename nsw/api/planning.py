@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from nsw.service.message import Message
-    from nsw.service.planning import Planned as Made
+    from nsw.campaign.events import Message
+    from nsw.campaign.planning import Planned as Made
 
 
 class Planned:
@@ -79,7 +79,7 @@ def dry_run(
         InputError: The recipe or a sites file has faults.
         UsageError: There is no such recipe, site, case or pass.
     """
-    from nsw.service.planning import make_plan
+    from nsw.campaign.planning import make_plan
 
     said: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import ledger_meta_keys, program_versions
-from nsw.campaign.make_campaign import copy_files, write_scripts
+from nsw.campaign.start import copy_files, write_scripts
 from nsw.errors import UsageError
-from nsw.plan.builds import APP
+from nsw.plan.jobs import APP
 from nsw.resources import reducer
 
 if TYPE_CHECKING:

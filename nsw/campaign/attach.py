@@ -19,8 +19,8 @@ from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack
 from nsw.errors import CampaignError, CommandError, UnreachableError
-from nsw.plan.secrets import FILE as SECRETS
-from nsw.transport.fence import take
+from nsw.plan.command import FILE as SECRETS
+from nsw.transport.commands import take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,41 +1,42 @@
-"""A run's files on the site -> the campaign's folder."""
+"""How tasks end: the files of a run on the site come to the campaign's folder, and its end is written down."""
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.unpack_reduction import unpack
+from nsw.campaign.folder import run_folder, run_of
+from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with
+from nsw.campaign.ledger_meta_keys import COLLECT
+from nsw.campaign.ledger_rows import Kind, Reading, State
+from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import read_plain
-from nsw.tables.unpacking_limit import shown
+from nsw.schedulers.model import Answer, Phase
+from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
+from nsw.transport.model import Unreadable
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import RunRow
+    from nsw.campaign.judge import Status
+    from nsw.campaign.ledger_rows import Flying, RunRow
     from nsw.transport.model import Entry, Transport
+
 
 PACKED: Final = ".gz"  # of what a reduction makes
 _WORTH_A_LINE: Final = 1 << 20  # bytes
 _CLAIM = "claim"
 AGAIN = "again"  # a line for each other job that found the run claimed
 KEPT_FILES = ("stdout", "stderr", _CLAIM, "status", "after.log", AGAIN, "ranks.tsv")
-
-
-def run_folder(scratch: str, run: str, attempt: int) -> str:
-    """The folder of an attempt of a run on the site."""
-    return f"{scratch}/runs/{run}/attempt-{attempt}"
-
-
-def run_of(reduction: str) -> str:
-    """The run whose reports a reduction reduces."""
-    from nsw.plan.model import REDUCTION  # here: `nsw status` looks at no plan
-
-    return reduction.removesuffix(REDUCTION)
 
 
 def collect(
@@ -172,3 +173,218 @@ def read_tail(path: Path, limit: int = 4096) -> bytes | None:
     with suppress(OSError):
         return read_plain(path, last=limit)
     return None
+
+
+_CHUNK: Final = 1 << 20  # bytes
+
+
+def unpack(packed: Path, target: Path) -> str | None:
+    """Unpack a gzip file, whole or not at all, and remove it.
+
+    Returns:
+        What is wrong with its content; None when it is good.
+
+    Raises:
+        CampaignError: What comes out cannot be written, as on a full disk.
+    """
+    allowance = Allowance(packed.stat().st_size)
+    part = target.with_name(f"{target.name}.part")
+    wrong = None
+    try:
+        part.unlink(missing_ok=True)
+        with gzip.open(packed) as source, part.open("xb") as out:
+            while chunk := source.read(_CHUNK):
+                allowance.take(len(chunk))
+                out.write(chunk)
+        part.replace(target)
+    except TooMuchError as fault:
+        wrong = f"{packed.name} holds {fault}"
+    except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
+        wrong = f"{packed.name} is damaged: {fault}"
+    except OSError as fault:
+        raise CampaignError(f"{target} cannot be written: {fault.strerror or fault}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    packed.unlink()
+    return wrong
+
+
+_LAST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An attempt of which nothing more will come, and how it ended.
+
+    `second`: the job that nsw submitted for it, where another one of the same name did it.
+    """
+
+    one: Flying
+    verdict: Verdict
+    status: Status | None
+    attempt: int
+    second: str | None = None
+
+
+class Ending:
+    """The files that runs leave on the site, and the ends that they tell of.
+
+    Args:
+        it: The campaign.
+    """
+
+    def __init__(self, it: Driven) -> None:
+        self._it = it
+        self._seen: dict[str, Status | Unreadable | None] = {}
+        self._useless: dict[str, str] = {}  # reductions whose files could not be unpacked
+
+    def look(self, several: Iterable[Flying]) -> None:
+        """Read the status of all of these in one round trip, for `status` until the next look.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        homes = [self._it.home(one.id, one.attempt) for one in several]
+        self._seen = {}  # what is old must not be believed when the next line fails
+        self._seen = read_statuses(self._it.transport, homes) if homes else {}
+
+    def status(self, run: str, attempt: int) -> Status | None:
+        """What an attempt wrote of itself; None before it began.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
+        home = self._it.home(run, attempt)
+        if home not in self._seen:
+            return read_status(self._it.transport, home)
+        status = self._seen[home]
+        if isinstance(status, Unreadable):
+            raise UnreachableError(f"{home}/status cannot be read: {status.why}")
+        return status
+
+    def left_a_mark(self, one: Flying) -> bool:
+        """Whether it began, or an earlier attempt of it was done."""
+        status = self.status(one.id, one.attempt)
+        return (status is not None and status.state != "withdrawn") or self._earlier(one) is not None
+
+    def is_done(self, one: Flying | RunRow) -> bool:
+        """Whether this attempt of it, or an earlier one, says that it was done."""
+        status = self.status(one.id, one.attempt)
+        return (status is not None and status.state == "done") or self._earlier(one) is not None
+
+    def has_folder(self, one: Flying) -> bool:
+        """Whether the folder of its attempt, which its job makes first, is still there with something in it.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
+        home = self._it.home(one.id, one.attempt)
+        return bool(self._it.transport.list_many({home: ["*"]})[home])
+
+    def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
+        """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
+        one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None
+        self._write([one.id], verdict, status)
+
+    def wait(self, several: list[Flying], verdict: Verdict) -> None:
+        """Several wait for the same reason."""
+        for one in several:
+            one.state, one.reason = verdict.state, verdict.reason
+        self._write([one.id for one in several], verdict, None)
+
+    # --- ends ---------------------------------------------------------------------------------------------
+
+    def end_of(self, one: Flying, verdict: Verdict, status: Status | None) -> End:
+        """How an attempt ended, an earlier one that was done after all included.
+
+        Raises:
+            UnreachableError: It could not be told.
+        """
+        if status is None and (earlier := self._earlier(one)):
+            attempt, status = earlier
+            return End(one, judge(Answer(Phase.ENDED, clean=True), status), status, attempt)
+        return End(one, verdict, status, one.attempt)
+
+    def bring(self, ends: Sequence[End]) -> None:
+        """Bring what these left, in a few round trips for all of them.
+
+        Raises:
+            UnreachableError: The connection was lost; what is missing can be brought again.
+            CommandError: A file cannot be brought.
+        """
+        it = self._it
+        attempts = {end.one.id: end.attempt for end in ends if end.one.kind is Kind.RUN}
+        if attempts:
+            runs = [replace(run, attempt=attempts[run.id]) for run in it.ledger.runs_named(list(attempts))]
+            collect(it.folder, it.transport, it.scratch, runs, everything=self._everything, say=it.say)
+        reduced = {end.one.id: end.attempt for end in ends if _is_reduced(end)}
+        if reduced:
+            self._useless |= collect_reduced(it.folder, it.transport, it.scratch, reduced, say=it.say)
+
+    def write(self, end: End) -> None:
+        """Write down an end whose files are here."""
+        one, verdict = end.one, end.verdict
+        if (wrong := self._useless.pop(one.id, None)) is not None:
+            verdict = Verdict(State.FAILED, wrong, ended=True)
+        if one.kind is Kind.RUN:
+            stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
+            waits = verdict.state is State.DONE and one.id in self._reduced
+            more: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
+            if end.second is not None:
+                note_second_job(self._it.folder, one.id, end.second)
+        else:  # what it left stays on the site
+            stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
+            more = {}
+        verdict = self._with_last_words(verdict, stderr)
+        if (twice := started_again(self._it.folder, one.id)) is not None:
+            verdict = replace(verdict, reason="; ".join(filter(None, (verdict.reason, twice))))
+        self._write([one.id], verdict, end.status, attempt=end.attempt, **more)
+        if one.kind is Kind.REDUCTION:  # also when it failed: then reading says so
+            self._it.ledger.update_tasks([run_of(one.id)], reading=Reading.COLLECTED)
+        one.attempt, one.state, one.reason = end.attempt, verdict.state, verdict.reason
+
+    def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
+        """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
+        for attempt in range(one.attempt - 1, 0, -1):
+            status = self.status(one.id, attempt)
+            if status is not None and status.state == "done":
+                return attempt, status
+        return None
+
+    def _with_last_words(self, verdict: Verdict, stderr: bytes | None) -> Verdict:
+        """What the program said last belongs to why it failed."""
+        if verdict.state is not State.FAILED:
+            return verdict
+        return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._login_shell))
+
+    @cached_property
+    def _everything(self) -> bool:
+        """Whether the recipe wants all that runs left, and not their reports alone."""
+        return self._it.ledger.meta(COLLECT) == "everything"
+
+    @cached_property
+    def _reduced(self) -> frozenset[str]:
+        """The runs whose reports are reduced on the site: they are read after that."""
+        return frozenset(run_of(row.id) for row in self._it.ledger.reductions())
+
+    @cached_property
+    def _login_shell(self) -> bool:
+        return self._it.ledger.has_login_shell()
+
+    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **more: object) -> None:
+        self._it.ledger.update_tasks(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
+
+
+def _is_reduced(end: End) -> bool:
+    return end.one.kind is Kind.REDUCTION and end.verdict.state is State.DONE
+
+
+def _times(status: Status | None) -> dict[str, object]:
+    if status is None:
+        return {}
+    return {
+        "host": status.host,
+        "started": status.started,
+        "ended": status.ended,
+        "exit_code": status.exit_code,
+    }

@@ -1,20 +1,21 @@
-"""What the parts of the loop share: a campaign in the hands of the process that drives it."""
+"""What the parts of the loop share: a campaign whose lock this process holds, and what of it is in flight."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import run_folder
+from nsw.campaign.folder import run_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import Flying
     from nsw.campaign.takeover_archive import Handover
-    from nsw.schedulers.model import Scheduler
+    from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
 
 
@@ -57,3 +58,91 @@ class Driven:
     def script(self, job: str) -> Path:
         """The script of a job, in the campaign's folder."""
         return self.folder.script(job).absolute()
+
+
+class _Open:
+    """One submission: what of it is not over, by task."""
+
+    def __init__(self, submission: Submission, flying: Iterable[Flying]) -> None:
+        self.whole = submission
+        self.tasks: dict[int, list[Flying]] = {}
+        for one in flying:
+            self.tasks.setdefault(one.task, []).append(one)
+        self._left: Submission | None = None
+
+    @property
+    def left(self) -> Submission:
+        """The submission with the tasks that are not over; the same object as long as these do not change."""
+        if self._left is None:
+            self._left = replace(self.whole, tasks=tuple(sorted(self.tasks)))
+        return self._left
+
+    def remove(self, one: Flying) -> None:
+        some = self.tasks[one.task]
+        some.remove(one)
+        if not some:
+            del self.tasks[one.task]
+            self._left = None
+
+
+class InFlight:
+    """The submissions that the scheduler has, with the runs and builds in them that are not over.
+
+    Args:
+        ledger: Where each is written down too.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._open: dict[str, _Open] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, submission: Submission) -> list[Flying]:
+        """The scheduler has it; its runs, which the ledger knows by it."""
+        flying = self._ledger.flying(submission)
+        self._open[submission.name] = _Open(submission, flying)
+        return flying
+
+    def submissions(self) -> list[Submission]:
+        """Each with the tasks of it that are not over."""
+        return [known.left for known in self._open.values()]
+
+    def submission(self, name: str) -> Submission:
+        """A submission with all tasks that it ever had."""
+        return self._open[name].whole
+
+    def tasks(self, name: str) -> dict[int, list[Flying]]:
+        """What of a submission is not over, by task."""
+        return self._open[name].tasks
+
+    def __iter__(self) -> Iterator[Flying]:
+        return (one for known in self._open.values() for some in known.tasks.values() for one in some)
+
+    def holding(self, wanted: Callable[[Flying], bool]) -> list[Submission]:
+        """Submissions with only the tasks that hold what is wanted."""
+        found = []
+        for known in self._open.values():
+            tasks = sorted(task for task, some in known.tasks.items() if any(map(wanted, some)))
+            if tasks:
+                found.append(replace(known.whole, tasks=tuple(tasks)))
+        return found
+
+    def over(self, name: str, one: Flying) -> None:
+        """A run or build of a submission has ended."""
+        self._open[name].remove(one)
+
+    def drop(self, wanted: Callable[[Flying], bool]) -> list[Flying]:
+        """Let go of what is wanted: nothing more will be heard of it."""
+        gone = [(name, one) for name, known in self._open.items() for some in known.tasks.values() for one in some
+                if wanted(one)]  # fmt: skip
+        for name, one in gone:
+            self.over(name, one)
+        return [one for _, one in gone]
+
+    def close(self) -> None:
+        """Write down which submissions are over."""
+        for name in [name for name, known in self._open.items() if not known.tasks]:
+            self._ledger.finish_submission(name)
+            del self._open[name]

@@ -1,4 +1,4 @@
-"""A campaign's folder: where things are in it, how it is named, made, found and locked."""
+"""The folder of a campaign: its files, its lock, its log, and where campaigns are found."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+class Log:
+    """Appends to a file; each line whole, with its time and the process that wrote it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def say(self, *texts: str) -> None:
+        """Write a line for each; control characters of others become spaces."""
+        begin = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}]"
+        plain = (text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text) for text in texts)
+        lines = "".join(f"{begin} {text}\n" for text in plain)
+        try:
+            with open(open_plain(self._path, _APPEND, 0o644), "a", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(lines)
+        except OSError as fault:  # a write knows only the descriptor
+            fault.filename = str(self._path)
+            raise
+
 
 LEDGER = "campaign.db"
 _HALF_MADE = ".part"
@@ -297,3 +320,15 @@ def is_driven(folder: CampaignFolder) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def run_folder(scratch: str, run: str, attempt: int) -> str:
+    """The folder of an attempt of a run on the site."""
+    return f"{scratch}/runs/{run}/attempt-{attempt}"
+
+
+def run_of(reduction: str) -> str:
+    """The run whose reports a reduction reduces."""
+    from nsw.plan.model import REDUCTION  # here: `nsw status` looks at no plan
+
+    return reduction.removesuffix(REDUCTION)

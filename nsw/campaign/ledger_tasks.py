@@ -75,7 +75,7 @@ class LedgerTasks(LedgerNeeds):
 
     def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
         """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
-        from nsw.plan.builds import command_of  # here: a read-only command on a ledger loads nothing of recipes
+        from nsw.plan.jobs import command_of  # here: a read-only command on a ledger loads nothing of recipes
 
         self._kinds = None
         self._db.executemany(

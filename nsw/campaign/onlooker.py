@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from nsw.campaign.collect import run_folder
-from nsw.campaign.judge_run_state import judge
+from nsw.campaign.folder import LEDGER, run_folder
+from nsw.campaign.judge import judge, read_statuses
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH
 from nsw.campaign.ledger_rows import IN_FLIGHT, State
-from nsw.campaign.status_files import read_statuses
-from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, unpack
+from nsw.campaign.takeover_archive import ARCHIVE, unpack
 from nsw.schedulers.batch import BatchScheduler
 from nsw.schedulers.create import create
 from nsw.schedulers.model import Answer, Phase

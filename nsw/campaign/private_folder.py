@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_rows import State
 from nsw.errors import CampaignError, UnreachableError
-from nsw.plan.secrets import FILE, PRIVATE
+from nsw.plan.command import FILE, PRIVATE
 from nsw.schedulers.model import JOBS
 
 if TYPE_CHECKING:

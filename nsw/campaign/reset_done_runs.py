@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import run_folder
+from nsw.campaign.folder import run_folder
 from nsw.errors import CommandError, UnreachableError
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts
 from nsw.schedulers.recognizing import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
-from nsw.transport.model import ChecksHostKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -67,7 +66,7 @@ def check_site(
         yield Check(_failed_step(alive.unreachable), Verdict.BAD, _said(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
-    if isinstance(transport, ChecksHostKey) and transport.host_key is not None:
+    if transport.host_key is not None:
         yield host_key_check(transport.host_key())
     yield Check("login", Verdict.GOOD, f"as {lines[3]}")
     yield _clock(lines[1], before, now())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.transport.fence import Fence
+    from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
 _SECONDS: Final = 600.0

@@ -1,7 +1,7 @@
 """What another machine needs to take a campaign over: kept in the campaign's folder on the site before each submission.
 
 `handover/campaign.tar.gz` there holds the ledger, with what was chosen and the scheduler's ids, and the recipe's lock.
-Scripts and files of the application are there anyway. The fence (nsw/transport/fence.py) keeps two nsw apart.
+Scripts and files of the application are there anyway. The fence (nsw/transport/commands.py) keeps two nsw apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger_meta_keys import OWNED_BY, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
-from nsw.transport.fence import Fence, take
+from nsw.transport.commands import Fence, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Watching what is in flight: one poll for all of it, and a judgement of whatever has something new to say."""
+"""One poll for all that is in flight, and a judgement of whatever has something new to say."""
 
 from __future__ import annotations
 
@@ -6,21 +6,125 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.finish_tasks import End
-from nsw.campaign.judge_run_state import Verdict, as_begun, judge
+from nsw.campaign.collect import End
+from nsw.campaign.judge import Verdict, as_begun, judge
 from nsw.campaign.ledger_rows import Flying, Kind, State
-from nsw.campaign.resubmitting import Resubmitting
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.driven import Driven
-    from nsw.campaign.finish_tasks import Ending
-    from nsw.campaign.in_flight import InFlight
-    from nsw.campaign.judge_run_state import Status
-    from nsw.campaign.needs import Needs
+    from nsw.campaign.collect import Ending
+    from nsw.campaign.dependencies import Needs
+    from nsw.campaign.driven import Driven, InFlight
+    from nsw.campaign.judge import Status
+
+
+_MOST = 3  # times that a run is submitted again by itself
+_SOME = 200  # folders of one command line
+# as a job claims: of two that try only one can make the file; one that nsw made before is as good as a new one
+_CLAIM = r"""
+number=0
+for dir in "$@"; do
+  mkdir -p "$dir"
+  { (set -C; echo state=withdrawn >"$dir/claim") || [ "$(head -n 1 "$dir/claim")" = state=withdrawn ]; } 2>/dev/null &&
+    echo "$number"
+  number=$((number + 1))
+done
+:
+"""
+
+
+class Withdrawing:
+    """Takes back attempts that a scheduler forgot, could not launch, or may take after they were cancelled.
+
+    Args:
+        it: The campaign, whose ledger says how often that was done for a run.
+    """
+
+    def __init__(self, it: Driven) -> None:
+        self._it = it
+
+    def may(self, run: Flying) -> bool:
+        """Whether a run or build may be submitted again by itself: a fault that stays is not tried for ever."""
+        return self._it.ledger.withdrawals(run.id) < _MOST
+
+    def withdraw(self, runs: Sequence[Flying]) -> set[str]:
+        """Claim the folders of these attempts.
+
+        Returns:
+            The ids of the runs that can begin no more under their present attempt; the others have begun.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        return {run.id for at in range(0, len(runs), _SOME) for run in self._claim(runs[at : at + _SOME])}
+
+    def plan_again(self, run: Flying, reason: str | None) -> None:
+        """Plan a withdrawn run or build anew, under its next attempt."""
+        ledger = self._it.ledger
+        ledger.count_withdrawal(run.id)
+        ledger.release([run.id])
+        ledger.update_tasks([run.id], reason=f"{reason}; it had not begun, and is submitted again")
+
+    def _claim(self, runs: Sequence[Flying]) -> list[Flying]:
+        folders = [self._it.home(run.id, run.attempt) for run in runs]
+        argv = ["bash", "-c", _CLAIM, "nsw", *folders]
+        if self._it.handover is None:
+            done = self._it.transport.run(argv, timeout=120)
+        else:  # the attempts of a campaign that was taken over are another nsw's
+            fence = self._it.handover.fence
+            done = fence.passed(argv, self._it.transport.run(fence.around(argv), timeout=120))
+        if done.returncode != 0:
+            raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
+        return [runs[int(number)] for number in done.stdout.split()]
+
+
+class Resubmitting:
+    """Takes back attempts that had not begun, so that they can be submitted again.
+
+    Args:
+        it: The campaign.
+        ending: Knows what runs wrote of themselves.
+    """
+
+    def __init__(self, it: Driven, ending: Ending) -> None:
+        self._ledger = it.ledger
+        self._ending = ending
+        self._withdrawing = Withdrawing(it)
+
+    def withdraw(self, several: Iterable[Flying]) -> set[str]:
+        """The ids of those that had not begun, and can begin no more under their present attempt.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        idle = [one for one in several if self._withdrawing.may(one) and not self._ending.left_a_mark(one)]
+        may = self._alone(idle, {one.id for one in idle})
+        return {one.id for one in self._alone(may, self._withdrawing.withdraw(may))}
+
+    def plan_again(self, one: Flying, reason: str | None) -> None:
+        """Plan one that was withdrawn anew, under its next attempt."""
+        self._withdrawing.plan_again(one, reason)
+
+    def _alone(self, several: Iterable[Flying], idle: Collection[str]) -> list[Flying]:
+        """Those whose tasks hold nothing else that a new job would begin again.
+
+        One script does all runs of a task but those that are done: one that had begun, or failed, would be done twice.
+        """
+        some = [one for one in several if one.id in idle]
+        held: dict[tuple[str, int], bool] = {}
+        for one in some:
+            if (one.job, one.task) not in held:
+                held[one.job, one.task] = any(
+                    run.id not in idle
+                    and run.state not in {State.DONE, State.PLANNED}
+                    and not self._ending.is_done(run)
+                    for run in self._ledger.runs(job=one.job, tasks=[one.task])
+                )
+        return [one for one in some if not held[one.job, one.task]]
+
 
 _LATE_FILE = 4  # polls that a job's last words may be late on a shared file system
 _NEVER_RUNS = 10  # polls that call a job held for ever which may run all the same: up to ten minutes

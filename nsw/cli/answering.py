@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.ledger import Ledger, Reading, State
+from nsw.campaign.runs_by_name import as_named, as_option
 from nsw.errors import Exit
-from nsw.service.answers import is_good, summary_of
-from nsw.service.retry_advice import how_to_repeat
-from nsw.service.runs_by_name import as_named, as_option
 from nsw.wording import headline
 
 if TYPE_CHECKING:

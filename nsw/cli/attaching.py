@@ -24,8 +24,8 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site cannot be reached.
     """
+    from nsw.campaign.attaching import on_site, site_of_campaign_here
     from nsw.cli.running import resume
-    from nsw.service.attaching import on_site, site_of_campaign_here
 
     if site is None and campaign is not None:
         site = site_of_campaign_here(campaign, root)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.campaign.events import Message, RunChanged
 from nsw.cli import notices
 from nsw.errors import Exit
-from nsw.service.events import RunChanged
-from nsw.service.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsw.campaign.events import Event
     from nsw.campaign.site_check_result import Check
-    from nsw.service.events import Event
 
 _INDENT = 24  # columns before what was found
 _LEAST = 20  # columns for it on a narrow terminal
@@ -23,9 +22,9 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
+    from nsw.campaign import checking_sites
     from nsw.campaign.site_check_result import Verdict
     from nsw.present import emit
-    from nsw.service import checking_sites
 
     found: list[Check] = []
     for one in checking_sites.check(name, sites, _say, node=node):

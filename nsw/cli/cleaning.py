@@ -13,8 +13,8 @@ from nsw.present.terminal import plural, size
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsw.campaign.cleaning import Leftovers
     from nsw.campaign.select_runs import Selection
-    from nsw.service.cleaning import Leftovers
 
 _SHOWN = 8
 
@@ -29,7 +29,7 @@ def clean(
         UsageError: Nobody said yes, or no run is meant.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.service.cleaning import on_site
+    from nsw.campaign.cleaning import on_site
 
     folder = folders.find(folders.root(root), campaign)
     with on_site(folder, selection) as found:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from nsw.campaign.fetching import GUI_FILES, on_site
+from nsw.campaign.runs_by_name import campaign_of_words
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.live import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
-from nsw.service.fetching import GUI_FILES, on_site
-from nsw.service.runs_by_name import campaign_of_words
 from nsw.wording import plural
 
 if TYPE_CHECKING:

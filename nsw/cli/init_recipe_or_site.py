@@ -30,7 +30,7 @@ def from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     Raises:
         UsageError: The file is there already.
     """
-    from nsw.service.starter_files import write_recipe
+    from nsw.campaign.starter_files import write_recipe
 
     made = write_recipe(words, output or _RECIPE, force=force)
     brings = f"brings {', '.join(made.brings)}" if made.brings else "needs no file: list those it needs in app.files"
@@ -56,7 +56,7 @@ def from_shipped(name: str, output: Path | None, force: bool) -> int:
     Raises:
         UsageError: There is none of that name, or a file is there already.
     """
-    from nsw.service.starter_files import copy_shipped
+    from nsw.campaign.starter_files import copy_shipped
 
     written = copy_shipped(name, output, force=force)
     for path in written:
@@ -72,7 +72,7 @@ def site(name: str, host: str | None, output: Path | None, force: bool) -> int:
         UsageError: The file has such a site already, or its batch system is none that nsw knows.
         UnreachableError: The host does not answer.
     """
-    from nsw.service.starter_files import survey_site
+    from nsw.campaign.starter_files import survey_site
 
     made = survey_site(name, host, output, force=force)
     try:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import ENDED
 from nsw.campaign.ledger_rows import what_lacks
+from nsw.campaign.run_output import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
+from nsw.campaign.runs_by_name import as_named, as_option, campaign_of_words
 from nsw.errors import Exit
-from nsw.service.run_output import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
-from nsw.service.runs_by_name import as_named, as_option, campaign_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -69,7 +69,7 @@ def _chip(named: str | None) -> Chip | None:
 
 
 def _chip_of(place: LoadedSite) -> Chip:
-    from nsw.service.site_metrics import chip_of
+    from nsw.campaign.site_metrics import chip_of
 
     found = find_chip(chip_of(place))
     if found is None:
@@ -81,7 +81,7 @@ def _chip_of(place: LoadedSite) -> Chip:
 
 def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
-    from nsw.service.site_metrics import site_metrics
+    from nsw.campaign.site_metrics import site_metrics
 
     if place is None or chip is None or (tool or tool_for(chip)) != "ncu":
         return None

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nsw.service.message import Message
+    from nsw.campaign.events import Message
 
 
 def tell(text: str) -> None:

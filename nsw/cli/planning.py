@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsw.campaign.dry_run import Prospect
     from nsw.recipe.overrides import Overrides
-    from nsw.service.dry_run import Prospect
 
 
 def plan(
@@ -34,11 +34,11 @@ def plan(
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign import folder as folders
+    from nsw.campaign.dry_run import ask
+    from nsw.campaign.planning import make_plan
+    from nsw.campaign.start import expected_cost
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
-    from nsw.service.dry_run import ask
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made = planned.plan
@@ -76,10 +76,10 @@ def plan_into(
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
     from nsw.campaign import folder as folders
+    from nsw.campaign.extending import extension
+    from nsw.campaign.start import expected_cost
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.extending import extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
     made = found.planned.plan if found.planned else None
@@ -103,9 +103,9 @@ def render(
     recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
 ) -> int:
     """Print or write the scripts."""
+    from nsw.campaign.planning import make_plan
     from nsw.safe_files import open_anew
     from nsw.scripts.render import machinery_name, machinery_text
-    from nsw.service.planning import make_plan
 
     planned = make_plan(recipe, site, sites, options, notices.show)
     made, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
+from nsw.campaign.reread import reread as read_again
 from nsw.cli import answering, notices
 from nsw.present.live import ReadingBar
 from nsw.present.untrusted_text import say
-from nsw.service import rereading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def reread(campaign: str | None, root: Path | None, recipe: Path | None, selection: Selection) -> int:
     """Read the collected reports again, print what changed, and answer."""
     folder = folders.find(folders.root(root), campaign)
-    found = rereading.reread(folder, recipe, notices.show, ReadingBar(), selection)
+    found = read_again(folder, recipe, notices.show, ReadingBar(), selection)
     if found.taken:
         say(f"from {found.source}:")
     for line in found.taken:

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_meta_keys import STOPPED
+from nsw.campaign.runs_by_name import as_named, campaign_of_words
 from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.untrusted_text import say
-from nsw.service.runs_by_name import as_named, campaign_of_words
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from nsw.campaign.events import Event
+    from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
-    from nsw.service.events import Event
-    from nsw.service.running_campaign import Running
 
 _ALL = Selection()
 
@@ -39,26 +39,26 @@ def run(
     now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
+    from nsw.campaign import start
+    from nsw.campaign.kept_checks import warnings
+    from nsw.campaign.planning import make_plan
+    from nsw.campaign.running import Running
+    from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
-    from nsw.service import starting
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.kept_checks import warnings
-    from nsw.service.planning import make_plan
-    from nsw.service.running_campaign import Running
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)
-    lock, differences = starting.lock_of(planned)
+    lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
     expected = expected_cost(home, planned.plan)
     show_plan(console(sys.stderr), planned.plan, told, expected=expected)
-    ready = starting.check(planned)
-    if not yes and (cost := starting.too_dear(planned, expected)):
+    ready = start.check(planned)
+    if not yes and (cost := start.too_dear(planned, expected)):
         _confirm(cost)
-    folder = starting.start(home, ready, lock)
+    folder = start.start(home, ready, lock)
     tell(f"campaign {folder.path}")
     return _carry_out(Running(folder, now=now))
 
@@ -73,11 +73,11 @@ def run_into(
     now: bool = False,
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
+    from nsw.campaign import start
+    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
-    from nsw.service import starting
-    from nsw.service.expected_cost import expected_cost
-    from nsw.service.extending import extend, extension
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
     err = console(sys.stderr)
@@ -87,7 +87,7 @@ def run_into(
         return Exit.GOOD
     expected = expected_cost(found.folder.path.parent, found.planned.plan)
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
-    if not yes and (cost := starting.too_dear(found.planned, expected)):
+    if not yes and (cost := start.too_dear(found.planned, expected)):
         _confirm(cost)
     return _carry_out(extend(found), now=now)
 
@@ -108,7 +108,7 @@ def _confirm(cost: str) -> None:
 
 def resume(campaign: str | None, root: Path | None, download: str | None = None, now: bool = False) -> int:
     """Go on where an earlier nsw was ended."""
-    from nsw.service import continuing
+    from nsw.campaign import continuing
 
     folder = folders.find(folders.root(root), campaign)
     return _carry_out(continuing.resume(folder, notices.show, download), now=now)
@@ -125,7 +125,7 @@ def retry(
     now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
-    from nsw.service import continuing
+    from nsw.campaign import continuing
 
     folder, runs = campaign_of_words(runs, campaign, root)
     time, update_app, sites = change
@@ -141,8 +141,8 @@ def retry(
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
-    from nsw.service import steering
-    from nsw.service.message import Message
+    from nsw.campaign import steering
+    from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):
@@ -166,7 +166,7 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
 
 def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     """Change how many tasks run at a time."""
-    from nsw.service import steering
+    from nsw.campaign import steering
 
     folder = folders.find(folders.root(root), campaign)
     found = steering.throttle(folder, running)
@@ -229,7 +229,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
-    from nsw.service.steering import counts_of
+    from nsw.campaign.steering import counts_of
 
     counts = counts_of(folder)
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)

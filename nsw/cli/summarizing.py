@@ -6,8 +6,10 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from nsw.campaign.answers import summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import NOTE
+from nsw.campaign.runs_by_name import as_named, campaign_and_runs
 from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
 from nsw.cli.notices import tell
@@ -15,8 +17,6 @@ from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
-from nsw.service.answers import summary_of
-from nsw.service.runs_by_name import as_named, campaign_and_runs
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.summary import Summary
     from nsw.campaign import folder as folders
-    from nsw.service.runs_by_name import Which
+    from nsw.campaign.runs_by_name import Which
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
@@ -128,7 +128,7 @@ class _Tables:
         return self._summary
 
     def rows(self, name: str) -> Rows:
-        from nsw.campaign.reading import load_rows
+        from nsw.campaign.tables import load_rows
 
         if name == RUNS:
             return self._run_rows()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
+from nsw.campaign.events import Started
+from nsw.campaign.onlooking import Watching
 from nsw.cli.notices import tell
 from nsw.errors import Exit
 from nsw.present.live import Watch
 from nsw.present.untrusted_text import say
-from nsw.service.events import Started
-from nsw.service.onlooking import Watching
 from nsw.wording import headline
 
 if TYPE_CHECKING:

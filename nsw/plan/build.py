@@ -6,26 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
-from nsw.plan import guided
-from nsw.plan import unsupported_requests as refuse
-from nsw.plan.builds import APP, build_job
-from nsw.plan.command import words
-from nsw.plan.containers import Box
-from nsw.plan.jobs import pack, side_by_side
+from nsw.plan import counters
+from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
+from nsw.plan.jobs import APP, apart, are_tasks, build_job, pack, reductions, repeats_of, side_by_side, too_many_runs
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
 from nsw.plan.model import Absent, Part, Plan, Run, RunSecrets, around_s
 from nsw.plan.passes import profiled
-from nsw.plan.price import notes
-from nsw.plan.reductions import are_tasks, reductions
-from nsw.plan.repeats import apart, repeats_of, too_many_runs
-from nsw.plan.request_locations import marks
+from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
-from nsw.plan.secrets import PRIVATE, RECORD_ENVIRONMENT
-from nsw.plan.text_size import TextSize, setup_fault
-from nsw.plan.unmeasurable_metrics import faults_on_site
 from nsw.profilers import Profiled
-from nsw.profilers.variables import SCRIPTS
+from nsw.profilers.model import SCRIPTS
 from nsw.recipe.counters import CountersPass
 from nsw.recipe.faults import Fault
 from nsw.recipe.numbers_as_written import as_text
@@ -38,8 +29,7 @@ from nsw.site.scheduler_and_transport_names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.plan.facts import SiteFacts
-    from nsw.plan.model import Job, Resources
+    from nsw.plan.model import Job, Resources, SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite
@@ -58,18 +48,13 @@ def build_plan(
     cases = loaded.cases
     if (too_many := too_many_runs(loaded)) is not None:
         raise InputError([too_many])
-    faults = [*refuse.not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
-    faults += guided.unknown_sources(loaded)
+    faults = [*not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
+    faults += counters.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
     runs: list[Run] = []
-    text, apps = TextSize(loaded), set[str]()
     for case in cases:
-        made = [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
-        new_builds = [builder.builds[app] for app in {run.app for run in made} - apps if app in builder.builds]
-        if (too_long := text.add([*made, *(run for job in new_builds for run in job.runs)])) is not None:
-            raise InputError([too_long])
-        apps |= {run.app for run in made}
-        runs += made
+        runs += [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
+    apps = {run.app for run in runs}
     built = part.built if part else ()
     faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
@@ -92,8 +77,6 @@ def build_plan(
     jobs = pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace))  # fmt: skip
-    if (too_long := setup_fault(loaded, recipe.app.setup, len(jobs))) is not None:
-        raise InputError([too_long])
     return Plan(
         name=recipe.name,
         site=site.name,
@@ -138,7 +121,7 @@ class _Builder:
         self._site_values = {key: value for key, value in known.items() if value is not None}
         self._resolver = Resolver()
         self._chip = place.site.gpus.chip or facts.chip
-        self._passes = tuple(loaded.recipe.passes) if facts.replay else guided.passes_of(loaded.recipe)
+        self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
 
     def runs_of(self, case: Case) -> list[Run]:
         """All runs of one case, pass by pass, repeat by repeat."""
@@ -166,7 +149,7 @@ class _Builder:
         made: list[Run] = []
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
         for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
-            source = None if self._facts.replay else guided.source_of(one, self._passes)
+            source = None if self._facts.replay else counters.source_of(one, self._passes)
             repeats = repeats_of(recipe, one, case.id)
             ids = [id_ for id_, _ in repeats]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
@@ -177,7 +160,7 @@ class _Builder:
                 self.absent.setdefault((f"pass {one.name}", why), []).extend(ids)
                 continue
             if isinstance(one, CountersPass):
-                self.notes |= dict.fromkeys(notes(one, tool, self._chip))
+                self.notes |= dict.fromkeys(counters.notes(one, tool, self._chip))
             made += [
                 Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
                     # of a warm-up nothing is read, so nothing is reduced
@@ -333,7 +316,7 @@ class _Builder:
             return profiled(one, program, how, self._facts, configured, inside=inside,
                             export_here=recipe.collect == "tables", reduce_there=are_tasks(self._place.site),
                             box=box, secrets=secret,
-                            chip=self._chip, chooses=guided.chooses(one, self._passes))  # fmt: skip
+                            chip=self._chip, chooses=counters.chooses(one, self._passes))  # fmt: skip
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

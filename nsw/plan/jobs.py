@@ -1,14 +1,27 @@
-"""Runs -> jobs: equal resources share an array, several runs share a task where the site packs them."""
+"""Runs, builds and reductions -> jobs: equal resources share an array, packed runs share a task."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from nsw.plan.model import AROUND_S, Job, Resources, Run
+from nsw.plan.command import words
+from nsw.plan.model import AROUND_S, REDUCTION, Job, Resources, Run
+from nsw.plan.resolve import site_gres, standing_at
+from nsw.recipe.counters import CountersPass
+from nsw.recipe.matrix import case_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from nsw.errors import Diagnostic
+    from nsw.plan.resolve import Resolver
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.matrix import Case
+    from nsw.recipe.model import Recipe
+    from nsw.recipe.passes import Pass
+    from nsw.site.model import Site
+
 
 T = TypeVar("T")
 
@@ -63,3 +76,143 @@ def fitting(time_s: int, longest_s: int | None, around_s: int = AROUND_S) -> int
 
 def _batched(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
     return [tuple(items[at : at + size]) for at in range(0, len(items), size)]
+
+
+WARM_UP = 0  # the repeat of every run that is thrown away from the statistics
+MOST_RUNS: Final = 200_000
+
+
+def repeats_of(recipe: Recipe, one: Pass, case: str) -> list[tuple[str, int]]:
+    """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order."""
+    begin = f"{case}.{one.name}"
+    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, warm_ups(recipe, one) + 1)]
+    return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (one.repeats or recipe.repeats) + 1))]
+
+
+def warm_ups(recipe: Recipe, one: Pass) -> int:
+    """How many warm-up runs a pass has; counters, for which each kernel is replayed, have only their own."""
+    if one.warmup is not None:
+        return one.warmup
+    return 0 if isinstance(one, CountersPass) else recipe.warmup
+
+
+def too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
+    """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
+    recipe = loaded.recipe
+    a_case = sum((one.repeats or recipe.repeats) + warm_ups(recipe, one) for one in recipe.passes)
+    if len(loaded.cases) * a_case <= MOST_RUNS:
+        return None
+    place = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
+    message = f"cases, passes and repeats make more than {MOST_RUNS:,} runs"
+    return loaded.document.diagnostic(place, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
+
+
+def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
+    """A sentence where warm-ups may not warm what the repeats use; None where they do.
+
+    Args:
+        recipe: The recipe.
+        site: The site.
+        per_task: How many runs follow each other in one task; None: as many as fit.
+    """
+    most = max(warm_ups(recipe, one) for one in recipe.passes)
+    here = site.scheduler == "local" and site.limits.max_in_flight == 1
+    if not most or here or per_task is None or per_task > most:
+        return None
+    return (
+        "warm-up runs and repeats are jobs of their own here: they may run on different nodes, or at the same time"
+        " (`limits.runs_per_job` of the site puts several runs into one job)"
+    )
+
+
+APP = "app"  # folder of the application's files beside the runs' folders
+_THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it
+
+
+def build_job(
+    name: str,
+    step: Any,
+    case: Case,
+    needs: Resources,
+    values: Mapping[str, Any],
+    resolver: Resolver,
+    site: Any,
+    app: str = APP,
+) -> tuple[str, Job]:
+    """The folder of the application that a case uses, and the job that builds there.
+
+    Args:
+        name: The recipe's.
+        step: Its `app.build`.
+        case: The case.
+        needs: What a run of it needs: the build asks for one process of one node of the same kind.
+        values: What expressions may name.
+        resolver: Evaluates them.
+        site: The site, which may have words of its own for GPUs.
+        app: The folder of the application's files, where nothing of the case is in its name.
+    """
+    with standing_at("app", "build", "command"):
+        expression = resolver.parse(step.command)
+        used = {key: value for key, value in case.params.items() if key in expression.names}
+        command = words(expression, values)
+    suffix = f"-{case_id(used)}" if used else ""
+    folder = f"{app}{suffix}"
+    suffix = folder.removeprefix(APP)
+    gpus = _gpus(step, values, resolver)
+    gres = site_gres(site, 1, gpus, values, resolver)
+    asked = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
+    run = Run(
+        f"build{suffix}", case.id, used, "build", "build", None, 1, ("bash", "-c", _THERE, folder, *command), {},
+        asked, app=folder,
+    )  # fmt: skip
+    return folder, Job(f"{name}-build{suffix}", asked, ((run,),), build=step.where)
+
+
+def _gpus(step: Any, values: Mapping[str, Any], resolver: Resolver) -> int:
+    from nsw.recipe.fields import whole
+
+    with standing_at("app", "build", "gpus"):
+        return whole(resolver.value(step.gpus, values))
+
+
+def command_of(job: Job) -> tuple[str, ...]:
+    """The words of a build's command."""
+    return job.runs[0].command[4:]
+
+
+_TIME_S: Final = 1800  # seconds of one: an export of 10 GB takes a few minutes
+
+
+def are_tasks(site: Site) -> bool:
+    """Whether reports are reduced by tasks of their own; on this machine a job exports its reports itself."""
+    return site.scheduler != "local" or site.transport.kind != "local"
+
+
+def reductions(name: str, runs: Sequence[Run], site: Site) -> tuple[Job, ...]:
+    """The jobs that reduce the reports of these runs, a task a run; of a warm-up nothing is read.
+
+    Args:
+        name: Beginning of the jobs' names.
+        runs: The runs.
+        site: Where they are done: few on its login node, many by its scheduler.
+    """
+    reduced = [run for run in runs if run.reduction and run.repeat]
+    # a login node is shared: two go there at a time, and a few are over in minutes
+    place = "job" if site.scheduler == "local" or len(reduced) > site.limits.login_reductions else "login"
+    longest = site.limits.max_walltime
+    time_s = _TIME_S if longest is None else max(1, min(_TIME_S, int(longest) - AROUND_S))
+    some = [_reduction(run, time_s) for run in reduced]
+    jobs = pack(f"{name}-reduce", some, runs_per_task=1, max_array=site.limits.max_array)
+    return tuple(replace(job, reduction=place) for job in jobs)
+
+
+def _reduction(run: Run, time_s: int) -> Run:
+    needs = run.resources
+    asked = Resources(
+        time_s=time_s, queue=needs.queue, account=needs.account, qos=needs.qos, reservation=needs.reservation,
+        constraint=needs.constraint, extra=needs.extra,
+    )  # fmt: skip
+    return Run(
+        f"{run.id}{REDUCTION}", run.case_id, run.params, run.pass_name, "reduction", run.tool, run.repeat,
+        (*run.reduction, run.id), {}, asked, app=run.app,
+    )  # fmt: skip

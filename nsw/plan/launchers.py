@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.plan.layout import Layout, LayoutError
 from nsw.profilers.cprofile import is_python
-from nsw.profilers.variables import MACHINERY, Variable
+from nsw.profilers.model import MACHINERY, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,21 +6,44 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
-from nsw.plan import counters_request as counting
-from nsw.plan.containers import boxed, folder_of_tool
-from nsw.plan.facts import SiteFacts
+from nsw.plan import counters as counting
+from nsw.plan.command import RECORD_ENVIRONMENT, boxed, folder_of_tool, with_secrets
 from nsw.plan.launchers import Launch, launch, rank_words, start_on_nodes
 from nsw.plan.layout import MAKERS
-from nsw.plan.ranks import check_ranks
-from nsw.plan.secrets import RECORD_ENVIRONMENT, with_secrets
+from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
+from nsw.recipe.faults import Fault
 from nsw.recipe.profiler_names import AUTO, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.plan.containers import Box
+    from nsw.plan.command import Box
+    from nsw.plan.launchers import Launch
+
+
+def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:
+    """See that the named processes can be told from the others.
+
+    Args:
+        ranks: `all`, `first`, `node`, or the ranks.
+        how: The launcher.
+        each: Whether each of its processes gets a profiler of its own.
+
+    Raises:
+        Fault: They cannot, or there is no such rank.
+    """
+    if ranks == "all":
+        return
+    total = how.layout.total
+    beyond = [] if isinstance(ranks, str) or total is None else [r for r in ranks if r >= total]
+    if beyond:
+        there = "there is one process, rank 0" if total == 1 else f"the ranks are 0 to {(total or 0) - 1}"
+        raise Fault(f"there is no rank {', '.join(map(str, beyond))}: {there}")
+    if not each and how.kind != "none":
+        hint = "leave `ranks` out, or let `app: launcher: profiler: inside` start a profiler for each process"
+        raise Fault(f"one profiler runs around all processes of {how.kind}, so it profiles every rank", hint=hint)
 
 
 def profiled(
@@ -71,7 +94,7 @@ def profiled(
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
     each = _each_process(profiler, one, how, inside)
-    ranks = counting.ranks(one, each=each) if one.kind == "counters" else one.ranks
+    ranks = counting.counted_ranks(one, each=each) if one.kind == "counters" else one.ranks
     check_ranks(ranks, how, each=each)
     if one.kind == "counters" and (why := counting.replay_fault(one, how, each=each)) is not None:
         return tool, Profiled(impossible=why)

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rich.cells import cell_len
 
+from nsw.campaign.events import (
+    BuildChanged,
+    Downloading,
+    Message,
+    Progress,
+    ReportsRead,
+    RunChanged,
+    RunsEnded,
+    Started,
+)
 from nsw.campaign.ledger import ENDED, State
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, rate, seconds, size
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import elided
-from nsw.service.events import BuildChanged, Downloading, Progress, ReportsRead, RunChanged, RunsEnded, Started
-from nsw.service.message import Message
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -27,8 +35,8 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
+    from nsw.campaign.events import Event
     from nsw.campaign.ledger import RunRow
-    from nsw.service.events import Event
 
 
 _LFLAG: Final = 3  # of the list that termios.tcgetattr gives

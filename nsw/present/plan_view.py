@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
-from nsw.plan.repeats import WARM_UP
 from nsw.present.terminal import seconds, table
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from nsw.campaign.start import ExpectedCost
     from nsw.plan.changes_to_campaign import Changes
     from nsw.plan.model import Job, Plan
-    from nsw.service.expected_cost import ExpectedCost
 
 
 _RUNS_NAMED = 5  # names of runs

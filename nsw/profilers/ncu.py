@@ -10,9 +10,8 @@ import re
 from pathlib import PurePosixPath
 from typing import Final
 
-from nsw.profilers.model import Counting, Profiled, Request
-from nsw.profilers.ncu_filter import kernel_filter, range_filter
-from nsw.profilers.variables import MACHINERY
+from nsw.profilers.kernel_filters import kernel_filter, range_filter
+from nsw.profilers.model import MACHINERY, Counting, Profiled, Request
 
 TOOL = "ncu"
 ONE_PROCESS = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nsw.profilers.model import Profiled, Request
-from nsw.profilers.variables import MACHINERY
+from nsw.profilers.model import MACHINERY, Profiled, Request
 
 TOOL = "nsys"
 ONE_PROCESS = False

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from nsw.profilers.kernel_filters import escaped, from_to
 from nsw.profilers.model import Counting, Profiled, Request
-from nsw.profilers.ncu_filter import escaped
-from nsw.profilers.number_regex import from_to
 
 TOOL = "nvprof"
 ONE_PROCESS = False

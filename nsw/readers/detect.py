@@ -6,12 +6,9 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from nsw.readers.checks.impossible_times import leave_out_impossible_times
-from nsw.readers.checks.launches_against_metrics import check_launches
-from nsw.readers.checks.plausible import leave_out_contradictions
-from nsw.readers.checks.repeated_rows import leave_out_repeated_rows
 from nsw.readers.gzip_files import MAGIC as GZIP
 from nsw.readers.gzip_files import read_packed
+from nsw.readers.invariants import leave_out_broken_rows
 from nsw.readers.messages_in_output import only_said
 from nsw.readers.mixed_text import add_others
 from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
@@ -38,16 +35,12 @@ def read(path: Path, options: Options | None = None) -> Report:
         A report with tables, or with at least one problem of severity `error`.
     """
     report = _read(path, options or Options())
-    leave_out_impossible_times(report)
-    leave_out_repeated_rows(report)
-    leave_out_contradictions(report)
-    if report.tool == "ncu":
-        check_launches(report)
+    leave_out_broken_rows(report)
     if "metrics" in report.tables:
-        from nsw.readers.checks.units import check_units
-        from nsw.readers.portable_metrics import add_portable_names
+        from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 
-        check_units(report)
+        if report.tool == "ncu":
+            give_one_unit(report)
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
         asked = options.tables if options else None

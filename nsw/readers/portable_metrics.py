@@ -1,5 +1,7 @@
-"""The portable name, unit and value beside each printed metric, whichever reader read it.
+"""The portable name, unit and value beside each printed metric, and one unit for each metric of Nsight Compute.
 
+ncu picks a unit for each value (`987.5 ns` in one launch, `1.02 us` in the next), so that a column of values would mix
+them: all values of a metric are in the smallest of its units here. nvprof's stay as printed.
 Small tables are rows, large ones columns of codes: each different pair of name and unit is looked up once.
 """
 
@@ -7,17 +9,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level, unit_of
 from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from nsw.metrics.printed_metrics import Base, Portable
     from nsw.readers.model import Report
-    from nsw.tables.data import Row
+    from nsw.tables.data import Row, TableData
+
+    Pair = tuple[str, str]  # a metric and a unit
 
 _NVPROF_K: Final = 1024
+_VALUES: Final = ("value", "min", "max", "avg")
+_COLUMNS: Final = (*_VALUES, *(f"{name}_pm" for name in _VALUES))
+
+
+def give_one_unit(report: Report) -> None:
+    """Convert the values of each metric to the smallest of its units, in place."""
+    data = report.tables["metrics"]
+    if changes := _changes(_pairs(data)):
+        report.tables["metrics"] = (
+            _converted_rows(data, changes) if isinstance(data, list) else _converted_columns(data, changes)
+        )
 
 
 def add_portable_names(report: Report) -> None:
@@ -83,4 +100,64 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
         data = data.append_column(column, pa.DictionaryArray.from_arrays(indices, pa.array(different, pa.string())))
     for column, filled in (("portable_value", value), ("portable_value_pm", half)):
         data = data.append_column(column, pa.array(filled, mask=np.isnan(filled)))
+    return data
+
+
+def _pairs(data: TableData) -> list[Pair]:
+    """Each metric with each of its units, in their order."""
+    if isinstance(data, list):
+        found = ((row.get("metric"), row.get("unit")) for row in data)
+        return [(metric, unit) for metric, unit in dict.fromkeys(found) if metric and unit]
+    import numpy as np
+
+    names, name_codes = coded(data, "metric")
+    units, unit_codes = coded(data, "unit")
+    there = np.unique(name_codes * len(units) + unit_codes).tolist()
+    return [(names[p // len(units)], units[p % len(units)]) for p in there if units[p % len(units)]]
+
+
+def _changes(pairs: Iterable[Pair]) -> dict[Pair, tuple[str, float]]:
+    """Of each metric and unit that is to be changed the other unit, and by what values are multiplied."""
+    several: dict[Pair, list[str]] = {}
+    for metric, unit in pairs:
+        several.setdefault((metric, unit_of(unit).kind), []).append(unit)
+    changes = {}
+    for (metric, _), units in several.items():
+        least = min(sorted(units), key=lambda unit: unit_of(unit).factor)
+        for unit in units:
+            if (ratio := unit_of(unit).factor / unit_of(least).factor) != 1:
+                changes[metric, unit] = (least, ratio)
+    return changes
+
+
+def _converted_rows(rows: list[Row], changes: dict[Pair, tuple[str, float]]) -> list[Row]:
+    made = []
+    for row in rows:
+        unit, ratio = changes.get((row.get("metric") or "", row.get("unit") or ""), ("", 1.0))
+        scaled = {c: row[c] * ratio for c in _COLUMNS if row.get(c) is not None}
+        made.append(row | scaled | {"unit": unit} if unit else row)
+    return made
+
+
+def _converted_columns(data: pa.Table, changes: dict[Pair, tuple[str, float]]) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names, name_codes = coded(data, "metric")
+    units, unit_codes = coded(data, "unit")
+    ratios, others = np.ones(len(names) * len(units)), np.tile(np.arange(len(units)), len(names))
+    for (metric, unit), (least, ratio) in changes.items():
+        at = names.index(metric) * len(units) + units.index(unit)
+        ratios[at], others[at] = ratio, units.index(least)
+    pairs = name_codes * len(units) + unit_codes
+    codes = others[pairs].astype(np.int32)
+    unit = pa.DictionaryArray.from_arrays(
+        pa.array(codes, mask=codes == len(units) - 1), pa.array(units[:-1], pa.string())
+    )  # the last of `units` is None
+    data = data.set_column(data.schema.get_field_index("unit"), "unit", unit)
+    for column in _COLUMNS:
+        if column in data.column_names:
+            scaled = pc.multiply(data[column], pa.array(ratios[pairs]))
+            data = data.set_column(data.schema.get_field_index(column), column, scaled)
     return data

@@ -1,37 +1,166 @@
-"""Jinja expressions in a recipe: sandboxed, strict about unknown names, bounded in what they may compute."""
+"""Jinja expressions in a recipe: sandboxed, strict about unknown names, and none makes much of little.
+
+What a single operation makes is bounded by the size of its operands; there is no budget of time.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from functools import lru_cache, wraps
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import TemplateSyntaxError, Undefined, UndefinedError, meta, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, filters, meta, nodes, pass_context
 from jinja2.exceptions import SecurityError, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 from nsw.errors import did_you_mean
-from nsw.recipe.expression_budget import joined
 from nsw.recipe.faults import Fault, plain, shown
 from nsw.recipe.numbers_as_written import as_text
-from nsw.recipe.sandbox import WRAP, RecipeEnvironment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from jinja2 import Template
+    from jinja2.runtime import Context
 
-_COMPILING = 100  # steps that it takes to compile an expression: a millisecond
+__all__ = ["Expression", "find_name", "is_template"]
+
+LONGEST: Final = 100_000  # characters of a text, items of a list
+LARGEST_OUTPUT: Final = 1_000_000  # characters of a text with expressions in it, beyond what the text itself has
+MOST_BITS: Final = 4096  # of a whole number
+_MOST_DIGITS: Final = 300  # that a number is rounded to
+_WRAP: Final = "\0wrap"  # how the wrapping function travels to `_finalize`: no template can name it
+# of `text % values`: width, precision, and a star where the values hold one of them
+_FIELD: Final = re.compile(r"%(?:\([^)]*\))?[-+ #]*(\d*)\.?(\d*)(\*?)")
 _STATEMENTS = (nodes.Output, nodes.If, nodes.For, nodes.Assign)
+_FILTERS: Final = (
+    "abs", "bool", "count", "d", "default", "first", "float", "format", "int", "join", "last", "length", "list",
+    "lower", "max", "min", "replace", "round", "sort", "string", "sum", "title", "trim", "unique", "upper",
+)  # fmt: skip
+# methods of texts and numbers that make much of little; filters do what recipes need of them
+_GROWING: Final = frozenset({
+    "center", "encode", "expandtabs", "format", "format_map", "join", "ljust", "replace", "rjust", "to_bytes",
+    "translate", "zfill",
+})  # fmt: skip
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja with few filters and no comments (`${#array[@]}` is bash)."""
+
+    intercepted_binops = frozenset(["*", "**", "%", "+"])
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=StrictUndefined,
+            finalize=_finalize,
+            keep_trailing_newline=True,
+            comment_start_string="\0{",
+            comment_end_string="}\0",
+            cache_size=0,
+        )
+        self.globals = {"range": safe_range}
+        bounded = {name: _bounded(self.filters[name]) for name in ("join", "replace", "unique")}
+        known = {**self.filters, **bounded, "bool": bool, "format": _format, "round": _round}
+        self.filters = {name: known[name] for name in _FILTERS}
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """An operation of two values, if what it makes is not too large."""
+        if operator == "**" and not (_is_within(left, 1e6) and _is_within(right, 64)):
+            raise SecurityError("the power is too large")
+        if operator == "*" and not (isinstance(left, int | float) and isinstance(right, int | float)):
+            _check_room(prod(v if isinstance(v, int) else _size(v) for v in (left, right)))
+        if operator == "%" and isinstance(left, str):
+            return _printed(as_text(left), right)
+        return _held(super().call_binop(context, operator, left, right))
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether an attribute may be looked up."""
+        return attr not in _GROWING and super().is_safe_attribute(obj, attr, value)
+
+
+@pass_context
+def _finalize(context: Context, value: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)  # raises
+    wrap = context.resolve_or_missing(_WRAP)
+    return wrap(value) if callable(wrap) else as_text(value)
+
+
+def _size(value: object) -> int:
+    """Characters of a text; items of a list, with the characters of those that are texts."""
+    if not isinstance(value, Sized) or isinstance(value, str):
+        return len(value) if isinstance(value, str) else 0
+    items: Any = value.values() if isinstance(value, Mapping) else value
+    return len(value) + sum(len(item) for item in items if isinstance(item, str))
+
+
+def _check_room(size: int, most: int = LONGEST) -> None:
+    if size > most:
+        raise SecurityError(f"it makes more than {most:,} characters or items")
+
+
+def _held(value: Any) -> Any:
+    """A value that was made, if it is not too large."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise SecurityError(f"the number has more than {MOST_BITS} bits")
+    _check_room(_size(value))
+    return value
+
+
+def _is_within(value: object, limit: float) -> bool:
+    return isinstance(value, int | float) and abs(value) <= limit
+
+
+def _printed(text: str, values: object) -> str:
+    """`text % values`, unless its fields are wide."""
+    fields = _FIELD.findall(text)
+    if any(star for *_, star in fields):
+        raise SecurityError("the format takes a width from its values")
+    widest = max((int(number) for *numbers, _ in fields for number in numbers if number), default=0)
+    held = _size(values if isinstance(values, tuple | Mapping) else (values,))
+    _check_room(len(fields) * (2 * widest + held))
+    return text % values
+
+
+def _format(text: object, *values: Any) -> str:
+    return _printed(str(text), values)
+
+
+def _round(value: float, precision: int = 0, method: Any = "common") -> float:
+    if not _is_within(precision, _MOST_DIGITS):
+        raise SecurityError(f"round to more than {_MOST_DIGITS} digits")
+    return filters.do_round(value, precision, method)
+
+
+def _bounded(apply: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that gives no iterator, and whose arguments multiplied are not too large."""
+
+    @wraps(apply)
+    def bounded(*args: Any, **named: Any) -> Any:
+        sizes = map(_size, (*args, *named.values()))
+        _check_room(prod(size for size in sizes if size), LARGEST_OUTPUT)
+        result = apply(*args, **named)
+        return list(result) if isinstance(result, Iterator) else result
+
+    return bounded
+
+
+def _joined(parts: Iterable[str], more: int) -> str:
+    """The parts as one text, which may be `more` characters longer than any result."""
+    kept, room = [], LARGEST_OUTPUT + more
+    for part in parts:
+        room -= len(part)
+        if room < 0:
+            raise SecurityError(f"it makes a text of more than {LARGEST_OUTPUT:,} characters")
+        kept.append(part)
+    return "".join(kept)
 
 
 @lru_cache(1)
-def _environment() -> RecipeEnvironment:
-    return RecipeEnvironment()
-
-
-def begin_recipe() -> None:
-    """Begin another recipe: what its expressions cost together counts from here."""
-    _environment().budget.renew()
+def _environment() -> _Environment:
+    return _Environment()
 
 
 def is_template(text: object) -> bool:
@@ -54,7 +183,7 @@ class _Operand:
 
     def _compiled(self) -> Template:
         result = nodes.Assign(nodes.Name("result", "store", lineno=1), self._expression, lineno=1)
-        return _compile(nodes.Template([result], lineno=1))
+        return _environment().from_string(nodes.Template([result], lineno=1))
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Its value, with its type."""
@@ -62,16 +191,15 @@ class _Operand:
             return values[self._name]
         try:
             template = self._template = self._template or self._compiled()
-            _environment().budget.begin()
             context = template.new_context({**_environment().globals, **values}, shared=True)
             for _ in template.root_render_func(context):
                 pass
             result = context.vars["result"]
             if isinstance(result, Undefined):
                 str(result)  # raises
+            return _held(result)
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self._text) from None
-        return result
 
 
 class Expression:
@@ -112,7 +240,7 @@ class Expression:
             if all(isinstance(statement, nodes.Output) for statement in tree.body):
                 self._parts = tuple(_part(node, self.text) for output in tree.body for node in _outputs(output))
             else:
-                self._template = _compile(tree)
+                self._template = environment.from_string(tree)
         except TemplateSyntaxError as fault:
             raise _syntax_fault(fault) from None
         except Fault:
@@ -145,24 +273,16 @@ class Expression:
         to_text = wrap or as_text
         found = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
         try:
-            return joined(found, len(self.text))
+            return _joined(found, len(self.text))
         except SecurityError as fault:
             raise _evaluation_fault(fault, self.text) from None
 
     def _rendered(self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None) -> str:
         try:
-            _environment().budget.begin()
-            context = template.new_context({**_environment().globals, **values, WRAP: wrap}, shared=True)
-            return joined(template.root_render_func(context), len(self.text))
+            context = template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
+            return _joined(template.root_render_func(context), len(self.text))
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self.text) from None
-
-
-def _compile(tree: nodes.Template) -> Template:
-    environment = _environment()
-    environment.budget.begin()
-    environment.budget.spend(_COMPILING)
-    return environment.from_string(environment.bounded(tree))
 
 
 def _outputs(output: nodes.Node) -> list[nodes.Expr]:

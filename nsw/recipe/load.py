@@ -12,7 +12,6 @@ from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.recipe import wrong_document as mistaken
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
-from nsw.recipe.expressions import begin_recipe
 from nsw.recipe.faults import shown
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
@@ -113,7 +112,6 @@ def _refuse(other: mistaken.Other | None, path: Path, wanted: mistaken.Wanted) -
 def _loaded(
     document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides = _NONE
 ) -> LoadedRecipe:
-    begin_recipe()
     chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
     recipe, faults, read_as = validate(Recipe, chosen)
     faults += check(read_as, folder)

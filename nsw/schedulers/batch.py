@@ -16,7 +16,7 @@ from nsw.schedulers.poll_interval import FIRST_S, MOST_S, Pace
 from nsw.schedulers.polling import Polling
 from nsw.schedulers.submission_ids import Native
 from nsw.schedulers.throttles import Throttles
-from nsw.transport.scheduler_commands import PATIENT, Runner
+from nsw.transport.commands import PATIENT, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
-    from nsw.transport.fence import Fence
+    from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
 _UNKNOWN = Answer(Phase.UNKNOWN)

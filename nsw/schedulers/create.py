@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Scheduler
-    from nsw.transport.fence import Fence
+    from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
 _LOST_AFTER = "2m"

@@ -11,7 +11,7 @@ from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Facts, Line, Watched
 from nsw.schedulers.model import Answer, Phase
 from nsw.schedulers.submission_ids import Native
-from nsw.transport.scheduler_commands import PATIENT
+from nsw.transport.commands import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
     from nsw.schedulers.poll_interval import Pace
+    from nsw.transport.commands import Runner
     from nsw.transport.model import Transport
-    from nsw.transport.scheduler_commands import Runner
 
 _SAY_AFTER_S = 600.0  # of polls that failed
 _DETAIL = 10  # polls with a line for each task, once a plain listing was vague

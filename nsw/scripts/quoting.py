@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
-from nsw.profilers.variables import Variable
+from nsw.profilers.model import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

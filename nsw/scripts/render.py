@@ -55,11 +55,6 @@ def render_job(
 
     own = tuple(sorted((overrides or {}).items()))
     template = _template(scheduler, own)
-    if own:
-        from nsw.scripts.template_budget import BudgetedEnvironment
-
-        assert isinstance(template.environment, BudgetedEnvironment)
-        template.environment.begin(len(job.runs))
     try:
         text = template.render(
             plan=plan,

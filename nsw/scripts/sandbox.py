@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.runtime import BlockReference, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 
 from nsw.errors import NswError
 from nsw.safe_files import open_regular
-from nsw.scripts.template_budget import BudgetedEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,10 @@ _PLAIN: Final = (str, int, float, list, tuple, dict, set, frozenset, MappingProx
 _OF_JINJA: Final = (BlockReference, LoopContext, Macro, Cycler, Joiner)
 
 
-class SiteEnvironment(BudgetedEnvironment):
+class SiteEnvironment(ImmutableSandboxedEnvironment):
     """Jinja whose templates call nothing but Jinja's own and the methods of plain values, which they cannot change.
 
-    They may extend and include the job templates in these folders, and no other file. They have a budget.
+    They may extend and include the job templates in these folders, and no other file.
     """
 
     def __init__(self, templates: Sequence[str]) -> None:

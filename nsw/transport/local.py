@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import filecmp
-import fnmatch
 import os
 import shutil
 import signal
@@ -16,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, open_plain
-from nsw.transport.model import Entry, Unreadable
+from nsw.transport.model import Entry, Transport, Unreadable, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Unpack
 
-    from nsw.transport.model import Content
+    from nsw.transport.model import Conditions, Content
 
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.02
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """Runs commands and moves files on this machine.
 
     Args:
@@ -60,61 +60,33 @@ class LocalTransport:
             os.close(self._held)
             self._held = None
 
-    # --- commands -----------------------------------------------------------------------------------------
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float,
-        cwd: str | None = None,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def run(self, argv: Sequence[str], **conditions: Unpack[Conditions]) -> CommandResult:
         """Run one command; one that cannot be started has exit status 127."""
-        prefixes = tuple(without)
-        env = {k: v for k, v in os.environ.items() if k in keep or not k.startswith(prefixes)} if prefixes else None
+        stdin, cwd = conditions.get("stdin"), conditions.get("cwd")
         start = time.monotonic()
         try:
             # a process group of its own, so that a timeout ends all of it
             child = subprocess.Popen(
                 argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, cwd=cwd, env=env, start_new_session=True,
+                stderr=subprocess.PIPE, cwd=cwd, env=_environment(conditions), start_new_session=True,
                 pass_fds=() if self._held is None else (self._held,),
             )  # fmt: skip
         except OSError as fault:
             return CommandResult(tuple(argv), 127, "", str(fault))
+        late = False
         with child:
             try:
-                stdout, stderr = child.communicate(stdin or None, timeout=timeout)
+                stdout, stderr = child.communicate(stdin or None, timeout=conditions["timeout"])
             except subprocess.TimeoutExpired:
-                _end(child)
-                try:
-                    stdout, stderr = child.communicate(timeout=_LAST_WORDS_S)
-                except subprocess.TimeoutExpired as late:  # a process that left the group holds its output open
-                    stdout, stderr = late.stdout or b"", late.stderr or b""
-                _wait_for_group(child.pid)
-                return CommandResult(
-                    tuple(argv), -1, _text(stdout), _text(stderr), timed_out=True, seconds=time.monotonic() - start
-                )
+                late = True
+                stdout, stderr = _last_words(child)
             except BaseException:
                 _end(child)
                 raise
         return CommandResult(
-            tuple(argv), child.returncode, _text(stdout), _text(stderr), seconds=time.monotonic() - start
-        )
-
-    def run_many(
-        self,
-        commands: Sequence[Sequence[str]],
-        *,
-        timeout: float,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-    ) -> list[CommandResult]:
-        """Run one after another."""
-        return [self.run(argv, timeout=timeout, without=without, keep=keep) for argv in commands]
+            tuple(argv), -1 if late else child.returncode, stdout.decode(errors="replace"),
+            stderr.decode(errors="replace"), timed_out=late, seconds=time.monotonic() - start,
+        )  # fmt: skip
 
     # --- files: there -------------------------------------------------------------------------------------
 
@@ -133,16 +105,9 @@ class LocalTransport:
             except OSError as fault:
                 raise _failed("mkdir", folder, fault) from None
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20) -> dict[str, Content]:
-        """The first bytes of files."""
-        return {path: _read(path, limit) for path in there}
-
-    def tail(self, there: str, limit: int) -> bytes | None:
-        """The last bytes of a file."""
-        content = _read(there, limit, from_end=True)
-        if isinstance(content, Unreadable):
-            raise UnreachableError(f"{there} cannot be read: {content.why}")
-        return content
+    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
+        """The first or the last bytes of files."""
+        return {path: _read(path, limit, end=end) for path in there}
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """Plain files in folders that match."""
@@ -178,10 +143,28 @@ def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -
     return LocalTransport(mark)
 
 
+def _environment(conditions: Conditions) -> dict[str, str] | None:
+    hidden, keep = tuple(conditions.get("without", ())), conditions.get("keep", ())
+    if not hidden:
+        return None
+    return {name: value for name, value in os.environ.items() if name in keep or not name.startswith(hidden)}
+
+
 def _end(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
+
+
+def _last_words(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End a command that is too slow; what it wrote."""
+    _end(child)
+    try:
+        said = child.communicate(timeout=_LAST_WORDS_S)
+    except subprocess.TimeoutExpired as late:  # a process that left the group holds its output open
+        said = late.stdout or b"", late.stderr or b""
+    _wait_for_group(child.pid)
+    return said
 
 
 def _wait_for_group(group: int) -> None:
@@ -195,10 +178,10 @@ def _wait_for_group(group: int) -> None:
         time.sleep(_LOOK_S)
 
 
-def _read(path: str, limit: int, *, from_end: bool = False) -> Content:
+def _read(path: str, limit: int, *, end: bool) -> Content:
     try:
         with os.fdopen(open_plain(path), "rb") as file:  # a program may leave a FIFO, which nobody answers
-            if from_end:
+            if end:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
     except (FileNotFoundError, NotADirectoryError, NotPlainError):
@@ -209,14 +192,13 @@ def _read(path: str, limit: int, *, from_end: bool = False) -> Content:
 
 def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
     try:
-        with os.scandir(folder) as found:
-            entries = [Entry(e.name, e.stat().st_size) for e in found if e.is_file(follow_symlinks=False)
-                       and "\n" not in e.name and any(fnmatch.fnmatchcase(e.name, p) for p in patterns)]  # fmt: skip
+        with os.scandir(folder) as inside:
+            plain = (e for e in inside if matches(e.name, patterns) and e.is_file(follow_symlinks=False))
+            return sorted((Entry(e.name, e.stat().st_size) for e in plain), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as fault:
         raise UnreachableError(f"{folder} cannot be listed: {fault.strerror or fault}") from None
-    return sorted(entries, key=lambda entry: entry.name)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -258,7 +240,3 @@ def _replace(there: str, here: Path) -> None:
 def _failed(command: str, path: str, fault: OSError) -> CommandError:
     result = CommandResult((command, path), 1, "", fault.strerror or str(fault))
     return CommandError(result, what=f"{path} cannot be written" if command != "cp" else f"{path} cannot be copied")
-
-
-def _text(output: bytes | None) -> str:
-    return (output or b"").decode(errors="replace")

@@ -8,16 +8,23 @@ to write one.
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict
 
-from nsw.errors import UnreachableError
+from nsw.errors import NotYetError, UnreachableError
+from nsw.site.scheduler_and_transport_names import transport_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from typing import Unpack
 
     from nsw.errors import CommandResult
+
+__all__ = ["Conditions", "Content", "Entry", "HostKeyCheck", "Transport", "Unreadable", "connect", "matches", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +46,44 @@ class Entry:
     size: int
 
 
-class Transport(Protocol):
-    """A way to a site, for one campaign. Paths over there are text; here they are `Path`."""
+@dataclass(frozen=True, slots=True)
+class HostKeyCheck:
+    """Whether a transport refuses a host whose key has changed, and how that is known."""
 
-    @property
-    def remote(self) -> bool:
-        """Whether files here must be sent before they can be read there."""
+    verified: bool
+    found: str
+
+
+class Conditions(TypedDict, total=False):
+    """Under which a command runs.
+
+    Attributes:
+        timeout: Seconds after which it is killed, with every process it started.
+        cwd: Where it runs.
+        without: Beginnings of names of environment variables that it must not see.
+        keep: Names among those that it may.
+        stdin: What it reads from its standard input.
+    """
+
+    timeout: Required[float]
+    cwd: str
+    without: Sequence[str]
+    keep: Sequence[str]
+    stdin: bytes
+
+
+class Transport(Protocol):
+    """A way to a site, for one campaign. Paths over there are text; here they are `Path`.
+
+    Attributes:
+        remote: Whether files here must be sent before they can be read there.
+        host_key: Whether it refuses a host whose key has changed; None where hosts have no keys.
+        progress: Called as `get_many` goes on, with the bytes that are here, of how many; set by who shows it.
+    """
+
+    remote: bool
+    host_key: Callable[[], HostKeyCheck] | None = None
+    progress: Callable[[int, int], object] | None = None
 
     def left_running(self) -> bool:
         """Whether a command that an nsw began there for this campaign still runs, though that nsw was killed.
@@ -57,43 +96,20 @@ class Transport(Protocol):
 
     # --- commands -----------------------------------------------------------------------------------------
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float,
-        cwd: str | None = None,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def run(self, argv: Sequence[str], **conditions: Unpack[Conditions]) -> CommandResult:
         """Run one command to its end or its timeout; never raises for what the command or the connection does.
-
-        Args:
-            argv: Its words.
-            timeout: Seconds after which it is killed, with every process it started.
-            cwd: Where it runs.
-            without: Beginnings of names of environment variables that it must not see.
-            keep: Names among those that it may.
-            stdin: What it reads from its standard input.
 
         Returns:
             Its result. `timed_out` means that it is not known what the command did: it was too slow, or the
             connection was lost.
         """
 
-    def run_many(
-        self,
-        commands: Sequence[Sequence[str]],
-        *,
-        timeout: float,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-    ) -> list[CommandResult]:
+    def run_many(self, commands: Sequence[Sequence[str]], **conditions: Unpack[Conditions]) -> list[CommandResult]:
         """Run commands one after another in one round trip; a result for each, as `run` gives it.
 
-        `timeout` is for each of them. One that fails does not keep the next from running.
+        The conditions are those of each of them. One that fails does not keep the next from running.
         """
+        return [self.run(argv, **conditions) for argv in commands]
 
     # --- files: there -------------------------------------------------------------------------------------
 
@@ -113,8 +129,8 @@ class Transport(Protocol):
             UnreachableError: It could not be told.
         """
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20) -> dict[str, Content]:
-        """The first bytes of files, at most `limit` of each, in one round trip.
+    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
+        """The first bytes of files, or those at their `end`, at most `limit` of each, in one round trip.
 
         Raises:
             UnreachableError: None of them could be looked at.
@@ -126,6 +142,7 @@ class Transport(Protocol):
         Raises:
             UnreachableError: It could not be told.
         """
+        return _certain(there, self.read_many([there], limit, end=True)[there])
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """The plain files right in each folder that match its shell patterns, sorted by name, in one round trip.
@@ -161,28 +178,24 @@ class Transport(Protocol):
         """
 
 
-@runtime_checkable
-class ReportsProgress(Protocol):
-    """A transport that also reports how far a transfer is, as `get_many` goes on."""
+def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | None = None) -> Transport:
+    """The way to a site; nothing is connected before the first command.
 
-    progress: Callable[[int, int], object]
-    """Called with the bytes that are here, of how many; set by who shows it."""
+    Args:
+        site: The site as data, defaults left out or not.
+        scratch: A campaign's folder there; None as long as there is none.
+        mark: A file in the campaign's folder here. By it, or by one in the folder there, a later nsw knows of the
+            commands that this one began.
 
-
-@dataclass(frozen=True, slots=True)
-class HostKeyCheck:
-    """Whether a transport refuses a host whose key has changed, and how that is known."""
-
-    verified: bool
-    found: str
-
-
-@runtime_checkable
-class ChecksHostKey(Protocol):
-    """A transport that also reports whether it refuses a host whose key has changed."""
-
-    host_key: Callable[[], HostKeyCheck] | None
-    """None where hosts have no keys."""
+    Raises:
+        NotYetError: This version does not know it.
+    """
+    kind = (site.get("transport") or {}).get("kind", "local")
+    path = transport_path(kind)
+    if path is None:
+        raise NotYetError(f"transport {kind}: not yet")
+    transport: Transport = resolve_name(path)(site, scratch, mark)
+    return transport
 
 
 def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None:
@@ -191,7 +204,16 @@ def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None
     Raises:
         UnreachableError: It could not be told.
     """
-    content = transport.read_many([there], limit)[there]
+    return _certain(there, transport.read_many([there], limit)[there])
+
+
+def _certain(path: str, content: Content) -> bytes | None:
     if isinstance(content, Unreadable):
-        raise UnreachableError(f"{there} cannot be read: {content.why}")
+        raise UnreachableError(f"{path} cannot be read: {content.why}")
     return content
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a file's name matches one of the shell patterns; what is a path or has two lines is no name."""
+    plain = name not in {"", ".", ".."} and re.search(r"[/\n\r]", name) is None
+    return plain and any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

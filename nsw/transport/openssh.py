@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.transport.model import HostKeyCheck
-from nsw.transport.pipe import ConnectionLostError
-from nsw.transport.remote import RemoteTransport, most_bytes
-from nsw.transport.shell import Shell, no_bash, reached
-from nsw.transport.ssh_config import checks_host_keys
+from nsw.transport.remote import RemoteTransport
+from nsw.transport.shell import ConnectionLostError, no_bash, reached
+from nsw.transport.ssh_config import configuration, options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+__all__ = ["OpenSsh", "connect"]
 
 # nothing may ask: a person who is asked would not see it, and nsw would wait for ever
 _OPTIONS = (
@@ -31,7 +32,6 @@ _OPTIONS = (
     "-o", "ServerAliveCountMax=4", "-o", "ClearAllForwardings=yes", "-o", "LogLevel=ERROR",
 )  # fmt: skip
 _FAST = "aes128-gcm@openssh.com"
-_CONFIG_S = 20.0
 # ssh's warning: kind of key, fingerprint, and the command that removes the old one
 _CHANGED = r"HAS CHANGED!.*fingerprint for the (\w+) key.*?SHA256:([\w+/]+).*?remove with:\s*(ssh-keygen [^\n]+)"
 _PIPE = 1 << 20  # bytes that ssh may be ahead
@@ -93,19 +93,13 @@ class OpenSsh:
 
 def _fast_cipher(words: Sequence[str]) -> list[str]:
     """Options that put the cipher first which processors compute, where the user's configuration chooses none."""
-    asked = [words[0], "-G", *(word for word in words[1:] if word != "--")]
-    configured, plain = _ciphers(asked), _ciphers([words[0], "-G", "-F", "none", "nsw"])
-    return ["-o", f"Ciphers=^{_FAST}"] if configured and configured == plain and _FAST in configured else []
-
-
-def _ciphers(argv: Sequence[str]) -> str:
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=_CONFIG_S, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return next((line for line in done.stdout.splitlines() if line.lower().startswith("ciphers ")), "")
+    if words[0] != "ssh":
+        return []
+    with contextlib.suppress(UnreachableError):  # of a configuration that ssh will not take either
+        chosen, usual = (configuration(w).get("ciphers", [""]) for w in (words[1:], ["-F", "none", "nsw"]))
+        if chosen == usual and _FAST in chosen[0]:
+            return ["-o", f"Ciphers=^{_FAST}"]
+    return []
 
 
 class _Process:
@@ -166,30 +160,19 @@ class _Process:
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site through the user's ssh."""
-    how = site.get("transport") or {}
-    options: list[str] = []
-    if how.get("config"):
-        options += ["-F", os.path.expanduser(how["config"])]  # noqa: PTH111
-    if how.get("user"):
-        options += ["-l", str(how["user"])]
-    if how.get("port"):
-        options += ["-p", str(how["port"])]
-    if how.get("identity"):
-        options += ["-i", os.path.expanduser(how["identity"])]  # noqa: PTH111
-    way = OpenSsh(["ssh", *_OPTIONS, *options, "--", how["host"]], how["host"])
-    lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
-    shell = Shell(way, lock, login_shell=bool(how.get("login_shell")))
-    return RemoteTransport(
-        way, shell, most_bytes(site), host_key=lambda: host_key_check(how["host"], config=how.get("config"))
-    )
+    how = site["transport"]
+    identity = ["-i", os.path.expanduser(how["identity"])] if how.get("identity") else []  # noqa: PTH111
+    words = [*options(how), *identity, "--", how["host"]]
+    way = OpenSsh(["ssh", *_OPTIONS, *words], how["host"])
+    return RemoteTransport(way, site, scratch, mark, host_key=lambda: _host_key_check(words))
 
 
-def host_key_check(host: str, *, config: str | None) -> HostKeyCheck:
-    """What the user's ssh does about a changed key of this host.
+def _host_key_check(words: Sequence[str]) -> HostKeyCheck:
+    """What the user's ssh does about a changed key; without an ssh on this machine it is not asked.
 
     Raises:
         UnreachableError: ssh does not understand the configuration.
     """
-    if checks_host_keys(host, config=config):
-        return HostKeyCheck(verified=True, found="verified by your ssh")
-    return HostKeyCheck(verified=False, found="not verified: your ssh configuration has StrictHostKeyChecking no")
+    if configuration(words).get("stricthostkeychecking", ["ask"])[0] in {"no", "off", "false"}:
+        return HostKeyCheck(verified=False, found="not verified: your ssh configuration has StrictHostKeyChecking no")
+    return HostKeyCheck(verified=True, found="verified by your ssh")

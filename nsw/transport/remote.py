@@ -9,27 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
 from nsw.recipe.units import parse_size
-from nsw.transport import receiving, sending
-from nsw.transport.listing import parse_listing
-from nsw.transport.model import Entry, Unreadable
+from nsw.transport.model import Entry, Transport, Unreadable, matches
+from nsw.transport.shell import Shell
+from nsw.transport.transfer import HASHES, CutError, differing, receive, send, uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import Unpack
 
-    from nsw.transport.model import Content, HostKeyCheck
-    from nsw.transport.pipe import Way
-    from nsw.transport.shell import Answer, Shell
+    from nsw.transport.model import Conditions, Content, HostKeyCheck
+    from nsw.transport.shell import Answer, Way
+
+__all__ = ["RemoteTransport", "most_bytes"]
 
 _QUICK_S = 120.0
 _TRIES = 3  # transfers in a row that bring nothing
 _PAUSE_S = 1.0
 # a frame a file: what became of it, its length, its bytes; only "No such file" is absent
 _READ = r"""
-limit=$1; shift
-for file; do
+limit=$1 head_or_tail=$2; mapfile -t -d '' files
+for file in "${files[@]}"; do
   if [ -e "$file" ] && [ ! -f "$file" ]; then echo "unknown it is not a regular file"    # a pipe would be waited for
-  elif error=$( { head -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
+  elif error=$( { "$head_or_tail" -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
     printf 'file %s\n' "$(stat -c %s "$nsw_dir/file")"; cat "$nsw_dir/file"
   else case $error in
     *'No such file'*|*'Not a directory'*) echo absent ;;
@@ -39,7 +41,8 @@ done
 """
 _LIST = r"""
 shopt -s nullglob dotglob
-for folder; do
+mapfile -t -d '' folders
+for folder in "${folders[@]}"; do
   if [ -d "$folder" ]; then
     [ -r "$folder" ] && [ -x "$folder" ] || { printf 'unknown\0'; continue; }
     printf 'folder\0'
@@ -54,18 +57,15 @@ done
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-class RemoteTransport:
+class RemoteTransport(Transport):
     """Runs commands and moves files on another machine.
 
     Args:
         way: How commands are started there.
-        shell: The shell there.
-        most_bytes: How much may be brought here in all.
+        site: The site as data.
+        scratch: A campaign's folder there, in which a lock is held; None as long as there is none.
+        mark: The lock's name.
         host_key: Whether a changed key of the host is refused; None where hosts have no keys.
-        sleep: Waits; tests hand in their own.
-
-    Attributes:
-        progress: Called while files come, with the bytes that are here, of how many; to be set by who shows it.
     """
 
     remote = True
@@ -73,18 +73,18 @@ class RemoteTransport:
     def __init__(
         self,
         way: Way,
-        shell: Shell,
-        most_bytes: int | None = None,
+        site: Mapping[str, Any],
+        scratch: str | None,
+        mark: Path | None = None,
         *,
         host_key: Callable[[], HostKeyCheck] | None = None,
-        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self.host_key = host_key
-        self.progress: Callable[[int, int], object] = lambda _done, _all: None
-        self._sleep = sleep
+        self._sleep: Callable[[float], object] = time.sleep
         self._way = way
-        self._shell = shell
-        self._left = most_bytes
+        lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
+        self._shell = Shell(way, lock, login_shell=bool((site.get("transport") or {}).get("login_shell")))
+        self._left = most_bytes(site)
 
     def left_running(self) -> bool:
         """Whether another process there holds the campaign's lock; if not, this one's shell holds it."""
@@ -101,55 +101,29 @@ class RemoteTransport:
 
     # --- commands -----------------------------------------------------------------------------------------
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float,
-        cwd: str | None = None,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def run(self, argv: Sequence[str], **conditions: Unpack[Conditions]) -> CommandResult:
         """Run one command there."""
-        try:
-            (answer,) = self._shell.call([argv], timeout=timeout, cwd=cwd, without=without, keep=keep, stdin=stdin)
-        except UnreachableError as fault:
-            return CommandResult(tuple(argv), -1, "", fault.render(), timed_out=True, unreachable=fault)
-        return answer.result(argv)
+        return self.run_many([argv], **conditions)[0]
 
-    def run_many(
-        self,
-        commands: Sequence[Sequence[str]],
-        *,
-        timeout: float,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-    ) -> list[CommandResult]:
+    def run_many(self, commands: Sequence[Sequence[str]], **conditions: Unpack[Conditions]) -> list[CommandResult]:
         """Run them in one message."""
         try:
-            answers = self._shell.call(commands, timeout=timeout, without=without, keep=keep)
+            answers = self._shell.call(commands, **conditions)
         except UnreachableError as fault:
             lost = CommandResult((), -1, "", fault.render(), timed_out=True, unreachable=fault)
             return [replace(lost, argv=tuple(argv)) for argv in commands]
         return [answer.result(argv) for argv, answer in zip(commands, answers, strict=True)]
 
-    def _ask(self, script: str, *words: str, timeout: float = _QUICK_S, stdin: bytes = b"") -> Answer:
-        """The answer of a bash script.
+    def _ask(self, script: str, *words: str, given: Iterable[str] = ()) -> Answer:
+        """The answer of a bash script; what is given comes on its standard input, a NUL after each.
 
         Raises:
             UnreachableError: There was none.
         """
-        # it uses the shell's own folder for what must not be taken for an answer
-        argv = [
-            "env",
-            "bash",
-            "-c",
-            f"nsw_dir=$(mktemp -d) && trap 'rm -rf \"$nsw_dir\"' EXIT\n{script}",
-            "nsw",
-            *words,
-        ]
-        (answer,) = self._shell.call([argv], timeout=timeout, stdin=stdin)
+        # what must not be taken for an answer goes to a folder of its own
+        text = f"nsw_dir=$(mktemp -d) && trap 'rm -rf \"$nsw_dir\"' EXIT\n{script}"
+        stdin = "".join(f"{line}\0" for line in given).encode()
+        (answer,) = self._shell.call([["env", "bash", "-c", text, "nsw", *words]], timeout=_QUICK_S, stdin=stdin)
         if answer.late:
             raise UnreachableError(answer.stderr.decode(errors="replace").strip() or "the site gave no answer in time")
         return answer
@@ -182,20 +156,19 @@ class RemoteTransport:
         if answer.code != 0:
             raise CommandError(answer.result(["mkdir", "-p", *there]), what="a folder cannot be made on the site")
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20) -> dict[str, Content]:
+    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """Read in one command."""
         if not there:
             return {}
-        script = 'mapfile -t -d \'\' files; set -- "$1" "${files[@]}"' + _READ
-        answer = self._ask(script, str(limit), stdin="".join(f"{path}\0" for path in there).encode())
+        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there)
         found: dict[str, Content] = {}
         data, at = answer.stdout, 0
         for path in there:
-            line, newline, _ = data[at:].partition(b"\n") if at < len(data) else (b"", b"", b"")
-            if not newline:
+            line_end = data.find(b"\n", at)
+            if line_end < 0:
                 raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
-            at += len(line) + 1
-            what, _, rest = line.decode(errors="replace").partition(" ")
+            what, _, rest = data[at:line_end].decode(errors="replace").partition(" ")
+            at = line_end + 1
             if what == "file" and rest.isdigit():
                 found[path] = data[at : at + int(rest)]
                 at += int(rest)
@@ -203,23 +176,12 @@ class RemoteTransport:
                 found[path] = None if what == "absent" else Unreadable(rest or "the site's answer is none")
         return found
 
-    def tail(self, there: str, limit: int) -> bytes | None:
-        """The last bytes."""
-        answer = self._ask('tail -c "$1" -- "$2"', str(limit), there)
-        if answer.code == 0:
-            return answer.stdout
-        said = answer.stderr.decode(errors="replace").strip()
-        if "No such file" in said or "Not a directory" in said:
-            return None
-        raise UnreachableError(f"{there} cannot be read: {said}")
-
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """List in one command."""
         if not folders:
             return {}
-        script = "mapfile -t -d '' files; set -- \"${files[@]}\"" + _LIST
-        answer = self._ask(script, stdin="".join(f"{folder}\0" for folder in folders).encode())
-        return parse_listing(answer.stdout, folders)
+        words = iter(self._ask(_LIST, given=folders).stdout.decode(errors="surrogateescape").split("\0"))
+        return {folder: _listed(folder, words, patterns) for folder, patterns in folders.items()}
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
@@ -229,14 +191,9 @@ class RemoteTransport:
 
     def stage(self, files: Sequence[tuple[Path, str]]) -> None:
         """Send what differs, as one stream."""
-        wanted = sending.files_of(files)
-        if not wanted:
-            return
-        listing = "".join(f"{one.there}\0" for one in wanted).encode()
-        answer = self._ask(sending.HASHES, stdin=listing)
-        missing = sending.differing(wanted, answer.stdout)
-        if missing:
-            sending.send(self._way, missing)
+        wanted = uploads(files)
+        if wanted and (missing := differing(wanted, self._ask(HASHES, given=[file.there for file in wanted]).stdout)):
+            send(self._way, missing)
 
     def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
         """Bring them as one stream; after a cut the next one begins where it ended."""
@@ -245,8 +202,8 @@ class RemoteTransport:
         idle = 0
         while True:
             try:
-                came = receiving.receive(self._way, files, self._left, self.progress)
-            except receiving.CutError as fault:
+                came = receive(self._way, files, self._left, self.progress)
+            except CutError as fault:
                 self._count(fault.came)
                 idle = 0 if fault.came else idle + 1
                 if idle == _TRIES:
@@ -263,6 +220,27 @@ class RemoteTransport:
     def _count(self, received: int) -> None:
         if self._left is not None:
             self._left = max(0, self._left - received)
+
+
+def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[Entry]:
+    """The entries of the next folder of an answer; names in it are not trusted.
+
+    Raises:
+        UnreachableError: It could not be listed, or the answer is cut short.
+    """
+    what = next(words, "")
+    if what not in {"folder", "absent"}:
+        raise UnreachableError(f"{folder} cannot be listed")
+    entries: list[Entry] = []
+    while what == "folder" and (word := next(words, "")) != "end":
+        kind, _, rest = word.partition("\t")
+        size, _, path = rest.partition("\t")
+        if not size.isdigit():
+            raise UnreachableError(f"{folder} cannot be listed: the site's answer is cut short")
+        name = path.removeprefix(f"{folder}/")
+        if kind.startswith("regular") and matches(name, patterns):
+            entries.append(Entry(name, int(size)))
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def most_bytes(site: Mapping[str, Any]) -> int | None:

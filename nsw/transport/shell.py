@@ -1,7 +1,7 @@
-"""One long-lived bash on the far side that runs commands one after another, each answer in a frame of its own.
+"""Bash on the far side of a connection: a long-lived one for commands, and one for each stream of files.
 
-Nothing that a login shell, a banner or a command prints can be taken for an answer: frames carry a random token, and
-the output of commands travels by its length.
+Nothing that a login shell, a banner or a command prints can be taken for an answer: answers begin with a random token,
+and the output of commands travels by its length.
 """
 
 from __future__ import annotations
@@ -9,26 +9,34 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.scripts.quoting import quote, quote_all
-from nsw.transport.pipe import ConnectionLostError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
-    from nsw.transport.pipe import Pipe, Way
+    from nsw.transport.model import Conditions
 
-BASH = "exec bash --noprofile --norc"
+__all__ = [
+    "Answer", "Bash", "ConnectionLostError", "Incoming", "Pipe", "Shell", "TooLongError", "Way", "no_bash", "reached",
+    "stream",
+]  # fmt: skip
+
+_BASH: Final = "exec bash --noprofile --norc"
 _GREETING_S = 60.0
 _SLACK_S = 30.0  # beside a command's own timeout
-_MOST = 256 << 20  # bytes of one answer
-_MOST_NOISE = 400  # bytes that are kept to explain a shell that did not start
-_CHUNK = 1 << 16
+_SILENT_S: Final = 120.0  # without a byte of a file
+_MOST: Final = 256 << 20  # bytes of one answer
+_MOST_LINE: Final = 1 << 20
+_MOST_NOISE: Final = 400  # bytes that are kept to explain a shell that did not start
+_PIECE: Final = 1 << 18  # bytes that are hashed and written at a time: a processor's cache holds them
+_NAP_S: Final = 0.001
 # it ends when nothing was asked for so long, so that a shell whose nsw is out of reach lets go of the lock
 _IDLE_S = 100
-_START = r"""
+_START: Final = r"""
 umask 077; nsw_dir=$(mktemp -d) || exit 97
 trap 'rm -rf "$nsw_dir"' EXIT
 nsw_lock() {
@@ -60,9 +68,224 @@ nsw_call() {
   cat "$out" "$err"
 }
 """
-_LOOP = r"""
+_LOOP: Final = r"""
 while IFS= read -r -d '' -t "$nsw_idle" nsw_request; do eval "$nsw_request"; done; exit
 """
+
+
+class ConnectionLostError(Exception):
+    """The connection was lost or never made; whether a command did anything is not known."""
+
+
+class TooLongError(ConnectionLostError):
+    """A line or record is longer than allowed."""
+
+
+class _NoBashError(ConnectionLostError):
+    """No bash came up: the exit status of what was started, and what it said."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(said)
+        self.code, self.said = code, said
+
+
+class Pipe(Protocol):
+    """One remote command with its standard streams."""
+
+    def send(self, data: bytes) -> None:
+        """Write all of this to its standard input.
+
+        Raises:
+            ConnectionLostError: It takes no more.
+        """
+
+    def end_input(self) -> None:
+        """Close its standard input."""
+
+    def receive(self, most: int, timeout: float) -> bytes:
+        """The next bytes of its standard output, at most so many; b"" at its end.
+
+        Raises:
+            ConnectionLostError: Nothing came within the timeout (seconds).
+        """
+
+    def finish(self, timeout: float) -> tuple[int, bytes]:
+        """Wait for its end: exit status (255 or less than 0: the connection failed), and what it wrote to stderr.
+
+        Raises:
+            ConnectionLostError: It did not end within the timeout (seconds).
+        """
+
+    def kill(self) -> None:
+        """Let go of it at once."""
+
+
+class Way(Protocol):
+    """How remote commands are started."""
+
+    def open(self, command: str) -> Pipe:
+        """Start one; `command` is parsed by the login shell there, whatever that is, so it must be plain words.
+
+        Raises:
+            UnreachableError: There is no connection, with what to do.
+        """
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+    def explain(self, code: int, said: str) -> UnreachableError:
+        """What it means that no bash came up, and what to do."""
+
+
+class Incoming:
+    """What a pipe brings, read in large pieces, each byte handed out once and copied at most once.
+
+    Args:
+        pipe: The pipe.
+        silent_s: Seconds without a byte after which the connection counts as lost.
+    """
+
+    def __init__(self, pipe: Pipe, silent_s: float = _SILENT_S) -> None:
+        self.pipe = pipe
+        self._silent_s = silent_s
+        self._head = bytearray()  # what came and was not handed out
+        self._at = 0  # where in it the next byte is
+        self._piece = memoryview(b"")  # what came behind it
+
+    def record(self, most: int, end: bytes = b"\0", timeout: float | None = None) -> bytes:
+        """The bytes before the next `end`; to be called when no `take` has left anything.
+
+        Raises:
+            ConnectionLostError: It did not come.
+            TooLongError: There is none in `most` bytes.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        searched = self._at
+        while (found := self._head.find(end, searched)) < 0:
+            del self._head[: self._at]
+            self._at, searched = 0, len(self._head)
+            if searched > most:
+                raise TooLongError("what comes is no answer")
+            self._head += self._some(1 << 20, self._silent_s if deadline is None else deadline - time.monotonic())
+        record = bytes(self._head[self._at : found])
+        self._at = found + 1
+        return record
+
+    def take(self, most: int, left: int) -> memoryview:
+        """The next bytes, at least one and at most so many; no more than `left` are read ahead.
+
+        Raises:
+            ConnectionLostError: None came.
+        """
+        if not self._piece:
+            self._piece = memoryview(self._ahead(min(left, _PIECE)))
+        data, self._piece = self._piece[:most], self._piece[most:]
+        return data
+
+    def _ahead(self, wanted: int) -> bytes:
+        """So many bytes: each turn of a process costs more than the bytes of one packet."""
+        if self._at < len(self._head):
+            data = bytes(self._head[self._at : self._at + wanted])
+            self._at += len(data)
+            return data
+        parts = [self._some(wanted, self._silent_s)]
+        have = len(parts[0])
+        try:
+            while have < wanted:
+                time.sleep(_NAP_S)  # for several packets
+                parts.append(self._some(wanted - have, self._silent_s))
+                have += len(parts[-1])
+        except ConnectionLostError:
+            pass  # what came is kept, and the next read raises it again
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _some(self, most: int, timeout: float) -> bytes:
+        if timeout <= 0:
+            raise ConnectionLostError("no answer in time")
+        data = self.pipe.receive(most, timeout)
+        if not data:
+            raise ConnectionLostError("the shell there ended")
+        return data
+
+
+class Bash(Incoming):
+    """A bash that was started there, behind all that its login shell printed.
+
+    Args:
+        way: How it is started.
+        script: What it reads first, from its standard input, since the login shell may be any. It prints a line that
+            begins with $nsw_token.
+        command: What is started.
+        silent_s: As of Incoming.
+
+    Raises:
+        UnreachableError: There is no connection.
+        ConnectionLostError: It did not come up.
+    """
+
+    def __init__(self, way: Way, script: str, command: str = _BASH, silent_s: float = _SILENT_S) -> None:
+        super().__init__(way.open(command), silent_s)
+        token = f"nsw-{secrets.token_hex(12)}"
+        self._begin = f"{token} ".encode()
+        self._noise = b""  # the last that came and was no answer
+        try:
+            self.pipe.send(f"nsw_token={token}\n{script}".encode())
+            self.greeting = self.answer(_GREETING_S)
+        except ConnectionLostError as fault:
+            raise self._refusal(fault) from None
+
+    def answer(self, timeout: float) -> list[str]:
+        """The words of the next line that begins with the token; whatever comes before it is none of ours."""
+        deadline = time.monotonic() + timeout
+        while not (line := self.record(_MOST_LINE, b"\n", deadline - time.monotonic())).startswith(self._begin):
+            self._noise = (self._noise + line + b"\n")[-_MOST_NOISE:]
+        return line[len(self._begin) :].decode(errors="replace").split()
+
+    def exactly(self, size: int) -> bytes:
+        """So many bytes."""
+        parts = []
+        while size > 0:
+            parts.append(self.take(size, size))
+            size -= len(parts[-1])
+        return b"".join(parts)
+
+    def _refusal(self, fault: ConnectionLostError) -> _NoBashError:
+        try:
+            self.pipe.end_input()
+            code, said = self.pipe.finish(5)
+        except ConnectionLostError:
+            code, said = 255, b""
+        self.pipe.kill()
+        # some print why they refuse on stdout: what came there is no answer of ours
+        text = said.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip()
+        return _NoBashError(code, text or str(fault))
+
+
+def stream(way: Way, script: str, *words: str) -> Bash:
+    """A bash script on the far side whose standard streams are free for data.
+
+    Raises:
+        UnreachableError: There is no connection.
+        ConnectionLostError: It was lost at once.
+    """
+    # bash reads line by line and leaves what follows
+    return Bash(way, f"nsw_go() {{\n{script}\n}}\nprintf '\\n%s \\n' $nsw_token; nsw_go {quote_all(words)}; exit\n")
+
+
+def reached(code: int) -> bool:
+    """Whether an exit status is that of a command over there, and not of the connection."""
+    return 0 <= code < 255
+
+
+def no_bash(code: int, said: str) -> UnreachableError:
+    """The error of a site where no bash came up."""
+    if not reached(code):
+        return UnreachableError(f"no shell could be started on the site: {said}")
+    return UnreachableError(
+        f"the site was reached, but its login shell did not start bash (exit status {code}): {said}",
+        hint=f"nsw runs `{_BASH}` there, which a restricted shell or an account without one refuses:"
+        " ask the site's support for a login shell that may start bash",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +306,8 @@ class Answer:
         )  # fmt: skip
 
 
-def reached(code: int) -> bool:
-    """Whether an exit status is that of a command over there, and not of the connection."""
-    return 0 <= code < 255
-
-
-def no_bash(code: int, said: str) -> UnreachableError:
-    """The error of a site whose login shell does not start bash."""
-    return UnreachableError(
-        f"the site was reached, but its login shell did not start bash (exit status {code}): {said}",
-        hint=f"nsw runs `{BASH}` there, which a restricted shell or an account without one refuses:"
-        " ask the site's support for a login shell that may start bash",
-    )
-
-
 class Shell:
-    """The far side's bash.
+    """One long-lived bash on the far side that runs commands one after another.
 
     Args:
         way: How it is started.
@@ -109,142 +318,78 @@ class Shell:
     def __init__(self, way: Way, lock: str | None = None, *, login_shell: bool = False) -> None:
         self._way = way
         self._lock = lock
-        self._command = "exec bash --login" if login_shell else BASH
-        self._pipe: Pipe | None = None
-        self._token = ""
-        self._buffer = b""
-        self._noise = b""  # the last that came before the shell's first answer
+        self._command = "exec bash --login" if login_shell else _BASH
+        self._bash: Bash | None = None
         self._used = 0.0
-        self.holds_lock = False
 
-    def call(
-        self,
-        commands: Sequence[Sequence[str]],
-        *,
-        timeout: float,
-        cwd: str | None = None,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        stdin: bytes = b"",
-    ) -> list[Answer]:
-        """Run commands one after another in one message; `stdin` goes to the first of them.
+    @property
+    def holds_lock(self) -> bool:
+        """Whether it runs, and no other process there held the lock when it began."""
+        return self._bash is not None and self._bash.greeting[:1] == ["free"]
+
+    def call(self, commands: Sequence[Sequence[str]], **conditions: Unpack[Conditions]) -> list[Answer]:
+        """Run commands one after another in one message.
 
         Raises:
             UnreachableError: No connection could be made; none of them was started.
         """
-        self.connect()
-        lines = [f"nsw_clear={quote(' '.join(without))} nsw_keep={quote(' '.join(keep))}"]
-        if stdin:
-            lines.append(f'head -c {len(stdin)} >"$nsw_dir/in"')
-        for number, argv in enumerate(commands):
-            source = '"$nsw_dir/in"' if stdin and not number else "/dev/null"
-            lines.append(f"nsw_call {timeout:g} {quote(cwd or '')} {source} {quote_all(argv)}")
+        bash = self.connect()
         answers: list[Answer] = []
         try:
-            self._send("\n".join(lines).encode() + b"\0" + stdin)
+            self._used = time.monotonic()
+            bash.pipe.send(_message(commands, conditions))
             for _ in commands:
-                answers.append(self._answer(timeout))  # noqa: PERF401  what came before a fault is kept
+                answers.append(_answer(bash, conditions["timeout"]))  # noqa: PERF401  what came before a fault is kept
         except ConnectionLostError as fault:
             self.drop()
             lost = Answer(-1, stderr=f"the connection was lost: {fault}".encode(), late=True)
             answers += [lost] * (len(commands) - len(answers))
         return answers
 
-    def connect(self) -> None:
+    def connect(self) -> Bash:
         """Start the shell unless it runs.
 
         Raises:
             UnreachableError: It cannot be started.
         """
-        if self._pipe is not None and time.monotonic() - self._used < _IDLE_S * 0.8:
-            return
+        if self._bash is not None and time.monotonic() - self._used < _IDLE_S * 0.8:
+            return self._bash
         self.drop()
-        self._token = f"nsw-{secrets.token_hex(12)}"
-        self._buffer = self._noise = b""
         lock = f"nsw_lock {quote(self._lock)}" if self._lock else "echo free"
-        start = f"nsw_token={self._token} nsw_idle={_IDLE_S}\n{_START}printf '\\n%s ' $nsw_token; {lock}{_LOOP}"
-        self._pipe = self._way.open(self._command)
+        start = f"nsw_idle={_IDLE_S}\n{_START}printf '\\n%s ' $nsw_token; {lock}{_LOOP}"
+        self._used = time.monotonic()
         try:
-            self._send(start.encode())
-            self.holds_lock = self._frame(_GREETING_S)[0] == "free"
-        except ConnectionLostError:
-            pipe, self._pipe = self._pipe, None
-            raise self._refused(pipe) from None
-
-    def _refused(self, pipe: Pipe) -> Exception:
-        try:
-            pipe.end_input()
-            code, said = pipe.finish(5)
-        except ConnectionLostError:
-            code, said = 255, b""
-        pipe.kill()
-        # some print why they refuse on stdout: what came there is no answer of ours
-        text = said.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip() or "no answer"
-        explained = getattr(self._way, "explain", None)
-        if explained is not None:
-            return explained(code, text)  # type: ignore[no-any-return]
-        if reached(code):
-            return no_bash(code, text)
-        return UnreachableError(f"no shell could be started on the site: {text}")
+            self._bash = Bash(self._way, start, self._command, _SLACK_S)
+        except _NoBashError as fault:
+            raise self._way.explain(fault.code, fault.said) from None
+        return self._bash
 
     def drop(self) -> None:
         """Let go of the shell; the next command starts another."""
-        if self._pipe is not None:
-            self._pipe.kill()
-            self._pipe = None
-            self.holds_lock = False
+        if self._bash is not None:
+            self._bash.pipe.kill()
+            self._bash = None
 
-    def _send(self, data: bytes) -> None:
-        if self._pipe is None:
-            raise ConnectionLostError("it was closed")
-        self._pipe.send(data)
-        self._used = time.monotonic()
 
-    def _answer(self, timeout: float) -> Answer:
-        facts = self._frame(timeout + _SLACK_S)
-        try:
-            code, seconds, size_out, size_err = (int(fact) for fact in facts)
-        except ValueError:
-            raise ConnectionLostError(f"a malformed answer: {' '.join(facts)[:80]}") from None
-        if not 0 <= size_out + size_err <= _MOST:
-            raise ConnectionLostError(f"an answer of {size_out + size_err} bytes")
-        late = code in {124, 137} and seconds >= int(timeout)
-        stdout, stderr = self._exactly(size_out), self._exactly(size_err)
-        return Answer(-1 if late else code, stdout, stderr, late, float(seconds))
+def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes:
+    without, keep = " ".join(conditions.get("without", ())), " ".join(conditions.get("keep", ()))
+    stdin, cwd = conditions.get("stdin", b""), quote(conditions.get("cwd") or "")
+    lines = [f"nsw_clear={quote(without)} nsw_keep={quote(keep)}"]
+    if stdin:
+        lines.append(f'head -c {len(stdin)} >"$nsw_dir/in"')
+    source = '"$nsw_dir/in"' if stdin else "/dev/null"
+    lines += [f"nsw_call {conditions['timeout']:g} {cwd} {source} {quote_all(argv)}" for argv in commands]
+    return "\n".join(lines).encode() + b"\0" + stdin
 
-    def _frame(self, timeout: float) -> list[str]:
-        """The facts of the next frame; whatever comes before its line is none of ours."""
-        begin = f"{self._token} ".encode()
-        deadline = time.monotonic() + timeout
-        while True:
-            line, newline, rest = self._buffer.partition(b"\n")
-            if newline:
-                self._buffer = rest
-                if line.startswith(begin):
-                    return line[len(begin) :].decode(errors="replace").split()
-                self._noise = (self._noise + line + newline)[-_MOST_NOISE:]
-                continue
-            self._fill(deadline - time.monotonic())
 
-    def _exactly(self, size: int) -> bytes:
-        parts, have = [self._buffer[:size]], min(size, len(self._buffer))
-        self._buffer = self._buffer[size:]
-        while have < size:
-            if self._pipe is None:
-                raise ConnectionLostError("it was closed")
-            part = self._pipe.receive(min(_CHUNK, size - have), _SLACK_S)
-            if not part:
-                raise ConnectionLostError("the shell there ended in the middle of an answer")
-            parts.append(part)
-            have += len(part)
-        return b"".join(parts)
-
-    def _fill(self, timeout: float) -> None:
-        if self._pipe is None:
-            raise ConnectionLostError("it was closed")
-        if timeout <= 0:
-            raise ConnectionLostError("no answer in time")
-        part = self._pipe.receive(_CHUNK, timeout)
-        if not part:
-            raise ConnectionLostError("the shell there ended")
-        self._buffer += part
+def _answer(bash: Bash, timeout: float) -> Answer:
+    facts = bash.answer(timeout + _SLACK_S)
+    try:
+        code, seconds, size_out, size_err = (int(fact) for fact in facts)
+    except ValueError:
+        raise ConnectionLostError(f"a malformed answer: {' '.join(facts)[:80]}") from None
+    if not 0 <= size_out + size_err <= _MOST:
+        raise ConnectionLostError(f"an answer of {size_out + size_err} bytes")
+    late = code in {124, 137} and seconds >= int(timeout)
+    stdout, stderr = bash.exactly(size_out), bash.exactly(size_err)
+    return Answer(-1 if late else code, stdout, stderr, late, float(seconds))

@@ -9,53 +9,53 @@ import random
 import shlex
 import socket
 import subprocess
+import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
+
+import paramiko
+from paramiko.buffered_pipe import PipeTimeout
+from paramiko.common import cMSG_GLOBAL_REQUEST
 
 from nsw.errors import UnreachableError
 from nsw.transport.model import HostKeyCheck
-from nsw.transport.pipe import ConnectionLostError
-from nsw.transport.remote import RemoteTransport, most_bytes
-from nsw.transport.shell import Shell
-from nsw.transport.ssh_alive import Line, Watch
-from nsw.transport.ssh_buffer import Packets
+from nsw.transport.remote import RemoteTransport
+from nsw.transport.shell import ConnectionLostError, no_bash
 from nsw.transport.ssh_config import HostConfig, resolve
+from nsw.transport.ssh_login import log_in, look_up, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import paramiko
+__all__ = ["Line", "Packets", "Ssh", "Watch", "connect"]
 
+ASK_S = 15.0  # without sending anything, the server is asked for an answer
+AHEAD = 1 << 18  # bytes of the socket at a time
+SILENT_S = 45.0  # after a question without a byte from the server, the connection is closed
 _CONNECT_S = 20.0
-_TRIES = 4
-_WINDOW = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
-_PACKET = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
+_TRIES: Final = 4
+_WINDOW: Final = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
+_PACKET: Final = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
 
 
 class Ssh:
     """Starts commands over one connection.
 
     Args:
-        host: The host's alias.
-        config: Another file than ~/.ssh/config.
-        given: What the site says: user, port, identity.
-        sleep: Waits; tests hand in their own.
+        how: What the site says of its transport: host, config, user, port, identity.
     """
 
-    def __init__(self, host: str, config: str | None, given: Mapping[str, object], *, sleep: Any = time.sleep) -> None:
-        self._host = host
-        self._config = config
-        self._given = dict(given)
-        self._sleep = sleep
+    def __init__(self, how: Mapping[str, Any]) -> None:
+        self._host = how["host"]
+        self._how = how
         self._hops: list[paramiko.Transport] = []
         self._commands: list[subprocess.Popen[bytes]] = []
         self._unlocked: dict[str, paramiko.PKey] = {}  # a passphrase is asked once, whatever the hosts on the way
 
     def open(self, command: str) -> _Channel:
         """Start a command there; a connection that was lost is made anew."""
-        import paramiko
-
         for tried in range(1, _TRIES + 1):
             try:
                 channel = self._connected().open_session(timeout=_CONNECT_S)
@@ -64,15 +64,20 @@ class Ssh:
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 self.disconnect()
                 if tried == _TRIES:
-                    by_hand = shlex.join(["ssh", *(["-F", self._config] if self._config else []), self._host, "true"])
+                    config = ["-F", self._how["config"]] if self._how.get("config") else []
+                    by_hand = shlex.join(["ssh", *config, self._host, "true"])
                     raise UnreachableError(
                         f"{self._host} cannot be reached over ssh: {str(fault) or type(fault).__name__}",
                         hint=f"`{by_hand}` shows whether the host can be reached",
                     ) from None
-                self._sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
+                time.sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
             else:
                 return _Channel(channel)
         raise AssertionError
+
+    def explain(self, code: int, said: str) -> UnreachableError:
+        """Why no bash came up."""
+        return no_bash(code, said)
 
     def close(self) -> None:
         """Nothing: others of this process may use the connection; it ends with the process."""
@@ -97,8 +102,8 @@ class Ssh:
         return self._hops[-1]
 
     def _connect(self) -> None:
-        target = resolve(self._host, config=self._config, given=self._given)
-        for host in [*(resolve(jump, config=self._config) for jump in target.jumps), target]:
+        target, config = resolve(self._host, self._how), {"config": self._how.get("config")}
+        for host in [*(resolve(jump, config) for jump in target.jumps), target]:
             self._hops.append(_hop(host, self._hops[-1] if self._hops else None, self._commands, self._unlocked))
 
 
@@ -125,11 +130,6 @@ def _hop(
 
     `unlocked` holds the keys whose passphrase was given.
     """
-    import paramiko
-
-    from nsw.transport.known_hosts import look_up
-    from nsw.transport.ssh_login import log_in, verify
-
     known = look_up(host.known_as, host.known_hosts)
     way: Any
     if through is not None:
@@ -145,7 +145,7 @@ def _hop(
     try:
         _prefer(transport, known.good)
         transport.start_client(timeout=_CONNECT_S)
-        verify(transport, host, known, lambda name: look_up(name, host.known_hosts))
+        verify(transport, host, known)
         log_in(transport, host, unlocked)
     except BaseException:
         transport.close()
@@ -212,20 +212,160 @@ class _Channel:
         self._channel.close()
 
 
-_COMPARED: Final = HostKeyCheck(verified=True, found="the one of known_hosts")
+class Line:
+    """A socket, or what paramiko takes for one, that notes when bytes arrived last.
+
+    paramiko reads a packet in small pieces; here they come from what the socket gave at once.
+
+    Args:
+        way: The socket.
+    """
+
+    def __init__(self, way: Any) -> None:
+        self._way = way
+        self._ahead = b""
+        self._at = 0  # of those bytes that were read already
+        self.heard = time.monotonic()
+
+    def recv(self, most: int) -> bytes:
+        """As the socket's."""
+        if self._at == len(self._ahead):
+            self._ahead, self._at = self._way.recv(max(most, AHEAD)), 0
+            self.heard = time.monotonic()
+        data = self._ahead[self._at : self._at + most]
+        self._at += len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._way, name)
+
+
+class Watch:
+    """Asks the server for an answer while nothing is sent, and closes the connection when none comes, as OpenSSH does.
+
+    The questions are sent by paramiko's own thread, which a full socket may block; so another thread judges.
+
+    Args:
+        transport: The connection, logged in or about to be.
+        line: Its socket.
+    """
+
+    def __init__(self, transport: paramiko.Transport, line: Line) -> None:
+        self._transport = transport
+        self._line = line
+        self._asked: float | None = None  # when a question was sent that nothing followed
+        transport.packetizer.set_keepalive(max(1, round(ASK_S)), self._ask)
+        threading.Thread(target=self._judge, name="ssh-alive", daemon=True).start()
+
+    def _ask(self) -> None:
+        if self._asked is None or self._line.heard > self._asked:
+            self._asked = time.monotonic()
+        message = paramiko.Message()
+        message.add_byte(cMSG_GLOBAL_REQUEST)
+        message.add_string("keepalive@openssh.com")
+        message.add_boolean(True)
+        self._transport._send_user_message(message)  # type: ignore[attr-defined]  # noqa: SLF001  no public one asks and goes on
+
+    def _judge(self) -> None:
+        while self._transport.is_active():
+            asked = self._asked
+            if asked is not None and self._line.heard < asked and time.monotonic() - asked > SILENT_S:
+                self._transport.close()
+                return
+            time.sleep(min(1.0, SILENT_S / 4))
+
+
+class Packets:
+    """What a channel has received and nobody has read; takes the place of paramiko's BufferedPipe, method by method.
+
+    That one copies every byte three times, and moves what is left at each read. Here each packet is kept as it came.
+    """
+
+    def __init__(self) -> None:
+        self._arrived = threading.Condition()
+        self._packets: deque[bytes] = deque()
+        self._size = 0
+        self._closed = False
+        self._event: Any = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def set_event(self, event: Any) -> None:
+        """An event that is set while there is something to read, or nothing more will come."""
+        with self._arrived:
+            self._event = event
+            (event.set if self._size or self._closed else event.clear)()
+
+    def feed(self, data: bytes) -> None:
+        """A packet has come."""
+        if not data:
+            return
+        with self._arrived:
+            self._packets.append(data)
+            self._size += len(data)
+            self._tell()
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        with self._arrived:
+            self._closed = True
+            self._tell()
+
+    def read_ready(self) -> bool:
+        """Whether there is something to read."""
+        return self._size > 0
+
+    def read(self, most: int, timeout: float | None = None) -> bytes:
+        """What has come, at most so many bytes; b"" when nothing more will.
+
+        Raises:
+            PipeTimeout: Nothing came in time (seconds).
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._arrived:
+            while not self._size and not self._closed:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise PipeTimeout
+                self._arrived.wait(left)
+            return self._take(most)
+
+    def empty(self) -> bytes:
+        """All that has come."""
+        with self._arrived:
+            return self._take(self._size)
+
+    def _take(self, most: int) -> bytes:
+        parts, left = [], most
+        while self._packets and left:
+            packet = self._packets.popleft()
+            if len(packet) > left:
+                self._packets.appendleft(packet[left:])
+                packet = packet[:left]
+            parts.append(packet)
+            left -= len(packet)
+        self._size -= most - left
+        if self._event is not None and not self._size and not self._closed:
+            self._event.clear()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _tell(self) -> None:
+        self._arrived.notify_all()
+        if self._event is not None:
+            self._event.set()
+
+
 _OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, so that a code is asked for once
 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site over nsw's own connection."""
-    how = site.get("transport") or {}
-    given = {key: how[key] for key in ("user", "port", "identity") if how.get(key)}
-    key = (how["host"], how.get("config"), *given.items())
-    if key not in _OPEN:
-        _OPEN[key] = Ssh(how["host"], how.get("config"), given)
-    lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
-    shell = Shell(_OPEN[key], lock, login_shell=bool(how.get("login_shell")))
-    return RemoteTransport(_OPEN[key], shell, most_bytes(site), host_key=lambda: _COMPARED)
+    how = site["transport"]
+    key = tuple(how.get(name) for name in ("host", "config", "user", "port", "identity"))
+    way = _OPEN.setdefault(key, Ssh(how))
+    compared = HostKeyCheck(verified=True, found="the one of known_hosts")
+    return RemoteTransport(way, site, scratch, mark, host_key=lambda: compared)
 
 
 @atexit.register

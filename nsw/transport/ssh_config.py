@@ -8,12 +8,14 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["HostConfig", "configuration", "options", "resolve"]
 
 _SECONDS = 20
 
@@ -50,56 +52,77 @@ class HostConfig:
         return None if self.port == 22 or self.host_key_alias else self.hostname.lower()
 
 
-def resolve(host: str, *, config: str | None = None, given: Mapping[str, object] | None = None) -> HostConfig:
+def resolve(host: str, how: Mapping[str, Any]) -> HostConfig:
     """The configuration of a host.
 
     Args:
-        host: Its name or alias; `user@host:port` for a jump host.
-        config: Another file than ~/.ssh/config.
-        given: What the site says: user, port, identity.
+        host: Its name or alias; an address ssh://USER@HOST:PORT for a jump host.
+        how: What the site says of its transport: config, user, port, identity.
 
     Raises:
         UnreachableError: ssh does not understand the configuration.
     """
-    given = dict(given or {})
-    user, at, rest = host.rpartition("@")
-    name, colon, port = rest.rpartition(":")
-    if at:
-        given["user"] = user
-    if colon and port.isdigit():
-        given["port"], rest = int(port), name
-    words = _asked(rest, config, given)
-    hostname, port_there = words.get("hostname", [rest])[0], words.get("port", ["22"])[0]
-    login = words.get("user", [getpass.getuser()])[0]
-    proxy = words.get("proxycommand", ["none"])[0]
-    tokens = {"h": hostname, "p": port_there, "r": login, "n": rest, "u": getpass.getuser(), "%": "%"}
-    jumps = words.get("proxyjump", ["none"])[0]
-    identity = given.get("identity")
-    own = [os.path.expanduser(str(identity))] if identity else []  # noqa: PTH111
-    known = " ".join(words.get("userknownhostsfile", []) + words.get("globalknownhostsfile", [])).split()
+    words = configuration([*options(how), "--", host]) or _without_ssh(host, how)
+    alias, hostname, port, login = (words.get(key, [host])[0] for key in ("host", "hostname", "port", "user"))
+    proxy, jumps = (words.get(key, ["none"])[0] for key in ("proxycommand", "proxyjump"))
+    tokens = {"h": hostname, "p": port, "r": login, "n": alias, "u": getpass.getuser(), "%": "%"}
+    own = [str(how["identity"])] if how.get("identity") else []
     return HostConfig(
-        alias=rest,
+        alias=alias,
         hostname=hostname,
-        port=int(port_there),
+        port=int(port),
         user=login,
-        identities=_identities([*own, *words.get("identityfile", ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"])]),
+        identities=_identities([*own, *words.get("identityfile", [])]),
         certificates=_existing(words.get("certificatefile", [])),
         agent=_agent(words.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         identities_only=words.get("identitiesonly", ["no"])[0] == "yes",
-        known_hosts=_existing(known or ["~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"]),
+        known_hosts=_existing(" ".join(words["userknownhostsfile"] + words["globalknownhostsfile"]).split()),
         host_key_alias=words.get("hostkeyalias", [None])[0],
-        jumps=() if jumps == "none" else tuple(jumps.split(",")),
+        jumps=() if jumps == "none" else tuple(j if "://" in j else f"ssh://{j}" for j in jumps.split(",")),
         proxy_command=None if proxy == "none" else _expanded(proxy, tokens),
     )
 
 
-def checks_host_keys(host: str, *, config: str | None = None) -> bool:
-    """Whether the user's ssh refuses a host whose key has changed; without an ssh on this machine it is not asked.
+def options(how: Mapping[str, Any]) -> list[str]:
+    """The words that tell ssh what the site says of its transport: config, user, port."""
+    config = how.get("config")
+    given = {"-F": config and os.path.expanduser(config), "-l": how.get("user"), "-p": how.get("port")}  # noqa: PTH111
+    return [word for option, value in given.items() if value for word in (option, str(value))]
+
+
+def configuration(words: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each key that ssh, called with these words, would go by; none without an ssh on this machine.
 
     Raises:
         UnreachableError: ssh does not understand the configuration.
     """
-    return _asked(host, config, {}).get("stricthostkeychecking", ["ask"])[0] not in {"no", "off", "false"}
+    if shutil.which("ssh") is None:
+        return {}
+    try:
+        done = subprocess.run(
+            ["ssh", "-G", *words], capture_output=True, text=True, timeout=_SECONDS, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UnreachableError(f"`ssh -G {words[-1]}` gave no answer: does ~/.ssh/config run a command?") from None
+    if done.returncode != 0:
+        raise UnreachableError(f"`ssh -G {words[-1]}`: {done.stderr.strip()}", hint="correct your ~/.ssh/config")
+    values: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        key, _, value = line.partition(" ")
+        values.setdefault(key.lower(), []).append(value)
+    return values
+
+
+def _without_ssh(host: str, how: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {
+        "hostname": [host],
+        "port": [str(how.get("port") or 22)],
+        "user": [str(how.get("user") or getpass.getuser())],
+        "identityfile": ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"],
+        "userknownhostsfile": ["~/.ssh/known_hosts"],
+        "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts"],
+    }
 
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
@@ -114,33 +137,6 @@ def _agent(text: str, tokens: Mapping[str, str]) -> str | None:
     if text.startswith("$"):
         return os.environ.get(text[1:].strip("{}"), "none")
     return text if text == "none" else os.path.expanduser(_expanded(text, tokens))  # noqa: PTH111
-
-
-def _asked(host: str, config: str | None, given: Mapping[str, object]) -> dict[str, list[str]]:
-    """The lines of `ssh -G`; without an ssh on this machine only what the site says."""
-    if shutil.which("ssh") is None:
-        return {key: [str(given[key])] for key in ("user", "port") if given.get(key)}
-    argv = ["ssh", "-G"]
-    if config:
-        argv += ["-F", os.path.expanduser(config)]  # noqa: PTH111
-    if given.get("user"):
-        argv += ["-l", str(given["user"])]
-    if given.get("port"):
-        argv += ["-p", str(given["port"])]
-    try:
-        done = subprocess.run(
-            [*argv, "--", host], capture_output=True, text=True, timeout=_SECONDS, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise UnreachableError(f"`ssh -G {host}` gave no answer: does ~/.ssh/config run a command?") from None
-    if done.returncode != 0:
-        raise UnreachableError(f"`ssh -G {host}`: {done.stderr.strip()}", hint="correct your ~/.ssh/config")
-    found: dict[str, list[str]] = {}
-    for line in done.stdout.splitlines():
-        key, _, value = line.partition(" ")
-        found.setdefault(key.lower(), []).append(value)
-    return found
 
 
 def _identities(files: list[str]) -> tuple[str, ...]:

@@ -1,33 +1,113 @@
-"""Host keys verified, then a login: agent, keys, certificates, and what the host asks a person for."""
+"""Host keys compared with known_hosts, then a login: agent, keys, certificates, and what the host asks a person for."""
 
 from __future__ import annotations
 
 import base64
+import getpass
 import hashlib
+import shutil
 import socket
+import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import paramiko
 from paramiko.agent import AgentSSH
 
-from nsw.errors import HostKeyError, LoginError
+from nsw.errors import HostKeyError, LoginError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from nsw.transport.known_hosts import KnownKeys
     from nsw.transport.ssh_config import HostConfig
+
+__all__ = ["KnownKeys", "log_in", "look_up", "verify"]
 
 _TRIES = 5  # keys offered; servers end the connection after six
 _ASKED = "keyboard-interactive"
 _OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"
+_KEYGEN_S = 20
 
 
-def verify(
-    transport: paramiko.Transport, host: HostConfig, known: KnownKeys, look_up: Callable[[str], KnownKeys]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """The keys that a host may have, those that it may not have, and whether an authority may sign others.
+
+    `named`: there is a line with a key for it, perhaps of a kind that paramiko does not know.
+    """
+
+    good: tuple[paramiko.PKey, ...] = ()
+    revoked: tuple[paramiko.PKey, ...] = ()
+    has_authority: bool = False
+    named: bool = False
+
+
+def look_up(name: str, files: Sequence[str]) -> KnownKeys:
+    """What these files have of a host.
+
+    Args:
+        name: The host as known_hosts has it: `[host]:port` where the port is not 22.
+        files: known_hosts files that exist.
+
+    Raises:
+        UnreachableError: ssh-keygen, which reads them, does not end.
+    """
+    return _sorted_by_marker([line for file in files for line in _lines(name, file)])
+
+
+def _lines(name: str, file: str) -> Iterator[str]:
+    """The lines of a file that are about a host; without ssh-keygen those that a pattern chooses are missed."""
+    if shutil.which("ssh-keygen") is None:
+        with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+            yield from (line for line in stream if _of_host(line, name))
+        return
+    try:
+        done = subprocess.run(
+            ["ssh-keygen", "-F", name, "-f", file], capture_output=True, text=True, errors="replace",
+            timeout=_KEYGEN_S, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise UnreachableError(
+            f"`ssh-keygen -F {name} -f {file}` gave no answer in {_KEYGEN_S} s, so the host key cannot be compared",
+            hint=f"check that {file} can be read: its file system may hang",
+        ) from None
+    yield from done.stdout.splitlines()
+
+
+def _of_host(line: str, name: str) -> bool:
+    """Whether a line names the host, in full or hashed."""
+    words = line.split()
+    names = words[1 if words and words[0].startswith("@") else 0 :][:1]
+    return any(
+        one == name or (one.startswith("|1|") and paramiko.HostKeys.hash_host(name, one) == one)
+        for one in ",".join(names).split(",")
+    )
+
+
+def _key(line: str) -> paramiko.PKey | None:
+    """The key of a line; None for a remark, and for a key of a kind that paramiko does not know."""
+    if not line.strip() or line.startswith("#"):
+        return None
+    try:
+        entry = paramiko.hostkeys.HostKeyEntry.from_line(line)
+    except paramiko.hostkeys.InvalidHostKey:
+        return None
+    return None if entry is None else entry.key
+
+
+def _sorted_by_marker(lines: Iterable[str]) -> KnownKeys:
+    found: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
+    named = False
+    for line in lines:
+        named = named or bool(line.strip() and line[0] not in "#@")
+        marker, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
+        if marker in found and (key := _key(rest)) is not None:
+            found[marker].append(key)
+    return KnownKeys(tuple(found[""]), tuple(found["@revoked"]), bool(found["@cert-authority"]), named)
+
+
+def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) -> None:
     """Compare the host's key with those of known_hosts; called between key exchange and login.
 
     As ssh does, where known_hosts does not name the host with its port (not 22), a key counts that it has under the
@@ -37,7 +117,6 @@ def verify(
         transport: The connection.
         host: The host at its other end.
         known: What known_hosts has of it, under `host.known_as`.
-        look_up: What known_hosts has of another name.
 
     Raises:
         HostKeyError: The key is unknown, revoked, or another than before.
@@ -50,7 +129,7 @@ def verify(
     if _among(key, known.good):
         return
     if host.known_without_port is not None and not known.named:
-        plain = look_up(host.known_without_port)
+        plain = look_up(host.known_without_port, host.known_hosts)
         if _among(key, plain.good) and not _among(key, plain.revoked):
             return
         known = replace(known, has_authority=known.has_authority or plain.has_authority)
@@ -192,7 +271,7 @@ def _decrypted(file: str) -> paramiko.PKey:
         LoginError: Nobody can be asked for it, or the answer is wrong.
     """
     way_out = f"`ssh-add {file}` once: the agent keeps it"
-    secret = ask(f"passphrase of {file}: ", echo=False, hint=way_out)
+    secret = _ask(f"passphrase of {file}: ", echo=False, hint=way_out)
     try:
         return paramiko.PKey.from_path(file, secret.encode())  # type: ignore[arg-type]  # the stubs say str
     except (paramiko.SSHException, ValueError, TypeError):
@@ -209,7 +288,7 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
             if text.strip():
                 print(_plain(text), file=sys.stderr)
         try:
-            return [ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
+            return [_ask(f"{host.alias} asks: {_plain(prompt)}", echo=echo) for prompt, echo in prompts]
         except LoginError as fault:
             unasked.append(fault)
             return ["" for _ in prompts]
@@ -225,7 +304,7 @@ def _answer(transport: paramiko.Transport, host: HostConfig) -> None:
         ) from None
 
 
-def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
+def _ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
     """What a person answers; never logged.
 
     Args:
@@ -236,13 +315,8 @@ def ask(prompt: str, *, echo: bool, hint: str = _OPEN_FIRST) -> str:
     Raises:
         LoginError: There is no terminal to ask at.
     """
-    import getpass
-
     if not sys.stdin.isatty():
-        raise LoginError(
-            f"{prompt.strip()} and there is no terminal to answer on",
-            hint=hint,
-        )
+        raise LoginError(f"{prompt.strip()} and there is no terminal to answer on", hint=hint)
     if not echo:
         return getpass.getpass(prompt)
     print(prompt, end="", file=sys.stderr, flush=True)

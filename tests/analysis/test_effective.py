@@ -6,11 +6,11 @@ import pytest
 
 from nsw.analysis.effective import AskedLink, AskedModel, effective, modelled, rate
 from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.campaign.answers import _models as models_of
 from nsw.present.flat_rows import flat_rows
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
 from nsw.recipe.load import load_recipe_text
-from nsw.service.answers import _models as models_of
 
 from .made import make_run
 

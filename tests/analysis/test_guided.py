@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import Asked, NothingMatched, Within, choose
-from nsw.service.kernel_choice import _kernels
+from nsw.campaign.choose import _kernels
 
 RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.canary import Canary
+from nsw.campaign.dependencies import Canary
 from nsw.campaign.ledger import Ledger, State
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import TABLE
+from nsw.campaign.choose import Choosing, chooser
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.locked_choices import Basis, recorded
-from nsw.campaign.reading import load_rows
+from nsw.campaign.recipe_lock import Basis, recorded
+from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
-from nsw.service.kernel_choice import Choosing, chooser
+from nsw.profilers.model import CHOSEN
 
 DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\

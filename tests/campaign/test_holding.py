@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from nsw.campaign.engine import Holding
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, HELD
-from nsw.campaign.throttle import Holding
 
 
 class Ledger:

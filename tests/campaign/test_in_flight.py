@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nsw.campaign.in_flight import InFlight
+from nsw.campaign.driven import InFlight
 from nsw.campaign.ledger_rows import Flying, State
 from nsw.schedulers.model import Submission
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.campaign.failure_line import last_words, reason_with
+from nsw.campaign.judge import last_words, reason_with
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.group_tasks import submission_name, submissions
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import NOTE, SITE_DATA
 from nsw.campaign.ledger_rows import Kind, Why
+from nsw.campaign.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
 from nsw.schedulers.model import Submission

@@ -9,8 +9,8 @@ import pytest
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.orphan_commands import wait_for_commands
 from nsw.errors import CampaignLockedError, UnreachableError
-from nsw.transport.create import connect
 from nsw.transport.local import LocalTransport
+from nsw.transport.model import connect
 
 HOLDER = """
 import sys

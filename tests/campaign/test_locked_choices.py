@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.campaign import choose as choosing
+from nsw.campaign.choose import Choosing, chooser
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import RECORDED
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.locked_choices import Basis, chips_of, recorded, why_not
-from nsw.campaign.recipe_lock import basis_of, finish
+from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
 from nsw.errors import CommandResult
 from nsw.recipe.lock import Lock
-from nsw.service import kernel_choice
-from nsw.service.kernel_choice import Choosing, chooser
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
 WORDS = ("--kernel-name", "regex:a|b", "--launch-skip", "0")
@@ -37,7 +36,7 @@ class Folder:
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_choice, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
+    monkeypatch.setattr(choosing, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
     with Ledger(tmp_path / "campaign.db", create=True) as made:
         made.set_meta(RECORDED, recorded({Run.id: THEN}, BASIS).model_dump(mode="json"))
         yield made

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.missing_ranks import missing_ranks, sentence, severity
+from nsw.campaign.read import missing_ranks, sentence, severity
 
 FOUR = range(4)
 

@@ -10,13 +10,13 @@ from contextlib import closing
 import pytest
 import yaml
 
+from nsw.campaign import kept_checks
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, mpi_check
 from nsw.campaign.site_check_result import Check, Verdict
-from nsw.service import kept_checks
-from nsw.service.site_facts import facts
+from nsw.campaign.site_facts import facts
 from nsw.site.load import load_site
-from nsw.transport.create import connect
+from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}
 PRODUCTS = {"openmpi": "Open MPI's", "mpich": "MPICH's or a relative's (Hydra)"}

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import TABLE, Picked, chosen_rows
+from nsw.campaign.answers import _not_as_asked
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.reading import load_rows, put_rows, read_each
+from nsw.campaign.read import checker, read_each
+from nsw.campaign.tables import load_rows, put_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 from nsw.recipe.load import load_recipe_text
-from nsw.service.answers import _not_as_asked
-from nsw.service.requested_vs_measured import checker
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "h200" / "ncu-mixed.csv"  # dram__bytes.sum, a duration, occupancy
 RECIPE = """\

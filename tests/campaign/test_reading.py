@@ -13,7 +13,8 @@ import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.reading import load_rows, read_each
+from nsw.campaign.read import read_each
+from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers.read_many import read_many
 
@@ -128,7 +129,7 @@ def test_a_report_that_ends_its_reader_spoils_its_own_run_only(alone, tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_reading_that_was_broken_off_is_done_again(alone, tmp_path, workers, monkeypatch):
-    monkeypatch.setattr("nsw.campaign.reading._FLUSH_EVERY_S", -1.0)  # each run is written down at once
+    monkeypatch.setattr("nsw.campaign.read._FLUSH_EVERY_S", -1.0)  # each run is written down at once
     folder = campaign(tmp_path / "broken")
 
     def breaks(number, _):
@@ -186,8 +187,8 @@ ADDED_TO = """
 import sys
 from pathlib import Path
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.reading import put_rows
-from nsw.campaign.rereading import row_count
+from nsw.campaign.tables import put_rows
+from nsw.campaign.reread import row_count
 folder = CampaignFolder(Path(sys.argv[1]))
 for run in ("r1", "r2"):
     put_rows(folder, "figures", run, [{"report": "stdout", "name": "speed", "value": 1.0}])

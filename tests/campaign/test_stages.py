@@ -7,19 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.build_step import Builds
-from nsw.campaign.canary import Canary
-from nsw.campaign.dependents import release_dependents
-from nsw.campaign.drive import Driver
+from nsw.campaign.builds import Builds
+from nsw.campaign.dependencies import Canary, Stages, choice_file, release_dependents
 from nsw.campaign.driven import Driven
+from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.make_campaign import Ingredients, begin
-from nsw.campaign.stages import Stages, choice_file
+from nsw.campaign.start import Ingredients, begin
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job

@@ -123,7 +123,7 @@ def test_a_state_that_is_deleted_while_nsw_drives_is_reported_as_such(nsw, recip
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_log_that_cannot_be_written_is_named_with_what_to_do(nsw, failing, monkeypatch):
-    monkeypatch.setattr("nsw.campaign.log.open_plain", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr("nsw.campaign.folder.open_plain", lambda *_: os.open("/dev/full", os.O_WRONLY))
     said = nsw("resume")
     assert said.code == 2
     assert f"{failing}/log.txt cannot be written here: No space left on device" in said.err

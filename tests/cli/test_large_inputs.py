@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.recipe_lock import locked_text, read_locked
+from nsw.campaign.recipe_lock import locked_text, read_locked, recipe_of
 from nsw.cli import logs
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.present.terminal import console, table
@@ -15,7 +15,6 @@ from nsw.recipe import load, matrix
 from nsw.recipe.compose_yaml import MOST_KEYS
 from nsw.recipe.document import LARGEST, parse
 from nsw.recipe.load import MOST_SITES, load_recipe_text
-from nsw.service.read_collected import recipe_of
 from nsw.site.load import read_sites
 from tests.cli.conftest import HEAD
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign.kept_checks import keep
 from nsw.campaign.site_check_result import Check, Verdict
+from nsw.campaign.site_facts import facts
 from nsw.metrics.ncu_names import listed_names
-from nsw.service.kept_checks import keep
-from nsw.service.site_facts import facts
 from nsw.site.load import load_site
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsw.errors import CommandError
-from nsw.transport.create import connect
+from nsw.transport.model import connect
 from tests.far import far_nsw
 from tests.far.place import USER, Far, folder_of_both, make_user, missing
 from tests.remote.conftest import server  # noqa: F401  a fixture: a real sshd

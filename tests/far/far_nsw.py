@@ -15,9 +15,8 @@ from pathlib import Path
 
 from nsw.errors import UnreachableError
 from nsw.transport.openssh import OpenSsh
-from nsw.transport.pipe import ConnectionLostError
-from nsw.transport.remote import RemoteTransport, most_bytes
-from nsw.transport.shell import Shell
+from nsw.transport.remote import RemoteTransport
+from nsw.transport.shell import ConnectionLostError
 
 # the parent of each command: as another user, in that user's home, with none of this process's environment
 _ENTER = 'cd && eval "$1"'
@@ -114,7 +113,7 @@ class _Session:
 
     def _begin(self, data):
         """A new remote command: does an order concern it?"""
-        self._stream = data.startswith(b"nsw_go()")
+        self._stream = b"\nnsw_go() {" in data[:100]
         short = _SHORT.search(data)
         text = short[1].decode(errors="replace") if short else "connect"
         self._order = self._orders.next(" ".join(text.split()), data.decode(errors="replace"))
@@ -171,6 +170,4 @@ def end_all():
 def connect(site, scratch, _mark):
     """The way to the site."""
     how = site["transport"]
-    far = Far(how["host"], how["config"])
-    shell = Shell(far, f"{scratch}/commands" if scratch else None)
-    return RemoteTransport(far, shell, most_bytes(site))
+    return RemoteTransport(Far(how["host"], how["config"]), site, scratch)

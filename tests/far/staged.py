@@ -16,22 +16,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign import private_folder as private
-from nsw.campaign.build_step import Builds
-from nsw.campaign.canary import Canary
-from nsw.campaign.dependents import release_dependents
-from nsw.campaign.drive import Driver
+from nsw.campaign.builds import Builds
+from nsw.campaign.dependencies import Canary, Stages, release_dependents
 from nsw.campaign.driven import Driven
+from nsw.campaign.engine import Driver
 from nsw.campaign.folder import locked
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_meta_keys import SCRATCH
 from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.make_campaign import Ingredients, begin
 from nsw.campaign.orphan_commands import wait_for_commands
-from nsw.campaign.stages import Stages
+from nsw.campaign.start import Ingredients, begin
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
-from nsw.profilers.variables import CHOSEN
+from nsw.profilers.model import CHOSEN
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.scripts.render import render_job
 

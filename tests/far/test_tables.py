@@ -9,7 +9,7 @@ import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.reading import load_rows
+from nsw.campaign.tables import load_rows
 from tests.remote.reduced import make_nsys, recipe, verbs
 
 from .laptop import AT, Laptop

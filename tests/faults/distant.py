@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.transport import openssh, shell, ssh, ssh_alive
-from nsw.transport.create import connect
+from nsw.transport import openssh, shell, ssh
 from nsw.transport.local import LocalTransport
+from nsw.transport.model import connect
 from tests.far.place import folder_of_both, make_user
 from tests.far.staged import Site
 from tests.remote.conftest import Server, free_port
@@ -150,7 +150,7 @@ class Distant:
             # in the child that carries it out, and nowhere else
             shell._SLACK_S, shell._IDLE_S = 3.0, 8
             ssh._CONNECT_S = 5.0
-            ssh_alive.ASK_S, ssh_alive.SILENT_S = 1.0, 2.0
+            ssh.ASK_S, ssh.SILENT_S = 1.0, 2.0
             silent = ("-o", "ServerAliveInterval=1", "-o", "ServerAliveCountMax=3")
             openssh._OPTIONS = (*silent, *openssh._OPTIONS)
             return Hasty(connect(self.data, there, mark))  # type: ignore[return-value]

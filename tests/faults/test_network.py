@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from nsw.transport import ssh_alive
-from nsw.transport.create import connect
+from nsw.transport import ssh
+from nsw.transport.model import connect
 from tests.far.staged import Staged
 from tests.remote.conftest import SSHD, Server, free_port
 
@@ -82,8 +82,8 @@ def test_the_network_breaks_at_each_turn_of_a_campaign(system, tmp_path, kind, w
 def test_a_connection_that_falls_silent_is_ended_by_ssh_itself_long_before_its_command_must_be(tmp_path, monkeypatch):
     if SSHD is None or os.geteuid() != 0:
         pytest.skip("no sshd, or not root")
-    monkeypatch.setattr(ssh_alive, "ASK_S", 1.0)
-    monkeypatch.setattr(ssh_alive, "SILENT_S", 5.0)  # a busy machine answers late
+    monkeypatch.setattr(ssh, "ASK_S", 1.0)
+    monkeypatch.setattr(ssh, "SILENT_S", 5.0)  # a busy machine answers late
     server = Server(tmp_path / "sshd", port=free_port())
     network = Network(tmp_path / "network", server.port)
     server.through = network.port

@@ -77,28 +77,16 @@ def nanoseconds(value):
 
 
 def timed(text, categories):
-    """(name, duration) of each event of some categories that can be counted; of one that is there twice once."""
-    found, seen = [], set()
+    """(name, duration) of each event of some categories that can be counted."""
+    found = []
     for event in json.loads(text)["traceEvents"]:
         kind, name = event.get("cat"), event.get("name")
         if event.get("ph") != "X" or not isinstance(kind, str) or kind.lower() not in categories:
             continue
         start, took = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
         if isinstance(name, str) and start is not None and took is not None and 0 <= took <= _TEN_YEARS:
-            same = identity(event, kind.lower(), name, start, took)
-            if same not in seen:
-                found.append((name, took))
-            seen |= {same} - {None}
+            found.append((name, took))
     return found
-
-
-def identity(event, kind, *of_event):
-    """What tells an event from all others; None without an id, by which alone one is known to be there twice."""
-    args = event.get("args") if isinstance(event.get("args"), dict) else {}
-    number = args.get("correlation" if kind in GPU | CALLS else "External id")
-    if not isinstance(number, int) or number <= 0:
-        return None
-    return kind, *of_event, number, str(event.get("pid")), str(event.get("tid")), args.get("device"), args.get("stream")
 
 
 def by_name(pairs):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.landed_ranks import landed_ranks
+from nsw.campaign.read import landed_ranks
 from nsw.plan.build import build_plan
-from nsw.plan.facts import SiteFacts
+from nsw.plan.model import SiteFacts
 from nsw.recipe.load import load_recipe_text
 from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import render_job, write_machinery

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from nsw.campaign.build_step import Builds
-from nsw.campaign.canary import Canary
-from nsw.campaign.drive import Driver
+from nsw.campaign.builds import Builds
+from nsw.campaign.dependencies import Canary, Stages
 from nsw.campaign.driven import Driven
+from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.stages import Stages
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter
 from nsw.scripts import render

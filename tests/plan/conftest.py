@@ -7,7 +7,7 @@ import pytest
 
 from nsw.errors import InputError
 from nsw.plan.build import build_plan
-from nsw.plan.facts import SiteFacts
+from nsw.plan.model import SiteFacts
 from nsw.recipe.load import load_recipe_text
 from nsw.site.load import load_site
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from nsw.campaign.planning import make_plan
 from nsw.present.plan_view import plan_data, show_plan
 from nsw.present.terminal import console
 from nsw.schedulers.create import adapter_of
-from nsw.service.planning import make_plan
 
 RECIPE = """nsw: 1
 name: t

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from nsw.plan.containers import RUNTIMES, Box, boxed, folder_of_tool
+from nsw.plan.command import RUNTIMES, Box, boxed, folder_of_tool
 
 NSYS = "/opt/nvidia/nsight-systems/2024.2.1/bin/nsys"
 RECIPE = "nsw: 1\nname: t\nmatrix: {{v: [a b]}}\nresources: {{gpus: 0}}\npasses: [{one}]\napp: {{command: [./prog, '{{{{ v }}}}'], {more}}}\n"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nsw.profilers.variables import CHOSEN, MACHINERY
+from nsw.profilers.model import CHOSEN, MACHINERY
 from tests.jobs import in_a_job
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"

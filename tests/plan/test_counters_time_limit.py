@@ -4,7 +4,7 @@ import pytest
 
 from nsw.metrics import find_chip
 from nsw.metrics.replay_passes import passes
-from nsw.plan.counters_time_limit import Price, limit, planned_s, price
+from nsw.plan.counters import Price, limit, planned_s, price
 from nsw.recipe.load import load_recipe_text
 
 RECIPE = """\

@@ -4,7 +4,7 @@ import pytest
 
 from nsw.plan.launchers import Launch, PlaceFacts, family_of, functions_before, launch, processes_in, start_on_nodes
 from nsw.plan.layout import Demand, LayoutError, layout_of
-from nsw.profilers.variables import MACHINERY
+from nsw.profilers.model import MACHINERY
 
 PROGRAM = ("./prog", "-x", "a b")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.profilers.variables import MACHINERY
+from nsw.profilers.model import MACHINERY
 
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\n"
 BOTH = {"nsys": "/opt/nsys", "nvprof": "/opt/nvprof"}

@@ -2,10 +2,10 @@
 
 import pytest
 
+from nsw.campaign.events import Progress, RunChanged
 from nsw.campaign.ledger import State
 from nsw.present.live import Watch, running_line
 from nsw.present.status_view import so_far
-from nsw.service.events import Progress, RunChanged
 
 from .test_terminal import run_row
 

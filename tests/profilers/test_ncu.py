@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from nsw.profilers import ncu, ncu_filter
+from nsw.profilers import kernel_filters, ncu
 from nsw.profilers.model import Counting, Request
 from tests.jobs import in_a_job
 
@@ -97,7 +97,7 @@ def test_a_range_and_its_instances():
 
 
 def test_what_a_timeline_chose_takes_the_place_of_the_recipes_choice():
-    arguments = ncu_filter.chosen_filter(("_Z1fPf", "_Z1gILi4EEvv"), (12, 3))
+    arguments = kernel_filters.chosen_filter(("_Z1fPf", "_Z1gILi4EEvv"), (12, 3))
     assert arguments == (
         "--kernel-name-base", "mangled", "--kernel-id", "::regex:^(_Z1fPf|_Z1gILi4EEvv)$:^(3|12)$",
     )  # fmt: skip

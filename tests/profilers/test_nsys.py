@@ -1,8 +1,7 @@
 """The command line of nsys: quiet unless asked, never under a name that is taken."""
 
 from nsw.profilers import nsys
-from nsw.profilers.model import Request
-from nsw.profilers.variables import MACHINERY
+from nsw.profilers.model import MACHINERY, Request
 from tests.jobs import in_a_job
 
 PROGRAM = ("python", "train.py", "-b", "8")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nsw.profilers.number_regex import from_to, one_of
+from nsw.profilers.kernel_filters import from_to, one_of
 
 
 @pytest.mark.parametrize("first", [1, 2, 9, 10, 11, 19, 37, 99, 100, 101, 250])

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from nsw.readers import read
-from nsw.readers.nvprof.text.cpu_tree import CallTree
+from nsw.readers.nvprof.text.cpu_samples import CallTree
 from nsw.tables import rows
 
 TOP_DOWN = """\

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import sys
 import time
 import tracemalloc
 
@@ -12,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import model, read
+from nsw.readers.nvprof.text import counters as nvprof_metrics
 from nsw.readers.nvprof.text import lines as nvprof_lines
-from nsw.readers.nvprof.text import metrics as nvprof_metrics
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.lines import clean
 from nsw.tables import TABLES, as_arrow, rows
@@ -474,26 +473,12 @@ def test_a_hostile_line_ends(load, text, line):
 
 
 @pytest.fixture
-def at_once(load, monkeypatch):
-    """Read a text as much of it at once as can be: all lines of a run, else each line as if it were many."""
-
-    def at_once(text):
-        with monkeypatch.context() as patch:
-            patch.setattr(nvprof_text, "_LEAST", 1)
-            patch.setattr(nvprof_text, "_PART", 1)
-            return load(text)
-
-    return at_once
-
-
-@pytest.fixture
 def slowly(load, monkeypatch):
     """Read a text without any of the shortcuts: every line looked at, every row taken apart."""
 
     def slowly(text):
         with monkeypatch.context() as patch:
             patch.setattr(nvprof_text, "_TELLS", re.compile(r".*\S", re.DOTALL))
-            patch.setattr(nvprof_text, "_LEAST", sys.maxsize)
             patch.setattr(nvprof_metrics, "_is_value", lambda _: False)
             patch.setattr(nvprof_lines, "_MARKS", "\n" + nvprof_lines._MARKS)
             return load(text)
@@ -515,39 +500,23 @@ def rows_again(text):
 
 
 @pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
-def test_shortcuts_change_nothing(at_once, slowly, text):
+def test_shortcuts_change_nothing(load, slowly, text):
     again = rows_again(text)
-    assert_read_the_same(at_once(again), slowly(again))
+    assert_read_the_same(load(again), slowly(again))
 
 
 @pytest.mark.parametrize("line", ["= NVPROF is profiling process 9, command: ./a", "=9= NVPROF is profiling process"])
-def test_a_damaged_line_of_a_process_is_reported_by_the_shortcuts_too(at_once, slowly, line):
-    assert_read_the_same(at_once(f"{line}\n{SUMMARY}"), slowly(f"{line}\n{SUMMARY}"))
-    assert any("names a process" in p.message for p in at_once(f"{line}\n{SUMMARY}").problems)
-
-
-def test_ids_of_rows_alike_are_not_taken_for_each_others(at_once, slowly):
-    row = "1.5ms  1.2us  "
-    names = [
-        "cudaFree",
-        "cudaFree [7]",
-        "cudaLaunch (f(int [3]) [8])",
-        "cudaLaunch (f(int [3]))",
-        "f(int [3])",
-        "f(int)",
-    ]
-    for first in names:
-        for then in names:
-            text = f"   Start  Duration  Name\n{row}{first}\n{row}{then}\n{row}{first}\n"
-            assert_read_the_same(at_once(text), slowly(text))
+def test_a_damaged_line_of_a_process_is_reported_by_the_shortcuts_too(load, slowly, line):
+    assert_read_the_same(load(f"{line}\n{SUMMARY}"), slowly(f"{line}\n{SUMMARY}"))
+    assert any("names a process" in p.message for p in load(f"{line}\n{SUMMARY}").problems)
 
 
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(text=damaged())
-def test_shortcuts_change_nothing_of_a_damaged_report(at_once, slowly, text):
-    assert_read_the_same(at_once(rows_again(text)), slowly(rows_again(text)))
+def test_shortcuts_change_nothing_of_a_damaged_report(load, slowly, text):
+    assert_read_the_same(load(rows_again(text)), slowly(rows_again(text)))
 
 
 def _peak_of_reading(path, megabytes):

@@ -241,10 +241,7 @@ def test_calls_of_nvprof_that_have_one_name_were_cut(tmp_path):
         call.replace("API calls:", " " * 10).replace("cudaMalloc", "cud").replace("9.0", "8.0"),
     ]
     report, _ = found(tmp_path, "\n".join([*NVPROF.splitlines()[:-1], *cropped]))
-    cut, twice = sorted(report.problems, key=lambda p: p.severity, reverse=True)
-    assert (cut.severity, cut.message) == ("warning", "a name is cut")
-    assert twice.severity == "error"  # and both of them take all of the time
-    assert "add up to 200.0 %" in twice.message
+    assert [(p.severity, p.message) for p in report.problems] == [("warning", "a name is cut")]
 
 
 def test_metrics_of_nvprof_whose_kernel_is_lost_are_left_out(tmp_path):

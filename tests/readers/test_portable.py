@@ -9,6 +9,7 @@ from nsw.metrics.printed_metrics import portable
 from nsw.readers import portable_metrics as filling
 from nsw.readers import read
 from nsw.readers.model import Report
+from nsw.readers.portable_metrics import give_one_unit
 from nsw.tables import as_arrow, rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
@@ -119,3 +120,22 @@ def test_a_printed_name_and_unit_give_the_portable_metric(printed, unit, name, f
 @pytest.mark.parametrize(("printed", "unit"), [("Mem Pipes Busy", "%"), ("sm__brand_new.sum", ""), ("", None)])
 def test_what_has_no_portable_name_has_none(printed, unit):
     assert portable(printed, unit) is None
+
+
+def printed():
+    cells = (("Duration", "us", 1.02, 0.005), ("Duration", "ns", 987.5, 0.05), ("Throughput", "%", 3.5, 0.05),
+             ("Throughput", "Kbyte/s", 2.5, 0.05), ("Throughput", "byte/s", 7.0, None), ("Name", None, None, None))  # fmt: skip
+    return [{"metric": m, "unit": u, "value": v, "value_pm": pm, "kernel": "k"} for m, u, v, pm in cells]
+
+
+@pytest.mark.parametrize("is_arrow", [False, True])
+def test_a_metric_has_the_smallest_of_its_units(is_arrow):
+    report = Report("x", tool="ncu")
+    report.tables["metrics"] = as_arrow("metrics", printed()) if is_arrow else printed()
+    give_one_unit(report)
+    found = [(r["metric"], r["unit"], r["value"], r["value_pm"]) for r in rows("metrics", report.tables["metrics"])]
+    assert found == [
+        ("Duration", "ns", 1020.0, 5.0), ("Duration", "ns", 987.5, 0.05), ("Throughput", "%", 3.5, 0.05),
+        ("Throughput", "byte/s", 2500.0, 50.0), ("Throughput", "byte/s", 7.0, None), ("Name", None, None, None),
+    ]  # fmt: skip
+    assert not report.problems

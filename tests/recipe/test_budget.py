@@ -1,4 +1,4 @@
-"""What an expression may cost: every way to make much of little is refused, before much is made."""
+"""No operation of an expression makes much of little: it is refused before much is made."""
 
 import re
 import resource
@@ -8,24 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from nsw.recipe import expression_budget as budget
-from nsw.recipe.expressions import Expression, begin_recipe
+from nsw.recipe.expressions import Expression
 from nsw.recipe.faults import Fault
 
 BIG = "'a' * 99999"
-TOO_LARGE = "makes more than 100,000|number has more than 4096 bits|makes a text of more than"
-TOO_MANY = "takes more than 50,000 steps|loop of more than 10000 turns|range"
+TOO_LARGE = "makes more than 1[0,]+ characters|number has more than 4096 bits|makes a text of more than"
 
-# Each of these took gigabytes or minutes, or is a step to what did.
 LARGE = [
     f"{{{{ ({BIG}) | replace('a', 'b' * 20000) }}}}",
     f"{{{{ ({BIG}) | replace('', 'b' * 20000) }}}}",
     f"{{{{ {' ~ '.join([f'({BIG})'] * 50)} }}}}",
     f"{{{{ {' + '.join([f'({BIG})'] * 50)} }}}}",
-    f"{{% set a = {BIG} %}}{{% set b = a ~ a %}}{{% set c = b ~ b %}}{{{{ c }}}}",
     f"{{% set a = {BIG} %}}" + "{{ a }}" * 100,
     f"{{% set a = {BIG} %}}{{% for i in range(10000) %}}{{{{ a }}}}{{% endfor %}}",
-    f"{{{{ ['a'] * 9999 | int | join({BIG}) }}}}",
     f"{{{{ range(9999) | list | join({BIG}) }}}}",
     "{{ '%(a)999999999d' % {'a': 1} }}",
     "{{ '%(a(b))999999999d' % {'a(b)': 1} }}",
@@ -36,17 +31,9 @@ LARGE = [
     f"{{{{ [{BIG}] * 9999 }}}}",
     f"{{{{ [({BIG}), ({BIG})] }}}}",
     f"{{{{ {{'a': {BIG}, 'b': {BIG}}} }}}}",
-    "{% set a = [1] * 9999 %}" + "".join(f"{{% set a{n} = [a{n - 1 or ''}, a{n - 1 or ''}] %}}" for n in range(1, 30)),
     "{{ " + " * ".join(["(9 ** 64)"] * 99) + " }}",
     "{{ ('9' * 4000) | int }}",
 ]  # fmt: skip
-MANY = [
-    "{% for i in 'a' * 99999 %}{% endfor %}",
-    "{% for i in range(10000) %}{% if i == 'a' * 9 %}{% endif %}{{ i * 2 + 3 }}{{ i ~ 'x' }}{% endfor %}",
-    "{% for i in range(10000) %}" + "{% if i is odd and i != 3 %}{% endif %}" * 30 + "{% endfor %}",
-    "{% for i in range(9000) %}{% endfor %}" * 60,
-    *(f"{{{{ ('a' * 99999).{name}('b' ~ 'a' * 49000) }}}}" for name in ("rfind", "rindex", "rpartition", "rsplit")),
-]
 REFUSED = [
     "{{ (1).to_bytes(10 ** 9, 'big') }}",
     "{{ 'x'.center(10 ** 9) }}",
@@ -54,7 +41,6 @@ REFUSED = [
     "{{ 'a'.encode('utf-8').ljust(10 ** 9) }}",
     "{{ 1.5 | round(10 ** 9, 'ceil') }}",
     "{{ 1.5 | round(10 ** 9) }}",
-    "{{ ([[1]] * 9999) | sum(start=[]) }}",
     "{{ '%*d' % (10 ** 9, 1) }}",
     "{{ '%(a)*d' % {'a': 1} }}",
     "{{ 10 ** 10 ** 10 }}",
@@ -63,11 +49,6 @@ REFUSED = [
     "{% set ns = namespace(a=1) %}",
     "{% set a %}x{% endset %}",
 ]
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    begin_recipe()
 
 
 def refusal(text):
@@ -79,11 +60,6 @@ def refusal(text):
 @pytest.mark.parametrize("text", LARGE)
 def test_what_would_be_large_is_refused_by_its_size(text):
     assert re.search(TOO_LARGE, refusal(text))
-
-
-@pytest.mark.parametrize("text", MANY)
-def test_what_would_take_long_is_refused_by_its_steps(text):
-    assert re.search(TOO_MANY, refusal(text))
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -114,26 +90,8 @@ def test_what_has_no_bound_is_not_taken(text):
         ("{{ 9 * 10 ** 60 }}", 9 * 10**60),
     ],
 )
-def test_what_a_recipe_needs_is_in_the_budget(text, value):
+def test_what_a_recipe_needs_is_not_refused(text, value):
     assert Expression(text).value({}) == value
-
-
-def test_the_expressions_of_a_recipe_have_a_budget_together(monkeypatch):
-    monkeypatch.setattr(budget, "_ALL_STEPS", 10_000)
-    expression = Expression("{% for i in range(900) %}{{ i }}{% endfor %}")
-    for _ in range(4):
-        assert expression.value({})
-    with pytest.raises(Fault, match="with the expressions before it"):
-        [expression.value({}) for _ in range(100)]
-    begin_recipe()
-    assert expression.value({})
-
-
-def test_few_steps_cost_nothing_however_many_times(monkeypatch):
-    monkeypatch.setattr(budget, "_ALL_STEPS", 1000)
-    expression = Expression("{{ n * 2 ~ 'x' }}")
-    for number in range(2000):
-        assert expression.value({"n": number}) == f"{number * 2}x"
 
 
 def test_parameters_that_double_each_other_end(tmp_path):

@@ -8,6 +8,7 @@ import time
 import jsonschema
 import pytest
 
+from nsw.campaign.planning import make_plan
 from nsw.errors import InputError, Mark, UsageError
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
@@ -16,7 +17,6 @@ from nsw.recipe.secret_guesses import masked
 from nsw.recipe.secret_names import holds_password, looks_secret
 from nsw.recipe.secrets import Secret
 from nsw.recipe.shown_lines import ShownLines
-from nsw.service.planning import make_plan
 from nsw.site.load import read_sites
 
 

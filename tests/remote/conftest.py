@@ -139,7 +139,7 @@ def site(server, request, tmp_path):
 @pytest.fixture
 def far(site, tmp_path):
     """The transport to it."""
-    from nsw.transport.create import connect
+    from nsw.transport.model import connect
 
     scratch = tmp_path / "scratch of a campaign"
     transport = connect(site, str(scratch))

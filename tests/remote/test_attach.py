@@ -6,10 +6,12 @@ import time
 import pytest
 
 import nsw
-from nsw.campaign.takeover_archive import LEDGER, RECIPE, pack, unpack
+from nsw.campaign.folder import LEDGER
+from nsw.campaign.ledger_meta_keys import RECIPE
+from nsw.campaign.takeover_archive import pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
-from nsw.transport.fence import Fence, take
+from nsw.transport.commands import Fence, take
 
 from .test_campaign import cluster, killed_when_a_run_began  # noqa: F401  a fixture
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.judge_run_state import parse_status
+from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger import Ledger, State
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture

@@ -4,10 +4,10 @@ import io
 
 import pytest
 
+from nsw.campaign.downloading import DownloadProgress, watch_downloads
+from nsw.campaign.events import Downloading
 from nsw.present.live import DownloadLines, download_line, download_row
 from nsw.present.terminal import console
-from nsw.service.downloading import DownloadProgress, watch_downloads
-from nsw.service.events import Downloading
 
 MIB = 1 << 20
 

@@ -36,7 +36,7 @@ def machine(tmp_path, server):
     server.start()
 
     def open_():
-        from nsw.transport.create import connect
+        from nsw.transport.model import connect
 
         site = {"transport": {"kind": "openssh", "host": "far", "config": str(server.config)}}
         transport = connect(site, str(tmp_path / "scratch"))

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from nsw.errors import UnreachableError
-from nsw.transport.create import connect
+from nsw.transport.model import connect
 
 from .conftest import SSHD, Server
 from .test_one_time_codes import RECIPE, at_a_terminal

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from nsw.campaign import kept_checks
 from nsw.campaign.chip_tools import chip_check
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check import check_site, quota_check
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.schedulers.slurm import Slurm
-from nsw.service import kept_checks
 
 from .test_campaign import cluster  # noqa: F401  a fixture
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 from paramiko.buffered_pipe import BufferedPipe, PipeTimeout
 
-from nsw.transport import ssh_alive
-from nsw.transport.create import connect
-from nsw.transport.ssh_buffer import Packets
+from nsw.transport import ssh
+from nsw.transport.model import connect
+from nsw.transport.ssh import Packets
 
 from .conftest import Server
 
@@ -58,12 +58,12 @@ def test_who_waits_is_woken_by_bytes_and_by_the_end():
 
 @pytest.mark.parametrize("ahead", [3, 1000])
 def test_what_a_socket_gave_at_once_comes_in_the_pieces_that_are_asked_for(ahead, monkeypatch):
-    monkeypatch.setattr(ssh_alive, "AHEAD", ahead)
+    monkeypatch.setattr(ssh, "AHEAD", ahead)
     near, there = socket.socketpair()
     with near, there:
         there.sendall(b"0123456789" * 30)
         there.shutdown(socket.SHUT_WR)
-        line, pieces = ssh_alive.Line(near), []
+        line, pieces = ssh.Line(near), []
         while piece := line.recv(7):
             assert len(piece) <= 7
             pieces.append(piece)

@@ -1,7 +1,7 @@
 """Two stages over a real sshd, and the laptop is closed between them: nsw is killed at each moment, and goes on."""
 
 from nsw.schedulers.slurm import Slurm
-from nsw.transport.create import connect
+from nsw.transport.model import connect
 from tests.far.staged import Site, Staged
 from tests.far.test_stages import killed_between
 

@@ -58,7 +58,7 @@ def expected(tmp_path: Path) -> dict[str, list[dict]]:
 
 def assert_equal_rows(folder: Path, tmp_path: Path) -> None:
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.reading import load_rows
+    from nsw.campaign.tables import load_rows
 
     want = expected(tmp_path)
     assert {"gpu_summary", "api_summary", "facts"} <= want.keys()

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
-from nsw.transport.create import connect
-from nsw.transport.known_hosts import look_up
-from nsw.transport.model import Unreadable
+from nsw.transport.model import Unreadable, connect
+from nsw.transport.ssh_login import look_up
 
 from .conftest import SSHD, Server
 
@@ -303,7 +302,7 @@ def test_an_ssh_keygen_that_hangs_is_an_error_with_what_to_do(server, tmp_path, 
     (tmp_path / "ssh-keygen").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "ssh-keygen").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr("nsw.transport.known_hosts._SECONDS", 0.2)
+    monkeypatch.setattr("nsw.transport.ssh_login._KEYGEN_S", 0.2)
     site = {"transport": {"kind": "ssh", "host": "far", "config": str(server.config)}}
     with pytest.raises(UnreachableError, match=r"ssh-keygen -F .* gave no answer") as error:
         connect(site, None).read_many(["/x"])

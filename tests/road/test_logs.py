@@ -16,12 +16,12 @@ def recipe(road, program, more=""):
     return road.recipe(f"{HEAD}{more}app:\n  command: |\n    {program}\n")
 
 
-def lines_of(process, until):
-    """What it prints, up to a line that holds a text."""
+def lines_of(process, *texts):
+    """What it prints, until a line had each of these texts."""
     seen = []
     for line in process.stdout:
         seen.append(line)
-        if until in line:
+        if all(any(text in line for line in seen) for text in texts):
             break
     return "".join(seen)
 
@@ -33,7 +33,7 @@ def test_logs_are_followed_from_before_a_run_begins_until_it_ends(road):
     process = road.start("run", str(recipe(road, words)), "--site", "here")
     wait_until(lambda: road.root.exists() and any(road.root.glob("[!.]*/campaign.db")))
     following = road.start("logs", "-f")
-    begun = lines_of(following, "oops")
+    begun = lines_of(following, "red", "oops")  # of two streams, which may come in any order
     assert "one\ntwo\n" in begun
     assert "half" not in begun, "a line is printed when it is whole"
     (road.home / "go").touch()

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsw.campaign.planning import make_plan as plan_recipe
 from nsw.cli import planning
 from nsw.errors import NswError
 from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import machinery_name
-from nsw.service.planning import make_plan as plan_recipe
 from tests.jobs import machinery
 
 from .conftest import BASH, Scripts, make_plan, make_run

@@ -18,7 +18,7 @@ print([one.id for one in attachable(LocalTransport(), sys.argv[1])])
 TAKE = """
 import sys
 from nsw.errors import NswError
-from nsw.transport.fence import take
+from nsw.transport.commands import take
 from nsw.transport.local import LocalTransport
 try:
     print("taken", take(LocalTransport(), sys.argv[1], "c", "0 aa", "*", "me@here"))

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign import folder as folders
-from nsw.campaign.make_campaign import Ingredients, begin
+from nsw.campaign.planning import make_plan
+from nsw.campaign.start import Ingredients, begin
 from nsw.errors import InputError, NswError
 from nsw.recipe.load import load_recipe_text
-from nsw.service.planning import make_plan
 
 NAMES = ["..", ".", "../up", "../../etc/passwd", "/abs", "a/../../b", "a/b", "-rf", "~", "~root", "$HOME", "$(touch PWNED)",
          "`touch PWNED`", "a\nb", "a\rb", "a\tb", "x y", "\u202ecod", "\u2028", "%2e%2e%2f", "..\\..\\x", "CON", "x" * 300, "[red]x[/red]",

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from nsw.campaign.make_campaign import copy_files
+from nsw.campaign.start import copy_files
 from nsw.errors import CampaignError
 from nsw.safe_files import NotPlainError, open_regular
 from tests.cli.conftest import HEAD, SITES, in_folder

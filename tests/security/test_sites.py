@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from nsw.campaign.planning import make_plan
 from nsw.cli import notices
 from nsw.errors import InputError, NswError
 from nsw.plan.jobs import pack
@@ -15,7 +16,6 @@ from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
 from nsw.scripts.render import render_job
 from nsw.scripts.sandbox import LARGEST
-from nsw.service.planning import make_plan
 from nsw.site.files import unsafe
 
 from .test_sandbox import ESCAPES
@@ -204,51 +204,3 @@ def test_a_template_includes_no_file_but_nsw_s_own(folder, how, name):
 def test_a_template_with_a_fault_is_told_and_is_no_traceback(folder, text):
     with pytest.raises(NswError, match="template"):
         rendered(folder, text)
-
-
-# --- what a template may cost ----------------------------------------------------------------------------------------
-
-LOOP = "{% for turn in range(90000) %}"
-ENDLESS = [
-    f"{LOOP}{LOOP}{LOOP}x{{% endfor %}}{{% endfor %}}{{% endfor %}}",
-    "{% macro m(n) %}{{ m(n - 1) if n }}{{ m(n - 1) if n }}{% endmacro %}{{ m(60) }}",
-    "{% for a in [range(90000)] * 3 recursive %}{{ loop(range(90000)) if a is iterable }}{% endfor %}" * 50,
-    LOOP + "{% for a in range(90000) recursive %}{{ a }}{% endfor %}{% endfor %}",
-    LOOP + "{% include 'job/local.sh.j2' %}{% endfor %}",
-    f"{LOOP}{'x' * 100_000}{{% endfor %}}",
-    f"{{% set a = 'x' * 1000000 %}}{LOOP}{{{{ a }}}}{{% endfor %}}",
-    f"{{% set a = 'x' * 1000000 %}}{{% set b %}}{LOOP}{{{{ a }}}}{{% endfor %}}{{% endset %}}",
-    f"{{% set n = namespace(a='x') %}}{LOOP}{{% set n.a = n.a ~ n.a %}}{{% endfor %}}",
-    f"{{% set n = namespace(a=[1]) %}}{LOOP}{{% set n.a = [n.a, n.a] %}}{{% endfor %}}{{{{ n.a }}}}",
-    f"{{% set n = namespace(a=[1]) %}}{LOOP}{{% set n.a = n.a + n.a %}}{{% endfor %}}",
-    f"{{% set n = namespace(a=3) %}}{LOOP}{{% set n.a = n.a * n.a %}}{{% endfor %}}",
-    "{{ 'x' * 10 ** 10 }}", "{{ [1] * 10 ** 10 }}", "{{ 10 ** 10 ** 10 }}", "{{ '%1000000000d' % 1 }}",
-    "{{ '{:>1000000000}'.format(1) }}", "{{ '{:>{}}'.format(1, 10 ** 9) }}", "{{ 'x'.center(10 ** 9) }}",
-    "{{ 'x'.ljust(10 ** 9) }}", "{{ 'x'.zfill(10 ** 9) }}", "{{ '\\t'.expandtabs(10 ** 9) }}", "{{ 1 .to_bytes(10 ** 9, 'big') }}",
-    "{{ ('x' * 100000).replace('x', 'y' * 100000) }}", "{{ ('x' * 100000) | replace('x', 'y' * 100000) }}",
-    "{{ ('x' * 100000).join(['y'] * 100000) }}", "{{ (['y'] * 100000) | join('x' * 100000) }}",
-    "{{ 'x' | center(10 ** 9) }}", "{{ 'x' | indent(10 ** 9, true) }}", "{{ [1] | batch(10 ** 9, 0) | list }}",
-    "{{ [1] | slice(10 ** 9) | list }}", "{{ '%1000000000d' | format(1) }}", "{{ ['x'] | map('center', 10 ** 9) | list }}",
-    "{{ lipsum(10 ** 9) }}", "{{ ('x' * 100000) | wordwrap(1, true, 'y' * 100000) }}", "{{ [[]] | sum(start=[]) }}",
-    "{{ [1] | tojson(10 ** 9) }}",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ENDLESS, ids=range(len(ENDLESS)))
-def test_a_template_that_makes_too_much_is_refused_in_a_moment(folder, text):
-    with pytest.raises(NswError, match="the site's templates for the job script"):
-        rendered(folder, text)
-
-
-def test_a_large_job_is_within_the_budget_of_its_runs(folder):
-    runs = [
-        Run(f"r{n}", "c", {"n": 1}, "baseline", "baseline", None, 1, ("true",), {}, Resources()) for n in range(2_000)
-    ]
-    plan = Plan("t", "here", (), pack("t", runs, runs_per_task=1, max_array=100_000))
-    how = {"scheduler": "local", "campaign": "c", "scratch": "/s"}
-    text = "{% for r in job.runs %}{% for w in r.command %}echo {{ (r.id ~ w) | sh }}\n{% endfor %}{% endfor %}"
-    (folder / "t.j2").write_text("{{ super() }}\n" + text + "{{ job.runs | map(attribute='id') | join(' ') }}")
-    script = render_job(plan, plan.jobs[0], **how, overrides={"finish": folder / "t.j2"})
-    own = render_job(plan, plan.jobs[0], **how)
-    assert script.startswith(own.rstrip("\n"))
-    assert "echo r1999true" in script

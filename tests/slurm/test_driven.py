@@ -10,16 +10,15 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.campaign.build_step import Builds
-from nsw.campaign.canary import Canary
-from nsw.campaign.drive import Driver
+from nsw.campaign.builds import Builds
+from nsw.campaign.collect import Ending
+from nsw.campaign.dependencies import Canary
 from nsw.campaign.driven import Driven
-from nsw.campaign.failure_limit import go_on
-from nsw.campaign.finish_tasks import Ending
+from nsw.campaign.engine import Driver, go_on
 from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_meta_keys import AT_A_TIME, SCRATCH, STOPPED
-from nsw.campaign.withdraw_unstarted_attempts import Withdrawing
+from nsw.campaign.watching import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.campaign import start
 from nsw.errors import UnreachableError
 from nsw.schedulers.batch import Limits
 from nsw.schedulers.model import Phase, Submission
-from nsw.service import dry_run
 from nsw.site.load import load_site
 
 from .places import found, handed, script, submit
@@ -349,11 +349,11 @@ def test_before_there_is_a_campaign_slurm_is_asked_twice_and_free_of_the_users_v
     monkeypatch.setenv("SLURM_CLUSTERS", "elsewhere")
     place = load_site("c", [fake.work / "sites.yaml"])
     fake.fault("sinfo", stderr=DOWN)
-    dry_run.reach(place)
+    start.reach(place)
     for _ in range(2):
         fake.fault("sinfo", stderr=DOWN)
     with pytest.raises(UnreachableError, match=r"does not answer `sinfo`: .*connect failure"):
-        dry_run.reach(place)
+        start.reach(place)
 
 
 def test_a_scheduler_that_is_not_there_is_not_asked_without_a_pause(fake, scheduler, clock):

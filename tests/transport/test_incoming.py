@@ -2,8 +2,7 @@
 
 import pytest
 
-from nsw.transport.incoming import Incoming, TooLongError
-from nsw.transport.pipe import ConnectionLostError
+from nsw.transport.shell import ConnectionLostError, Incoming, TooLongError
 
 
 class Scripted:
@@ -63,7 +62,7 @@ def test_what_came_before_a_connection_was_lost_is_handed_out_and_then_the_loss_
     assert bytes(incoming.take(10, 10)) == b"abc"
     with pytest.raises(ConnectionLostError, match="cut"):
         incoming.take(7, 7)
-    with pytest.raises(EOFError):
+    with pytest.raises(ConnectionLostError, match="ended"):
         Incoming(Scripted(b"abc")).record(100)
 
 

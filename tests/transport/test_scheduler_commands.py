@@ -3,8 +3,8 @@
 import pytest
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError
+from nsw.transport.commands import PATIENT, Retry, Runner
 from nsw.transport.local import LocalTransport
-from nsw.transport.scheduler_commands import PATIENT, Retry, Runner
 
 
 class Scripted:

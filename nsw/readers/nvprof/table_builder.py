@@ -13,7 +13,7 @@ from nsw.tables.names import demangle_all, names_of
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -48,20 +48,6 @@ class Columns:
             self._pack()
         codes = self._codes
         self._rows.append((codes.setdefault(shared, len(codes)), *own))
-
-    def extend(self, shared: Iterable[tuple[Any, ...]], which: Sequence[int], own: Iterable[Sequence[Any]]) -> None:
-        """Many rows.
-
-        Args:
-            shared: The values of the columns that rows share, each once.
-            which: Of each row, which of these are its.
-            own: The values of each column of its own.
-        """
-        if len(self._rows) >= _CHUNK:
-            self._pack()
-        codes = self._codes
-        known = [codes.setdefault(values, len(codes)) for values in shared]
-        self._rows.extend(zip(map(known.__getitem__, which), *own, strict=True))
 
     def __len__(self) -> int:
         return len(self._rows) + sum(rows for rows, _ in self._packed)

@@ -10,7 +10,6 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch import kineto_breakdown, kineto_operators, kineto_phases
 from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
 from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
-from nsw.readers.pytorch.kineto_repeated_events import leave_out_repeated
 from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
 from nsw.readers.timeline.phases_from_traces import wanted
 from nsw.tables import TRACES
@@ -73,9 +72,6 @@ def read(path: Path, options: Options) -> Report:
             f"{events} not whole (a begin, ph B, or no known ph): left out",
             fix="profile again, or copy the trace again: PyTorch writes such events whole (ph X)",
         )
-    repeated = leave_out_repeated(trace)
-    if said := repeated.message():
-        report.error(said, fix="copy the trace again, or profile again")
     if (share := trace.share_without_operator()) > _NOTABLE:
         report.warn(
             f"kernels of {share:.0f} % of the time have no operator's External id: device times of operators lack them"
@@ -89,7 +85,7 @@ def read(path: Path, options: Options) -> Report:
     if gpu_trace is not None and gpu_trace.count:
         phases = kineto_phases.of_operations(trace, options.steps, options.warmup)
         halves = _start_pm(trace), _duration_pm(trace)
-        report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases, kept=repeated.kept)
+        report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
         _say_whose(report, trace)
     _say_where(report, path, trace, stream.header)
@@ -145,7 +141,7 @@ def _round(table: list[Row], half: float | None) -> None:
 
 def _duration_pm(trace: Trace) -> float | None:
     """Half a microsecond where durations have no fraction, as in traces until 2023."""
-    counted = len(trace.host.kind) + len(trace.gpu.kind) + trace.left_out
+    counted = len(trace.host.kind) + len(trace.gpu.kind)
     return 500.0 if trace.whole_us * 2 > counted else None
 
 

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.checks.impossible_times import LONGEST_NS
+from nsw.readers.invariants import LONGEST_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,7 +91,6 @@ class Trace:
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
         self.begun = 0  # of kernels, calls and operators, not whole (ph X)
-        self.left_out = 0  # of the events in host and gpu, since they were there twice
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
         self._each_gpu = each_gpu

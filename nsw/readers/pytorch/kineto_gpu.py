@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.pytorch.kineto_collect import Trace
-    from nsw.readers.timeline.array_types import Chosen
     from nsw.tables import Row
 
 KINDS = ("kernel", "memcpy", "memset")
@@ -137,27 +136,18 @@ class GpuTrace:
             self._chunks.append(as_arrow("gpu_trace", self._rows))
             self._rows = []
 
-    def table(
-        self,
-        start_pm: float | None,
-        duration_pm: float | None,
-        phases: list[str] | None = None,
-        kept: Chosen | None = None,
-    ) -> pa.Table:
+    def table(self, start_pm: float | None, duration_pm: float | None, phases: list[str] | None = None) -> pa.Table:
         """The rows in order of start, which counts from the first of them.
 
         Args:
             start_pm: Half of what a start is rounded to, ns.
             duration_pm: The same of durations.
-            phases: Of the rows that are kept, in the order that they came.
-            kept: Which are, of all that came; None: all.
+            phases: Of the rows, in the order that they came.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         table = pa.concat_tables([*self._chunks, as_arrow("gpu_trace", self._rows)])
-        if kept is not None:
-            table = table.filter(pa.array(kept))
         if phases is not None:
             at = table.schema.get_field_index("phase")
             table = table.set_column(at, table.schema.field(at), pa.array(phases, pa.string()))

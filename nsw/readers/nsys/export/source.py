@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from nsw.readers.checks.impossible_times import LONGEST_NS
+from nsw.readers.invariants import LONGEST_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.checks.impossible_times import LONGEST_NS
+from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.model import MOST_SHOWN
 from nsw.readers.nsys.export import calls, facts, gpu, nvtx, traces
 from nsw.readers.nsys.export.diagnostics import diagnostics

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.checks.plausible import say_left_out
-from nsw.readers.checks.repeated_rows import repeats
-from nsw.readers.checks.shares import foreign_rows
-from nsw.readers.cuda_calls import is_call
 from nsw.readers.nsys.stats.kinds import table_name
 from nsw.readers.nsys.stats.reports import why_not
 from nsw.readers.nsys.stats.summed_traces import Tally
@@ -26,10 +22,6 @@ if TYPE_CHECKING:
 
 # Which report a table is from and how it is printed: a report printed twice in one way is two runs.
 Origin: TypeAlias = tuple[str, ...]
-_A_CALL: Final = "it is a CUDA API call, from a table whose titles are missing"
-_TWICE: Final = "it is there twice"
-_ONE_TABLE_ONLY: Final = "the table of copies by time has no such row, or another count"
-_COMMON: Final = 2  # rows that tables of copies by time and by size share at least, where a row of one is missing
 _ROUNDED: Final = 0.06  # ns a call that a total is off where it was made of a mean with one decimal
 
 
@@ -48,12 +40,10 @@ class Collected:
         self._unread: dict[str, int] = {}
         self._repeats: list[tuple[str, int]] = []
         self._tallies: list[Tally] = []
-        self._foreign: dict[str, list[tuple[str, str]]] = {}  # by table: name and reason of rows of other tables
         self._messages: list[tuple[Grid, int | None, list[Row]]] = []
 
     def kernels(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of kernels, or of kernels and copies; either may be in another table too."""
-        rows = self._of_one_table("gpu_summary", rows, grid)
         groups = {
             "kernels": [r for r in rows if r["kind"] == "kernel"],
             "copies": [r for r in rows if r["kind"] != "kernel"],
@@ -72,7 +62,6 @@ class Collected:
 
     def copies(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of copies, by time; their bytes come in another table."""
-        rows = self._of_one_table("gpu_summary", rows, grid)
         if not rows or self._is_repeat("copies", rows, grid):
             return
         sizes = self._other_half("sizes", rows)
@@ -85,22 +74,17 @@ class Collected:
 
     def sizes(self, rows: list[Row], grid: Grid) -> None:
         """The bytes of copies: joined with their times where a table has the same names and counts."""
-        rows = self._of_one_table("gpu_summary", rows, grid)
-        copies = self._other_half("copies", rows) or self._nearly_other_half("copies", rows)
+        copies = self._other_half("copies", rows)
         if copies is None:
             self._add("gpu_summary", rows, self._next_block("copies", part=grid.part))
             self._halves.setdefault(("sizes", _counts(rows)), []).append(rows)
             return
         timed = {(row["name"], row["calls"]): row for row in copies}
         for row in rows:
-            if (other := timed.get((row["name"], row["calls"]))) is not None:
-                _fill(other, row)
-            else:
-                self._foreign.setdefault("gpu_summary", []).append((row["name"], _ONE_TABLE_ONLY))
+            _fill(timed[row["name"], row["calls"]], row)
 
     def simple(self, table: str, rows: list[Row], grid: Grid) -> None:
         """Rows that need nothing but their block."""
-        rows = self._of_one_table(table, rows, grid)
         if rows and not self._is_repeat(table, rows, grid):
             self._add(table, rows, self._next_block(table, part=grid.part))
 
@@ -147,11 +131,6 @@ class Collected:
             import pyarrow as pa
 
             self._report.tables[table] = pa.concat_tables(chunks)
-
-    def say_foreign_rows(self) -> None:
-        """An error for the rows of each table that are of another one."""
-        for table, rows in self._foreign.items():
-            say_left_out(self._report, table, rows, len(rows))
 
     def _say_repeats(self) -> None:
         if not self._repeats:
@@ -239,31 +218,9 @@ class Collected:
         before = [(r["name"], r.get("calls")) for r in self._rows.get("um_summary", ())]
         return len(rows) == 1 and (rows[0]["name"], rows[0]["calls"]) in before
 
-    def _of_one_table(self, table: str, rows: list[Row], grid: Grid) -> list[Row]:
-        """The rows less those of another table, whose titles are missing; these are reported."""
-        if grid.part:  # of a table that came in parts, one part is no whole
-            return rows
-        found = {at: _A_CALL for at, row in enumerate(rows) if table == "gpu_summary" and is_call(row["name"])}
-        rest = [at for at in range(len(rows)) if at not in found]
-        found |= {rest[at]: _TWICE for at in repeats([rows[at] for at in rest], ("name", "style", "domain"))}
-        rest = [at for at in rest if at not in found]
-        found |= {rest[at]: why for at, why in foreign_rows([rows[at] for at in rest]).items()}
-        if found:
-            left_out = self._foreign.setdefault(table, [])
-            left_out += [(rows[at]["name"], why) for at, why in sorted(found.items())]
-        return [row for at, row in enumerate(rows) if at not in found]
-
     def _other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
         waiting = self._halves.get((which, _counts(rows)))
         return waiting.pop(0) if waiting else None
-
-    def _nearly_other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
-        """The half that lacks one row, or has it with another count: a line of one of the two is damaged."""
-        counts = _counts(rows)
-        for (what, others), waiting in self._halves.items():
-            if what == which and waiting and len(counts & others) >= _COMMON and len(counts ^ others) <= _COMMON:
-                return waiting.pop(0)
-        return None
 
 
 def _name(grid: Grid) -> str:

@@ -134,7 +134,6 @@ def read(path: Path, options: Options) -> Report:
             report.tables.pop(name, None)
     if any(report.tables.values()):
         report.problems = [_softer(p) for p in report.problems]
-    collected.say_foreign_rows()
     gaps.say(report)
     return report
 

@@ -1,7 +1,11 @@
-"""Metrics and events in nvprof's databases (nvprof --metrics ... -o FILE), summed as `nvprof -i FILE` prints them.
+"""Metrics, events and samples of the CPU in nvprof's databases, summed as `nvprof -i FILE` prints them.
 
 The database holds numbers for names; they mean the same in every CUPTI that knew nvprof, and the names of data/
 cupti_counters.csv are what it calls them. A metric's value is eight bytes of a type that its id tells.
+
+A hit is one sample of the CPU, of the call that was innermost: its instruction's function gets the
+period between two samples, as `nvprof -i FILE --cpu-profiling-mode flat` counts. A program that used no GPU leaves
+nothing else in its file.
 """
 
 from __future__ import annotations
@@ -13,14 +17,14 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.nvprof.database.activity import KERNELS, whole
-from nsw.readers.nvprof.system import Sum
+from nsw.readers.nvprof.database.records import KERNELS, whole
+from nsw.readers.nvprof.vocabulary import Sum
 from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from nsw.readers.nvprof.database.connection import Database
+    from nsw.readers.nvprof.database.records import Database
 
 _FORMATS: Final = {"double": "<d", "percent": "<d", "uint64": "<Q", "throughput": "<Q", "int64": "<q", "level": "<I"}
 _UNITS: Final = {"percent": "%", "throughput": "B/s"}
@@ -141,4 +145,54 @@ def names() -> Mapping[tuple[str, int], Counter]:
     return {
         (row["what"], int(row["id"])): Counter(row["name"], row["kind"], row["description"] or None)
         for row in csv.DictReader(text.splitlines())
+    }
+
+
+HITS: Final = "collHit"
+_NEEDED: Final = {
+    HITS: ("call",),
+    "profCall": ("id", "instruction"),
+    "collInstruction": ("id", "function"),
+    "collFunction": ("id", "name", "library"),
+    "collLibrary": ("id", "name"),
+    "profStringTable": ("id", "value"),
+    "profGraph": ("samplingPeriod",),
+}
+_SQL: Final = """
+SELECT fs.value, ls.value, COUNT(*)
+FROM collHit h JOIN profCall c ON c.id = h.call JOIN collInstruction i ON i.id = c.instruction
+JOIN collFunction f ON f.id = i.function LEFT JOIN profStringTable fs ON fs.id = f.name
+LEFT JOIN collLibrary l ON l.id = f.library LEFT JOIN profStringTable ls ON ls.id = l.name
+GROUP BY f.id ORDER BY 3 DESC, 1, 2
+"""
+_MICROSECONDS: Final = 1e6
+
+
+def functions(database: Database) -> list[dict[str, Any]]:
+    """One row a function that was running when a sample was taken, the longest first."""
+    if not all(database.has(table, *columns) for table, columns in _NEEDED.items()):
+        return []
+    (hits,) = next(database.rows("SELECT COUNT(*) FROM collHit"))
+    if not hits:
+        return []
+    periods = {p for (p,) in database.rows("SELECT samplingPeriod FROM profGraph")}
+    period = next(iter(periods)) if len(periods) == 1 else None
+    if not isinstance(period, float | int) or not period > 0:
+        database.report.warn(f"not read: {hits} CPU samples, which have different periods ({len(periods)} of them)")
+        return []
+    found = list(database.rows(_SQL))
+    lost = hits - sum(count for _, _, count in found)
+    if lost:
+        database.report.warn(f"{lost} of {hits} samples of the CPU are of no function of the file: not read")
+    clear = demangle_all(name for name, _, _ in found if isinstance(name, str))
+    return [_function_row(clear.get(name), library, count * period / _MICROSECONDS) for name, library, count in found]
+
+
+def _function_row(name: str | None, library: Any, seconds: float) -> dict[str, Any]:
+    return {
+        "block": 0,
+        "name": name,
+        "module": library if isinstance(library, str) else None,
+        "self_s": seconds,
+        "cpu_time_s": seconds,
     }

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.cuda_calls import Api, api_name
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.database.activity import (
+from nsw.readers.nvprof.database.counters import HITS, counters, functions
+from nsw.readers.nvprof.database.facts import facts
+from nsw.readers.nvprof.database.host_ranges import (
+    nvtx_gpu_summary,
+    nvtx_summary,
+    openacc_summary,
+    openmp_summary,
+    phase_tables,
+)
+from nsw.readers.nvprof.database.records import (
     API,
     COPY_KINDS,
     KERNELS,
@@ -24,16 +33,11 @@ from nsw.readers.nvprof.database.activity import (
     TIMED,
     durations_sql,
     memory_trace_sql,
+    say_what_is_left_out,
+    say_what_lacks_columns,
     trace_sql,
     whole,
 )
-from nsw.readers.nvprof.database.counters import counters
-from nsw.readers.nvprof.database.cpu_samples import HITS, functions
-from nsw.readers.nvprof.database.directives import openacc_summary, openmp_summary
-from nsw.readers.nvprof.database.facts import facts
-from nsw.readers.nvprof.database.phases import phase_tables
-from nsw.readers.nvprof.database.ranges import nvtx_gpu_summary, nvtx_summary
-from nsw.readers.nvprof.database.unread import say_what_is_left_out, say_what_lacks_columns
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only
 from nsw.readers.timeline.phases_from_traces import wanted

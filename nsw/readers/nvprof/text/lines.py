@@ -7,24 +7,22 @@ notebook JSON. All that goes; the rank is kept.
 
 from __future__ import annotations
 
+import csv
 import html
 import re
-from itertools import groupby, repeat
-from operator import itemgetter
+from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias
 
-from nsw.readers.nvprof.text.numbers import OddRowsError
 from nsw.readers.text.line_blocks import line_blocks
 from nsw.readers.text.pasted_lines import unquoted
 from nsw.readers.text.ranked_lines import CONTROL
 from nsw.readers.text.table_layouts import piped_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
-Run: TypeAlias = "tuple[Sequence[int], int | None, Sequence[str]]"  # lines that follow each other, of one rank
 
 _ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#\d{2,4}|#x[0-9a-fA-F]{2,4});")
@@ -49,24 +47,21 @@ _HEAD = 14  # characters, among which a prefix of digits has a colon
 _WRAPPED = (_PREFIX_STARTS | {"|"}) - _DIGITS
 _MARKS = "\x00\x08\x1b\r&\u00a0\\"
 _TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
-_GAP = re.compile(" {2,}")
-_OTHER_BLANKS = "\t\x0b\x0c\x1c\x1d\x1e\x1f"
 _RULE = re.compile(r"[\s|:+-]*\Z")
 
 
-def read_runs(path: Path) -> Iterator[Run]:
-    """All lines of the file, cleaned, as runs of one rank; memory does not grow with the file."""
+def read_lines(path: Path) -> Iterator[Line]:
+    """All lines of the file, cleaned; memory does not grow with the file."""
     for first, text in line_blocks(path):
         block = text.removesuffix("\r").replace("\r\n", "\n") if "\r" in text else text
         if any(mark in block for mark in _MARKS) or ("<" in block and _TAG.search(block)):
-            yield from _runs(_marked(first, block))
+            yield from _marked(first, block)
             continue
         lines = block.split("\n")
         if _are_wrapped(lines):
-            lines_of_ranks = ((number, *_unwrapped(line)) for number, line in enumerate(lines, first))
-            yield from _runs(lines_of_ranks)
+            yield from ((number, *_unwrapped(line)) for number, line in enumerate(lines, first))
         else:
-            yield range(first, first + len(lines)), None, lines
+            yield from ((number, None, line) for number, line in enumerate(lines, first))
 
 
 def _are_wrapped(lines: Sequence[str]) -> bool:
@@ -76,32 +71,6 @@ def _are_wrapped(lines: Sequence[str]) -> bool:
     if not _WRAPPED.isdisjoint(firsts) or ('"' in firsts and any(map(str.startswith, lines, repeat("\t")))):
         return True
     return ":" in "".join(heads) and any(":" in head and head[0] in _DIGITS for head in heads)
-
-
-def have_blanks_alone(lines: Sequence[str]) -> bool:
-    r"""Whether all that may be between words is a blank, and no other character that `\s` finds."""
-    text = "".join(lines)
-    return not any(blank in text for blank in _OTHER_BLANKS) if text.isascii() else text.isprintable()
-
-
-def _runs(lines: Iterable[Line]) -> Iterator[Run]:
-    for rank, run in groupby(lines, itemgetter(1)):
-        numbers, _, texts = zip(*run, strict=True)
-        yield numbers, rank, texts
-
-
-def columns_apart(lines: Sequence[str], width: int) -> list[tuple[str, ...]]:
-    """The columns of lines whose cells are two blanks or more apart, of the last one with all that follows.
-
-    Raises:
-        OddRowsError: They have other than so many cells, or characters of which may be blanks what is none.
-    """
-    if not lines or len(_GAP.split(lines[0], width - 1)) != width or not have_blanks_alone(lines):
-        raise OddRowsError
-    rows = [_GAP.split(line, width - 1) for line in lines]
-    if set(map(len, rows)) != {width}:
-        raise OddRowsError
-    return list(zip(*rows, strict=True))
 
 
 def _marked(first: int, block: str) -> Iterator[Line]:
@@ -160,3 +129,13 @@ def _from_pipes(text: str) -> str:
     if _RULE.match(text):
         return ""
     return "  ".join(piped_cells(text))
+
+
+def cells_of(text: str, mark: str) -> list[str]:
+    """The cells of one line; a quote that is never closed closes at the line's end. None where one is too long."""
+    if '"' not in text:
+        return text.split(mark)
+    try:
+        return next(csv.reader([text], delimiter=mark), [])
+    except csv.Error:
+        return []

@@ -6,29 +6,23 @@ Every line is either a row of the table being read, or says what comes next: a p
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.text import cpu, metrics, other_sections, summary, trace, unified_memory
-from nsw.readers.nvprof.text.csv import csv_table, header_of
+from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summaries, traces
+from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
 from nsw.readers.nvprof.text.damaged_titles import BEGINS, are_damaged_titles, refuse
-from nsw.readers.nvprof.text.instances import TextInstances, with_instances
-from nsw.readers.nvprof.text.lines import clean, read_runs
-from nsw.readers.nvprof.text.numbers import OddRowsError
-from nsw.readers.nvprof.text.old_ranges import take_old_range
-from nsw.readers.nvprof.text.state import AGAIN, LinesTaker, Sink, Stream
-from nsw.readers.nvprof.text.summary_rows import nvtx_name
+from nsw.readers.nvprof.text.lines import clean, read_lines
+from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
+from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
 from nsw.readers.timeline.phases_from_traces import add_phases
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.readers.nvprof.text.state import RowTaker
 
-_LEAST: Final = 8  # lines that are worth being looked at together
-_PART: Final = 100  # of more, as many are tried together when not all are rows
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
 _SAID_BEHIND = re.compile(
@@ -41,7 +35,7 @@ _RESULT_AND_MORE = re.compile(r"==\d{1,10}== Profiling result:[ ]+\S.{40}")  # a
 _TITLE = re.compile(
     r"\s*(?P<what>Metric result|Event result|Unified Memory profiling result|NVTX result|API calls|GPU activities"
     r"|OpenACC \((?:excl|incl)\)|OpenMP \((?:excl|incl)\)|CPU profiling result(?: \([^)]*\))?|System profiling result"
-    rf"|{other_sections.TITLES}|Data collected at .*|Warp State):?\s*\Z",
+    rf"|{other_tables.TITLES}|Data collected at .*|Warp State):?\s*\Z",
     re.IGNORECASE,
 )
 _NVTX = re.compile(r'\s*(?P<what>Thread|Domain|Range) "(?P<name>.*)"(?: \(id = \d+\))?\s*\Z')
@@ -96,7 +90,7 @@ def sniff(sample: Sample) -> int:
         return 90
     if any(_is_header(line) or _LABELLED_ROW.match(line) for line in lines):
         return 60
-    if other_sections.LISTING.search(sample.text):
+    if other_tables.LISTING.search(sample.text):
         return 60
     return 55 if sample.contains("No kernels were profiled.", "Time(%)      Time     Calls       Avg") else 0
 
@@ -107,15 +101,15 @@ def _is_header(text: str) -> bool:
     return any(h.match(text) for h in _HEADERS) or header_of(text) is not None
 
 
-_HEADERS = (summary.HEADER, trace.HEADER, metrics.HEADER, unified_memory.HEADER, cpu.HEADER)
+_HEADERS = (summaries.HEADER, traces.HEADER, counters.HEADER, other_tables.HEADER, cpu_samples.HEADER)
 
 
 def read(path: Path, options: Options) -> Report:
     """Read all processes and runs of one file."""
     report = Report(str(path), tool="nvprof", format="nvprof-text")
     reading = _Reading(Sink(report))
-    for numbers, rank, lines in read_runs(path):
-        reading.take_all(numbers, rank, lines)
+    for number, rank, text in read_lines(path):
+        reading.take(number, rank, text)
     reading.finish()
     _want_results(report)
     _warn_of_cut_names(report)
@@ -155,27 +149,11 @@ class _Reading:
         self._sink = sink
         self._streams: dict[int | None, Stream] = {}
 
-    def take_all(self, numbers: Sequence[int], rank: int | None, lines: Sequence[str]) -> None:
-        """Lines that follow each other: all of them at once where all are rows, else in parts, else one by one."""
+    def take(self, number: int, rank: int | None, text: str) -> None:
+        """One line: a row, or what it says of the next ones."""
         stream = self._streams.get(rank)
         if stream is None:
             stream = self._streams[rank] = Stream(rank)
-        if len(lines) >= _LEAST and isinstance(stream.table, LinesTaker):
-            try:
-                stream.table.take_all(lines)
-            except OddRowsError:
-                pass
-            else:
-                return
-        if len(lines) > _PART:
-            for at in range(0, len(lines), _PART):
-                self.take_all(numbers[at : at + _PART], rank, lines[at : at + _PART])
-            return
-        for number, text in zip(numbers, lines, strict=True):
-            self._take(stream, number, text)
-
-    def _take(self, stream: Stream, number: int, text: str) -> None:
-        """One line: a row, or what it says of the next ones."""
         if stream.table is not None and stream.table.take(number, text):
             return
         if _TELLS.match(text) or "== " in text:
@@ -254,8 +232,8 @@ class _Reading:
 
     def _enter(self, stream: Stream, what: str) -> None:
         """A title that says what the next table is of."""
-        stream.table = cpu.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
-        other_sections.announce(self._sink, what)
+        stream.table = cpu_samples.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
+        other_tables.announce(self._sink, what)
         section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
         if section == "nvtx":
             stream.in_nvtx = True
@@ -266,7 +244,7 @@ class _Reading:
 
     def _describe(self, stream: Stream, text: str) -> bool:
         """The device, NVTX domain or range that the next table is of, or a figure on its own."""
-        if (kernel := metrics.KERNEL.match(text)) is not None:
+        if (kernel := counters.KERNEL.match(text)) is not None:
             stream.kernel = kernel[1]  # some put it before the titles
             return True
         if (device := _DEVICE.match(text)) is not None:
@@ -281,7 +259,7 @@ class _Reading:
                 stream.nvtx_range = nvtx["name"]
                 stream.table = None
             return True
-        return stream.section == "um" and unified_memory.add_fact(self._sink, stream, text)
+        return stream.section == "um" and other_tables.add_fact(self._sink, stream, text)
 
     def _begin_table(self, stream: Stream, number: int, text: str) -> None:
         if (table := self._table(stream, number, text)) is not None:
@@ -293,38 +271,38 @@ class _Reading:
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink
-        if (other := other_sections.section_table(sink, stream, text)) is not None:
-            if not isinstance(other, other_sections.PassedOver):
+        if (other := other_tables.section_table(sink, stream, text)) is not None:
+            if not isinstance(other, other_tables.PassedOver):
                 self._need_block(stream)
             return other
         if "(%)" in text:
-            if cpu.HEADER.match(text):
-                return cpu.CpuTable(sink, stream, "")
-            if found := summary.HEADER.match(text):
+            if cpu_samples.HEADER.match(text):
+                return cpu_samples.CpuTable(sink, stream, "")
+            if found := summaries.HEADER.match(text):
                 self._begin_summary(stream, typed=found[1] is not None)
-                return summary.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
-        if trace.HEADER.match(text) or trace.COUNTER_HEADER.match(text):
+                return summaries.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
+        if traces.HEADER.match(text) or traces.COUNTER_HEADER.match(text):
             self._need_block(stream)
-            return trace.TraceTable(sink, stream, text, number)
-        if found := metrics.HEADER.match(text):
+            return traces.TraceTable(sink, stream, text, number)
+        if found := counters.HEADER.match(text):
             self._need_block(stream)
-            return TextInstances(sink, stream, metrics.MetricTable(sink, stream, found, number))
-        if unified_memory.HEADER.match(text):
+            return counters.MetricTable(sink, stream, found, number)
+        if other_tables.HEADER.match(text):
             self._need_block(stream)
-            return unified_memory.MemoryTable(sink, stream)
+            return other_tables.MemoryTable(sink, stream)
         if (header := header_of(text)) is not None:
             if header[0] == "summary":
                 self._begin_summary(stream, typed="Type" in header[1])
             self._need_block(stream)
-            return with_instances(sink, stream, csv_table(sink, stream, text, number), header)
-        if stream.table is None and summary.ROW.match(text) and stream.section not in {"cpu", "other"}:
+            return csv_table(sink, stream, text, number, header)
+        if stream.table is None and summaries.ROW.match(text) and stream.section not in {"cpu", "other"}:
             return self._headless(stream, number, text)
         return None
 
     def _headless(self, stream: Stream, number: int, text: str) -> RowTaker:
         """Rows that were pasted without their titles."""
         self._need_block(stream)
-        table = summary.SummaryTable(self._sink, stream, typed=False, number=number)
+        table = summaries.SummaryTable(self._sink, stream, typed=False, number=number)
         table.take(number, text)
         return table
 
@@ -348,7 +326,7 @@ class _Reading:
     def _check_rows(self, stream: Stream) -> None:
         """A table whose titles are followed by no row was cut off."""
         table = stream.table
-        if isinstance(table, cpu.CpuTable):
+        if isinstance(table, cpu_samples.CpuTable):
             table.end()
         if getattr(table, "rows", 1) == 0:
             self._sink.fault("a table has titles but no rows", getattr(table, "number", 0))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nsw.readers.message_meanings import known_message
-from nsw.readers.nvprof.devices import split_device
 from nsw.readers.nvprof.table_builder import Columns
+from nsw.readers.nvprof.vocabulary import split_device
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nsw.readers.model import Report
 
@@ -29,18 +29,6 @@ class RowTaker(Protocol):
 
     def take(self, number: int, text: str) -> bool:
         """Whether the line was a row of this table (and is now in the sink)."""
-
-
-@runtime_checkable
-class LinesTaker(Protocol):
-    """One that can take many lines at once, when all of them are plain rows."""
-
-    def take_all(self, lines: Sequence[str]) -> None:
-        """Take them all, as `take` would.
-
-        Raises:
-            OddRowsError: None of them was taken, since not all are plain.
-        """
 
 
 @dataclass(slots=True)

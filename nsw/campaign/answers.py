@@ -1,0 +1,213 @@
+"""What a campaign shows: its summary, and whether all of it is good."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.placement import Span, pairs, sentences
+from nsw.campaign.judge import parse_status
+from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import Reading, State, lacks_reports
+from nsw.campaign.named_versions import program_versions, remedy
+from nsw.campaign.owning_user import open_file
+from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.start import how_to_send
+from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.wording import absent_lines, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.effective import AskedModel
+    from nsw.analysis.summary import Summary
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
+    from nsw.recipe.performance_model import PerformanceModel
+
+
+_LONGEST = 1 << 16  # bytes of a status file
+
+
+def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> list[str]:
+    """A sentence for each way in which runs that are done shared a GPU; [] where none did."""
+    site = ledger.site()
+    if site.get("replay"):
+        return []
+    spans = [
+        Span(run.id, run.host, run.started, run.ended)
+        for run in runs
+        if run.gpus and run.state is State.DONE and run.host and run.started is not None and run.ended is not None
+    ]
+    numbered_alike = site.get("scheduler") == LOCAL  # elsewhere a job may count only its own GPUs: 0 of each is another
+
+    def gpus_of(run: str) -> frozenset[str] | None:
+        names = _given(folder, run)
+        if names is None or numbered_alike:
+            return names
+        return frozenset(f"{run}: {name}" if name.isdigit() else name for name in names)
+
+    return sentences(pairs(spans, gpus_of))
+
+
+def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:
+    """What CUDA_VISIBLE_DEVICES was to the run's job script; None where its status file is not here."""
+    try:
+        with open_file(folder.path, folder.reports / run / "status") as file:
+            status = parse_status(file.read(_LONGEST))
+    except OSError:
+        return None
+    return None if status is None else frozenset(filter(None, (status.gpus or "").split(",")))
+
+
+_OVER: Final = "over its time limit"  # as every scheduler's adapter words it
+_TIMES: Final = 4  # the new limit, in times of what the longest run took
+_UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
+
+
+def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
+    """The command that repeats what failed: with a file that was missing, or with a longer limit where one was hit.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        which: The option that names the campaign, with a space before it; may be empty.
+    """
+    if (sending := how_to_send(folder, ledger)) is not None:
+        return sending
+    over = [run for run in ledger.runs(states=(State.FAILED,)) if _OVER in (run.reason or "")]
+    if not over:
+        return f"`nsw retry{which}` repeats what did not succeed"
+    took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
+    minutes = max(1, math.ceil(_TIMES * took / 60))
+    return f"`nsw retry{which} --time {minutes}m` repeats what did not succeed, with a longer time limit"
+
+
+def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
+    """The campaign's summary, from its tables and its recipe's `report`."""
+    from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, summarize
+    from nsw.campaign.tables import load_rows, load_table
+
+    runs = ledger.runs()
+    tables = {name: load_rows(folder, name) for name in TABLES}
+    counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
+    data = CampaignData(
+        folder.id,
+        ledger.meta(SITE),
+        ledger.meta(NOTE),
+        runs,
+        tables,
+        missing=_missing(folder, ledger, runs),
+        counters=counters,
+        versions=program_versions(ledger),
+        remedy=remedy(folder),
+    )
+    return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
+
+
+def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
+    """What the recipe wants reported."""
+    from nsw.analysis.summary import Asked
+
+    recipe = recipe_of(folder)
+    report, figures = recipe.report, recipe.app.figures
+    scaling, compare = report.scaling, report.compare
+    figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
+    baseline = compare.baseline if compare else None
+    if compare and baseline is None:
+        values = recipe.matrix.parameters[compare.parameter]
+        baseline = values[0] if isinstance(values, list) else values.start
+    return Asked(
+        cover=report.hotspots.cover,
+        axis=scaling.axis if scaling else None,
+        base=scaling.baseline if scaling else None,
+        kind=scaling.kind if scaling else "strong",
+        figure=figure,
+        compare=compare.parameter if compare else None,
+        baseline=baseline,
+        higher_is_better=figures[figure].higher_is_better if figure in figures else None,
+        models=_models(report.model, cases) if report.model else {},
+    )
+
+
+def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
+    """The recipe's model with its formulas computed for each case; or why one cannot be."""
+    from nsw.analysis.effective import AskedLink, AskedModel
+    from nsw.recipe.expressions import Expression
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.fields import amount
+
+    def number(given: float | str, values: Mapping[str, Any]) -> float:
+        return amount(Expression.parse(given).value(values) if isinstance(given, str) else given)
+
+    found: dict[str, AskedModel | str] = {}
+    for case, params in cases.items():
+        values = {**params, "case": case}
+        try:
+            links = tuple(
+                AskedLink(
+                    name, tuple(link.ranges), link.clock,
+                    "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
+                    else number(link.bytes, values),
+                )
+                for name, link in model.links.items()
+            )  # fmt: skip
+            found[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+        except Fault as fault:
+            found[case] = fault.message
+    return found
+
+
+def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:
+    which = as_option(folder)
+    lines = absent_lines(ledger.absent())
+    for state in State:
+        if state is State.DONE:
+            continue
+        some = [r for r in runs if r.state is state]
+        if some:
+            why = f": {some[0].reason}" if some[0].reason else ""
+            lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
+    lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
+    if lacking:
+        they = "it" if len(lacking) == 1 else "them"
+        lines.append(
+            f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
+            f" `nsw logs {lacking[0].id}{which}` prints its output, and `nsw retry{which}` runs {they} again"
+        )
+    lacking = [r for r in runs if lacks_reports(r)]
+    if lacking:
+        lines.append(
+            f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
+            f" `nsw problems{which}` lists what is missing or wrong"
+        )
+    unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
+    if unread:
+        lines.append(
+            f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
+            f" `nsw resume{which}` reads the reports that are here, and continues"
+        )
+    if not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
+        lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
+    return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
+
+
+def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
+    """What counters passes asked for and did not measure, once for all runs of a pass."""
+    from nsw.analysis.guided import MOVED
+    from nsw.analysis.unmeasured import MISSING
+
+    pass_of = {run.id: run.pass_name for run in runs}
+    found: dict[tuple[str, str], list[str]] = {}
+    for run, _, _, message, _ in ledger.problems():
+        if run in pass_of and message.startswith((MISSING, MOVED)):
+            found.setdefault((pass_of[run], message), []).append(run)
+    return [f"{message} (pass {name}, {plural(len(some), 'run')})" for (name, message), some in found.items()]
+
+
+def is_good(ledger: Ledger, only: Sequence[str] | None = None) -> bool:
+    """Whether every run (of `only`) is done, its reports were read and it printed every required figure."""
+    runs = ledger.runs() if only is None else ledger.runs_named(only)
+    return not any(r.state is not State.DONE or r.reading in {Reading.UNREADABLE, Reading.INCOMPLETE} for r in runs)

@@ -1,0 +1,130 @@
+"""The recipe's build step before the loop and after it: files go to the site, failed builds are reported."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.added_jobs import reducer_to
+from nsw.campaign.judge import read_status
+from nsw.campaign.ledger_meta_keys import PREPARED
+from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
+from nsw.errors import CampaignError
+from nsw.plan.jobs import APP
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.campaign.driven import Driven
+    from nsw.campaign.judge import Status
+
+
+_PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins
+_TAIL = 25  # lines
+_OUTPUT_BYTES = 1 << 20
+_BAD = (State.FAILED, State.LOST)
+_AGAIN = (*_BAD, State.CANCELLED)
+
+
+class Builds:
+    """The builds of one campaign; the caller holds its lock.
+
+    Args:
+        it: The campaign.
+    """
+
+    def __init__(self, it: Driven) -> None:
+        self._it = it
+
+    def prepare(self) -> None:
+        """Put the application's files on the site, and plan again the builds that went wrong and are needed."""
+        known = self._it.ledger.builds()
+        if not self._it.ledger.meta(PREPARED):
+            staged = self._programs(known)
+            if self._it.transport.remote:
+                staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
+            else:  # its own scripts are read where they are
+                shared = self._it.folder.scripts.glob("nsw-*.sh")
+                staged += [(file, f"{self._it.scratch}/scripts/{file.name}") for file in shared]
+            if self._it.ledger.has_reductions():
+                staged.append(reducer_to(self._it.scratch))
+            if staged:
+                self._it.transport.stage(staged)
+            self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
+            self._it.ledger.set_meta(PREPARED, True)
+        needed = self._it.ledger.needed_builds(State.PLANNED) if known else set()
+        for build in known:
+            if build.id not in needed or self._is_done(build):
+                continue
+            # an nsw of before built without a submission; one that was killed meanwhile left this state
+            unknown = build.state in IN_FLIGHT and build.submission is None
+            if unknown or build.state in _AGAIN:
+                self._it.ledger.release([build.id])
+
+    def _programs(self, builds: list[BuildRow]) -> list[tuple[Path, str]]:
+        """Every version of the program here, and the folders on the site that it belongs in: app, app-2, app-2-n-1."""
+        home = self._it.folder.path
+        here = {path.name: path for path in home.iterdir() if _PROGRAM.fullmatch(path.name) and any(path.iterdir())}
+        there = {build.app for build in builds} or set(here)
+        found = ((app, _PROGRAM.match(app)) for app in sorted(there))
+        return [(here[m[0]], f"{self._it.scratch}/{app}") for app, m in found if m is not None and m[0] in here]
+
+    def conclude(self) -> list[str]:
+        """Once no run is planned or in flight: the builds that went wrong.
+
+        Returns:
+            A message for each, with the end of what it printed.
+
+        Raises:
+            CampaignError: No run of the campaign is done, for want of a build.
+        """
+        needed = self._it.ledger.needed_by()  # not those in whose place another was made
+        bad = [b for b in self._it.ledger.builds() if b.state in _BAD and b.id in needed]
+        told = [self._failure(b) for b in bad]
+        if told and not self._it.ledger.counts().get("done"):
+            raise CampaignError("\n".join(told), hint=self._hint(bad[0]))
+        return told
+
+    # --- what is known of a build -----------------------------------------------------------------------
+
+    def _is_done(self, build: BuildRow) -> bool:
+        """Whether it was ever done, as far as the ledger or one of its attempts says."""
+        if build.state is State.DONE:
+            return True
+        for attempt in range(build.attempt, 0, -1):
+            status = self._status(build, attempt)
+            if status is not None and status.state == "done":
+                self._it.ledger.update_tasks([build.id], state=State.DONE, reason=None, host=status.host,
+                                           started=status.started, ended=status.ended, exit_code=0)  # fmt: skip
+                return True
+        return False
+
+    def _status(self, build: BuildRow, attempt: int) -> Status | None:
+        home = self._it.home(build.id, attempt)
+        return read_status(self._it.transport, home)
+
+    def _output(self, build: BuildRow) -> str:
+        home = self._it.home(build.id, build.attempt)
+        found = [self._it.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
+        return b"".join(text for text in found if text).decode(errors="replace")
+
+    def _failure(self, build: BuildRow) -> str:
+        status, output = self._status(build, build.attempt), self._output(build)
+        (self._it.folder.path / "build.txt").write_text(output, encoding="utf-8")
+        how = "was not done"
+        if status is None:
+            how += f": {build.reason}" if build.reason else ""
+        elif status.state == "running":
+            how = "was ended before it was done" + (f": {build.reason}" if build.reason else "")
+        elif (status.reason or "").startswith("exit status"):
+            how = f"failed with {status.reason}"
+        else:
+            how = f"failed: {status.reason}"
+        tail = "\n".join("  | " + line for line in output.splitlines()[-_TAIL:])
+        return f"the build step {how}: {build.command}\n{tail}".rstrip("\n")
+
+    def _hint(self, build: BuildRow) -> str:
+        return (
+            "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
+            f" `nsw logs {build.id}` shows what it printed, and all of that is in {self._it.folder.path / 'build.txt'}"
+        )

@@ -1,0 +1,325 @@
+"""Which kernels and launches a guided counters pass measures: by its case's timeline, or as a lockfile has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from nsw.campaign.ledger_meta_keys import RECORDED
+from nsw.campaign.recipe_lock import Basis, choice_of, recipe_of, why_not
+from nsw.errors import NswError
+from nsw.metrics import check, find_chip, unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from nsw.analysis.guided import Within
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.ledger_rows import RunRow
+    from nsw.plan.counters import Limit
+    from nsw.readers.model import Report
+    from nsw.recipe.counters import CountersPass
+    from nsw.recipe.lock import LockedChoice, LockedChoices
+    from nsw.recipe.model import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class LateCheck:
+    """What is wrong with a pass: `fault` if nothing of it can be measured, else a warning for each such metric."""
+
+    fault: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def late_check(one: CountersPass, tool: Literal["ncu", "nvprof"], met: Basis) -> LateCheck:
+    """Check the tool and the metrics of a pass against the GPU and the versions that the jobs met."""
+    chip = find_chip(met.chip)
+    if chip is None:
+        return LateCheck()
+    if why := unsupported(tool, chip, met.tools.get(tool)):
+        return LateCheck(f"{why} (the jobs ran on {met.chip})")
+    found = check(one.metrics, chip, tool, replay=one.replay)
+    faults = [fault.message + (f" ({fault.hint})" if fault.hint else "") for fault in found]
+    if len(faults) == len(one.metrics):
+        return LateCheck(f"{'; '.join(faults)} (the jobs ran on {met.chip})")
+    return LateCheck(None, tuple(faults))
+
+
+_TRACE = "gpu_trace"
+_OF_RANGES = ("api_trace", "nvtx_trace")  # what tells which kernels were launched inside a range
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What deciding takes beside the campaign.
+
+    Attributes:
+        basis: Gives what choices follow from, as the jobs met it so far.
+        say: Called with a line for people on each choice.
+        warn: Called once when recorded choices do not hold.
+    """
+
+    basis: Callable[[], Basis]
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+
+
+def chooser(
+    folder: CampaignFolder, ledger: Ledger, choosing: Choosing
+) -> Callable[[RunRow, Sequence[RunRow]], Choice | str]:
+    """The function that decides for the campaign's guided runs: a choice, or why there is none.
+
+    Args:
+        folder: The campaign's folder.
+        ledger: Its ledger.
+        choosing: What deciding takes.
+    """
+    of_lock = _recorded(ledger, choosing)
+
+    def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
+        if (known := of_lock()) is not None and (before := choice_of(known, run.id)) is not None:
+            choosing.say(f"chosen    {run.id} as the lockfile records it: {before.note}")
+            if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
+                choosing.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
+            return _within_plan(folder, run, before)
+        return _choose_now(folder, ledger, choosing, run, sources[0])
+
+    return choose
+
+
+def _choose_now(
+    folder: CampaignFolder, ledger: Ledger, choosing: Choosing, run: RunRow, source: RunRow
+) -> Choice | str:
+    """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
+    from nsw.analysis.guided import choose as choose_launches
+    from nsw.campaign.ledger_needs import Choice
+    from nsw.campaign.tables import put_rows
+    from nsw.plan.counters import counting
+    from nsw.profilers.nvprof import measured
+
+    one = _pass_of(folder, run)
+    tool = run.tool or "ncu"
+    chip: str | None = ledger.site().get("gpus", {}).get("chip")
+    if chip is None:
+        chip, fault = _chip_met(one, tool, run, choosing)
+        if fault is not None:
+            return fault
+    try:
+        trace = _kernels_of(folder, ledger, one, source)
+        what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
+        found = choose_launches(trace, asked(one), tool, what)
+    except NothingMatched as nothing:
+        return f"{nothing} (of {source.id})"
+    put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
+    choosing.say(f"chosen    {run.id} from {source.id}: {found.note}")
+    time = _limit(folder, ledger, one, run, source, chip)
+    if time is not None:
+        choosing.say(f"          {time.note}")
+    seconds = None if time is None else time.seconds
+    return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
+
+
+def _chip_met(one: CountersPass, tool: str, run: RunRow, choosing: Choosing) -> tuple[str | None, str | None]:
+    """The chip that the timeline ran on where the site names none; and why the pass cannot be measured on it."""
+    met = choosing.basis()
+    found = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
+    if found.fault is None:
+        for text in found.warnings:
+            choosing.warn(f"{run.id}: {text}; the rest is measured")
+    return met.chip, found.fault
+
+
+def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
+    """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
+    from nsw.plan.counters import planned_s
+
+    planned = planned_s(recipe_of(folder), _pass_of(folder, run), run.case_id, run.params)
+    within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
+    return choice if within else replace(choice, limit_s=None)
+
+
+def _put_locked(
+    folder: CampaignFolder, ledger: Ledger, locked: LockedChoice, run: RunRow, source: RunRow
+) -> str | None:
+    """Write the launches that a recorded choice means into table chosen_launches, as this campaign's timeline has them.
+
+    Returns:
+        Why that cannot be done; None: it is done.
+    """
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows, picked_again
+    from nsw.campaign.tables import put_rows
+
+    if not locked.kernels:
+        return "the lockfile does not name the launches"
+    try:
+        picked = picked_again(
+            _kernels_of(folder, ledger, _pass_of(folder, run), source), set(locked.kernels), locked.ordinals
+        )
+    except (NothingMatched, NswError) as fault:
+        return str(fault)
+    if not picked:
+        return f"{source.id} holds none of these launches"
+    put_rows(folder, TABLE, run.id, chosen_rows(picked, source.id))
+    return None
+
+
+def _kernels_of(folder: CampaignFolder, ledger: Ledger, one: CountersPass, source: RunRow) -> list[dict[str, Any]]:
+    """The kernels of a timeline's run that a pass chooses among.
+
+    Raises:
+        NswError: No report holds a trace.
+        NothingMatched: No kernel was launched inside the pass's range.
+    """
+    nsys = (ledger.site().get("profilers") or {}).get("nsys")
+    steps = recipe_of(folder).report.steps
+    return _kernels(folder.reports / source.id, steps, nsys, _within(one))
+
+
+def _limit(
+    folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow, chip: str | None
+) -> Limit | None:
+    """The time limit of a run whose launches are chosen; None where its price is not known."""
+    from nsw.analysis.guided import TABLE
+    from nsw.campaign.ledger_rows import State
+    from nsw.campaign.tables import load_rows
+    from nsw.metrics import find_chip
+    from nsw.metrics.replay_passes import passes
+    from nsw.plan.counters import limit, planned_s, price
+
+    planned = planned_s(recipe_of(folder), one, run.case_id, run.params)
+    if run.tool != "ncu" or planned is None or source.seconds is None:
+        return None
+    times = {other.id: other.seconds for other in ledger.runs()}
+    launches: dict[str, list[int]] = {}
+    sources: dict[str, str] = {}
+    for row in load_rows(folder, TABLE):
+        if row["duration_ns"] is not None:
+            launches.setdefault(row["run"], []).append(row["duration_ns"])
+            sources[row["run"]] = row["chosen_from"]
+    asked_for = passes(one.metrics, find_chip(chip))
+
+    finished = [
+        (price(launches.get(other.id, ()), asked_for, program_s, one.replay).expected_s, other.seconds)
+        for other in ledger.runs(states=(State.DONE,))
+        if other.pass_name == one.name
+        and other.seconds is not None
+        and (program_s := times.get(sources.get(other.id, ""))) is not None
+    ]
+    return limit(price(launches.get(run.id, ()), asked_for, source.seconds, one.replay), planned, finished)
+
+
+def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:
+    """A function that gives the recorded choices while they hold; it warns once that they do not."""
+    from nsw.recipe.lock import LockedChoices
+
+    warned = False
+
+    def found() -> LockedChoices | None:
+        nonlocal warned
+        data = ledger.meta(RECORDED)
+        if not data or warned:
+            return None
+        known = LockedChoices.model_validate(data)
+        why = why_not(known, choosing.basis())
+        if why is None:
+            return known
+        warned = True
+        choosing.warn(f"the lockfile's choice does not apply here, and nsw chooses again: {why}")
+        return None
+
+    return found
+
+
+def asked(one: CountersPass) -> Any:
+    """What a pass says of kernels and launches."""
+    from nsw.analysis.guided import Asked
+    from nsw.plan.counters import left_out
+
+    kernels, launches = one.kernels, one.launches
+    return Asked(
+        tuple(kernels.names or ()), kernels.regex, left_out(one), kernels.cover, kernels.top, kernels.at_most,
+        launches.sample, launches.warmup or 0,
+    )  # fmt: skip
+
+
+def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
+    from nsw.recipe.counters import CountersPass
+
+    passes = recipe_of(folder).passes
+    found = next((one for one in passes if one.name == run.pass_name and isinstance(one, CountersPass)), None)
+    if found is None:
+        raise NswError(f"{folder.recipe} has no counters pass {run.pass_name}")
+    return found
+
+
+def _within(one: CountersPass) -> Within | None:
+    from nsw.analysis.guided import Within
+
+    asked = one.within
+    if asked is None:
+        return None
+    return Within(asked.nvtx, asked.domain, asked.start_end, frozenset(asked.instances or ()))
+
+
+def _kernels(
+    home: Path, steps: Steps | None = None, nsys: str | None = None, within: Within | None = None
+) -> list[dict[str, Any]]:
+    """The kernels of the process that is profiled: of rank 0, else of the first GPU, else of the first process.
+
+    Args:
+        home: The folder of the timeline's run.
+        steps: What the recipe says of the program's iterations.
+        nsys: The site's nsys, used when it is here too.
+        within: Only what was launched inside this range; None: all.
+
+    Raises:
+        NswError: No report there holds a trace.
+        NothingMatched: No kernel was launched inside the range.
+    """
+    from nsw.profilers.files_of_one_recording import parts
+    from nsw.readers.detect import read
+    from nsw.readers.model import Options
+
+    there = sorted(p for p in home.iterdir() if p.name.startswith("timeline"))
+    first = [p for p in there if ".rank0." in p.name] or there
+    for file in [home / name for name in parts(p.name for p in first)]:
+        chosen = Options(
+            tables=frozenset({_TRACE} if within is None else {_TRACE, *_OF_RANGES}), nsys=nsys,
+            steps=steps.nvtx if steps else None, warmup=steps.warmup if steps else None,
+        )  # fmt: skip
+        report = read(file, chosen)
+        trace = [row for row in _rows(report, _TRACE) if row.get("kind") == "kernel"]
+        if trace:
+            device = min(row.get("device") or 0 for row in trace)
+            of_device = [row for row in trace if (row.get("device") or 0) == device]
+            process = of_device[0].get("pid")
+            found = [row for row in of_device if row.get("pid") == process]
+            return found if within is None else _inside(found, report, within)
+    raise NswError(f"no report in {home} contains the kernel launches that the choice of counters needs")
+
+
+def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
+    """The kernels that were launched inside a range."""
+    from nsw.analysis.guided import NothingMatched, launched_inside, names_of
+    from nsw.errors import nearest
+
+    calls, ranges = (_rows(report, name) for name in _OF_RANGES)
+    found = launched_inside(kernels, calls, ranges, within)
+    if found:  # asked for by number, an instance may be of the warm-up
+        return [dict(row) | ({"phase": None} if within.instances else {}) for row in found]
+    names = names_of(ranges, within)
+    if within.name in names:
+        raise NothingMatched(f"no kernel was launched inside NVTX range {within.name}, or its instances")
+    near = nearest(within.name, names)
+    there = f"; nearest: {near}" if near else f"; there are: {', '.join(names[:5])}" if names else ""
+    raise NothingMatched(f"the timeline has no NVTX range {within.name}{there}")
+
+
+def _rows(report: Report, table: str) -> list[Any]:
+    from nsw.tables import rows
+
+    return list(rows(table, report.tables.get(table, [])))

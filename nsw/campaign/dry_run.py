@@ -1,0 +1,218 @@
+"""Ask the scheduler of a site whether and when it would take the jobs of a plan, without submitting one."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsw.errors import RefusedError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nsw.campaign.planning import Planned
+    from nsw.errors import CommandResult, Diagnostic
+    from nsw.plan.model import Job, Plan
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.schedulers.adapter import Adapter
+    from nsw.site.load import LoadedSite
+    from nsw.transport.commands import Runner
+    from nsw.transport.model import Transport
+
+
+_LIMIT_S = 60.0
+
+
+_COMPLAINTS = 2  # lines
+
+
+_ANY_FOLDER = "/CAMPAIGN"
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What the scheduler said of jobs that ask for the same: when they would start, or why not.
+
+    `refused` holds what must be changed; `untold` says why it could not be asked, which is no fault of the plan.
+    """
+
+    jobs: tuple[str, ...]
+    start: str | None = None
+    refused: Diagnostic | None = None
+    untold: str | None = None
+
+
+def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
+    """A prospect for each distinct set of resources; only refusals of nsw's own where the scheduler cannot be asked.
+
+    `calls` counts the scheduler's commands that this took.
+    """
+    from nsw.schedulers.create import adapter_of
+
+    plan, loaded, place = planned.plan, planned.recipe, planned.place
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is None:
+        return []
+    if not adapter.capabilities.test_run:  # what nsw refuses itself is known without asking
+        return list(_refused_here(plan, loaded, place, adapter))
+    transport = way_to(place)
+    with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
+        asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
+        found = list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), asking))
+    if calls is not None:
+        calls += asking.calls
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Asks a scheduler whether it would take a script, which it finds in `folder`."""
+
+    adapter: Adapter
+    runner: Runner
+    transport: Transport
+    folder: Path
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def test(self, script: str) -> CommandResult | None:
+        """What it said; None where that cannot be asked."""
+        file = self.folder / "job.sh"
+        file.write_text(script, encoding="utf-8")
+        there = f"/tmp/nsw-plan-{secrets.token_hex(8)}/{file.name}"  # noqa: S108  a random name, on the site
+        if self.transport.remote:
+            self.transport.stage([(file, there)])
+        argv = self.adapter.test_command(self.transport.show(file, there))
+        if argv is None:
+            return None
+        self.calls[" ".join(argv[:2])] += 1
+        try:
+            return self.runner.run(argv, timeout=_LIMIT_S)
+        finally:
+            if self.transport.remote:
+                self.transport.run(["rm", "-rf", there.rpartition("/")[0]], timeout=_LIMIT_S)
+
+
+def reach(place: LoadedSite) -> None:
+    """Ask the scheduler for a sign of life before there is a campaign that would wait for it.
+
+    Raises:
+        UnreachableError: It gives none; nothing was made or submitted.
+    """
+    from nsw.errors import CommandError
+    from nsw.schedulers.create import adapter_of
+    from nsw.transport.commands import Retry
+
+    adapter = adapter_of(place.site.scheduler)
+    if adapter is None:
+        return
+    runner, command = runner_of(adapter, way_to(place)), adapter.sign_of_life_command()
+    try:
+        runner.need(command, timeout=60, what=f"asking {adapter.name} for a sign of life", retry=Retry(tries=2))
+    except CommandError as fault:
+        said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
+        said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
+        mine = f"is this its login node, with {adapter.name}'s commands on PATH?"
+        if adapter.transient(fault.result):
+            mine = "its server does not answer: try again later"
+        raise UnreachableError(
+            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}", hint=hint or mine
+        ) from None
+
+
+def way_to(place: LoadedSite) -> Transport:
+    """The way to a site for which there is no campaign yet."""
+    from nsw.transport.model import connect
+
+    return connect(place.site.model_dump(mode="json", by_alias=True))
+
+
+def runner_of(adapter: Adapter, transport: Transport) -> Runner:
+    """What runs a scheduler's commands, free of the user's variables."""
+    from nsw.transport.commands import Runner
+
+    return Runner(
+        transport, transient=adapter.transient, plain=adapter.plain, without=adapter.cleared, keep=adapter.kept
+    )
+
+
+def _prospects(
+    plan: Plan,
+    loaded: LoadedRecipe,
+    place: LoadedSite,
+    script: Callable[[Job], str],
+    asking: _Asking,
+) -> Iterator[Prospect]:
+    adapter = asking.adapter
+    unreachable: str | None = None
+    for jobs in _alike(plan):
+        names = tuple(job.name for job in jobs)
+        if unreachable is not None:  # each further try would cost as many seconds, for the same answer
+            yield Prospect(names, untold=unreachable)
+            continue
+        try:
+            result = asking.test(script(jobs[0]))
+        except RefusedError as fault:
+            yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault, adapter))
+            continue
+        if result is None:
+            return
+        start = adapter.parse_test(result)
+        if start is not None:
+            yield Prospect(names, start=start)
+        elif adapter.is_full(result) or (said := adapter.refusal(result)) is None:
+            unreachable = _untold(adapter, result)
+            yield Prospect(names, untold=unreachable)
+        else:
+            message = f"{adapter.submit} would refuse {jobs[0].name}: {said.said}"
+            refusal = RefusedError(message, key=said.key, hint=said.hint)
+            yield Prospect(names, refused=_refused(loaded, place, jobs[0], refusal))
+
+
+def _refused_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite, adapter: Adapter) -> Iterator[Prospect]:
+    """The jobs whose directives cannot be written."""
+    for jobs in _alike(plan):
+        try:
+            adapter.directives(jobs[0], _ANY_FOLDER)
+        except RefusedError as fault:
+            refused = _refused(loaded, place, jobs[0], fault, adapter)
+            yield Prospect(tuple(job.name for job in jobs), refused=refused)
+
+
+def _alike(plan: Plan) -> list[list[Job]]:
+    """The jobs, builds and reductions among them, those together that ask for the same."""
+    groups: dict[object, list[Job]] = {}
+    for job in (one for one in (*plan.builds, *plan.jobs, *plan.reductions) if one.place == "job"):
+        groups.setdefault((job.resources, job.walltime_s), []).append(job)
+    return list(groups.values())
+
+
+def _untold(adapter: Adapter, result: CommandResult) -> str:
+    """Why there is no answer: the end of what the command said, where the cause is."""
+    command = " ".join(result.argv[:2])
+    if result.timed_out:
+        return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
+    said = "; ".join(adapter.complaints(result)[-_COMPLAINTS:])
+    said = said or f"exit status {result.returncode}, without a word"
+    if adapter.is_full(result):
+        return f"{adapter.name} does not say when: {said}"
+    return f"{adapter.name} could not be asked whether it would take this: {command}: {said}"
+
+
+def _refused(
+    loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
+) -> Diagnostic:
+    """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
+    from nsw.plan.refusals import refused_at
+    from nsw.schedulers.unsupported_keys import place_of_line, refused_line
+
+    line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
+    if line is not None and (at := place_of_line(loaded, place, line)) is not None:
+        return at[0].document.diagnostic(at[1], fault.message, hint=fault.hint)
+    own = ("app", "build", fault.key or "")
+    if job.build and fault.key and loaded.document.node(own) is not None:
+        return loaded.document.diagnostic(own, fault.message, hint=fault.hint)
+    return refused_at(loaded, place, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)

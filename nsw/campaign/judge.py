@@ -1,0 +1,257 @@
+"""What a run wrote of itself and what the scheduler says of it, and what both mean."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.ledger import State
+from nsw.errors import UnreachableError
+from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.transport.model import Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsw.transport.model import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A run's status file; times are Unix seconds.
+
+    `state` is running, done, failed, or withdrawn: nsw gave this attempt up before it began.
+    """
+
+    state: str
+    host: str | None = None
+    gpus: str | None = None
+    job_id: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a run now; `ended` says that nothing more will come of this attempt."""
+
+    state: State
+    reason: str | None = None
+    ended: bool = False
+
+
+def parse_status(content: bytes | None) -> Status | None:
+    """A status file (key=value lines); None when it is absent or holds no state yet.
+
+    A run that a signal to its job cut off has written so, but why it was sent only the scheduler knows: until that
+    says that the job is over it counts as running, and then as cut short.
+    """
+    if not content:
+        return None
+    facts = dict(line.split("=", 1) for line in content.decode(errors="replace").splitlines() if "=" in line)
+    if facts.get("state") not in {"running", "done", "failed", "withdrawn"}:
+        return None
+    if facts.get("signalled"):
+        facts = {key: value for key, value in facts.items() if key not in {"end", "exit_code", "reason"}}
+        facts["state"] = "running"
+    return Status(
+        state=facts["state"],
+        host=facts.get("host") or None,
+        gpus=facts.get("gpus") or None,
+        job_id=facts.get("job_id") or None,
+        started=_number(facts.get("start")),
+        ended=_number(facts.get("end")),
+        exit_code=int(facts["exit_code"]) if facts.get("exit_code", "").isdigit() else None,
+        reason=facts.get("reason") or None,
+    )
+
+
+def as_begun(answer: Answer, status: Status | None) -> Answer:
+    """The scheduler's answer, as it holds of a run with this status."""
+    begun = status is not None and status.state == "running"
+    return answer.if_begun if begun and answer.if_begun is not None else answer
+
+
+def judge(answer: Answer, status: Status | None) -> Verdict:
+    """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
+    answer = as_begun(answer, status)
+    if status is not None and status.state in {"done", "failed"}:
+        if status.state == "done":
+            return Verdict(State.DONE, status.reason, ended=True)
+        tells = answer.phase in {Phase.ENDED, Phase.LOST} and not _is_own(answer.reason)
+        more = answer.reason if tells else None
+        return Verdict(State.FAILED, "; ".join(filter(None, (_why(status), more))) or None, ended=True)
+    if status is not None and status.state == "withdrawn":
+        status = None
+    if answer.phase is Phase.LOST:
+        begun = "" if status is None else "; it had begun and may still be running: only `nsw retry` begins it again"
+        return Verdict(State.LOST, f"{answer.reason}{begun}", ended=True)
+    if answer.phase is Phase.ENDED and answer.cancelled and status is None:
+        return Verdict(State.CANCELLED, f"{answer.reason} before it began", ended=True)
+    if answer.phase in {Phase.ENDED, Phase.GONE}:
+        return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
+    if status is not None:
+        return Verdict(State.RUNNING)
+    return Verdict(
+        {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
+        answer.reason,
+    )
+
+
+def _is_own(reason: str | None) -> bool:
+    return reason is not None and reason.startswith(BY_ITSELF)
+
+
+def _cut_short(answer: Answer, status: Status | None) -> str:
+    """Why a run that wrote no end of itself is over: its job's own reason comes first."""
+    if answer.fault is not None:
+        return answer.fault
+    if status is None:
+        return f"{answer.reason} before this run began" if answer.reason else "its job ended before this run began"
+    if answer.reason:
+        runs_on = ", whose processes may still be running" if answer.may_run else ""
+        return f"{answer.reason} in the middle of this run{runs_on}"
+    if answer.clean:  # a second start finds the run begun and ends at once, without a fault
+        return (
+            "its job ended well in the middle of this run: started a second time by a scheduler that had lost its"
+            " state, or the run's folder could not be written"
+        )
+    return "its job ended in the middle of this run: killed, or the machine went down"
+
+
+def _why(status: Status) -> str | None:
+    """Its reason; an exit status that may tell of a signal, with its name."""
+    signals = {int(s): s.name for s in signal.Signals}
+    name = signals.get((status.exit_code or 0) - 128)
+    plain = status.reason == f"exit status {status.exit_code}"
+    return f"{status.reason} (128 + {name})" if name and plain else status.reason
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
+
+
+_BYTES = 65536
+
+
+def read_statuses(transport: Transport, homes: Iterable[str]) -> dict[str, Status | Unreadable | None]:
+    """The status of each attempt by its folder: its end, else its claim; None before it began.
+
+    Raises:
+        UnreachableError: The site could not be asked.
+    """
+    folders = list(dict.fromkeys(homes))
+    found = transport.read_many([f"{home}/{name}" for home in folders for name in ("status", "claim")], _BYTES)
+    told: dict[str, Status | Unreadable | None] = {}
+    for home in folders:
+        ended, claim = found[f"{home}/status"], found[f"{home}/claim"]
+        if isinstance(ended, Unreadable):
+            told[home] = ended
+        elif ended:
+            told[home] = parse_status(ended)
+        else:
+            told[home] = claim if isinstance(claim, Unreadable) else parse_status(claim)
+    return told
+
+
+def read_status(transport: Transport, home: str) -> Status | None:
+    """The status of one attempt.
+
+    Raises:
+        UnreachableError: It could not be told.
+    """
+    status = read_statuses(transport, [home])[home]
+    if isinstance(status, Unreadable):
+        raise UnreachableError(f"{home}/status cannot be read: {status.why}")
+    return status
+
+
+_MOST: Final = 200  # characters
+_AROUND: Final = re.compile(
+    r"""
+    ={2,}\w*={2,}                      # nvprof and ncu speak in ==1234==, ==PROF==; torchrun draws lines
+    | [-=*_#\s]+$
+    | Importer\ error\ status | Unable\ to\ retrieve\ the\ importer | The\ importer\ binary     # nsys
+    | Generat(?:ing|ed)\b | Collecting\ data | Processing\ \[? | \[\d+/\d+\] | \s*/\S+$
+    | The\ (?:target\ )?application\ (?:terminated|returned)
+    | (?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun):? | Primary\ job | Process\ name:          # launchers
+    | (?:\[?\S+\]?\ )?MPI_ABORT\ was\ invoked | Exit\ code: | with\ errorcode
+    | torch\.distributed\.elastic\S*ChildFailedError
+    | (?:[WEI]\d{4}\ |\[\d{4}-\d\d-\d\d\ ).*(?:elastic|torchrun|run\.py)
+    | frame\ \#\d+: | Exception\ raised\ from\ .*most\ recent\ call\ first                           # PyTorch's C++
+    | (?:time|host|rank|exitcode|error_file|traceback)\s+: | (?:Root\ Cause|Failures|<NO_OTHER_FAILURES>)
+    | (?!\s*what\(\):)\s+
+    """,
+    re.VERBOSE,
+)
+_FAULT: Final = re.compile(
+    r"(?:\[rank\d+\]:\s*)?(?:[\w.]*(?:Error|Exception|Interrupt|Exit)\b\s*(?::|$)|terminate called|\s*what\(\):"
+    r"|Segmentation fault)"
+    r"|.*\b(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Aa]bort(?:ed)?|[Aa]ssert\w*|[Ff]ailed|not found|No such|[Kk]illed)\b"
+)
+
+
+def last_words(stderr: bytes | None) -> str | None:
+    """The line of a program's stderr that most likely says why it failed, shortened; None when it said nothing.
+
+    That is the last one that speaks of an error, else the last one; what profilers and launchers say around
+    the program counts only where nothing else is.
+    """
+    lines = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
+    own = [line for line in lines if not _AROUND.match(line)]
+    faults = [line for line in own if _FAULT.match(line)]
+    for some in (faults, own, [line for line in lines if not _AROUND.fullmatch(line)], lines):
+        if some:
+            return _short(some[-1].strip())
+    return None
+
+
+# how bash begins what it says of a line of a script
+_BASH_AT: Final = re.compile(r"^.*?: (?:eval: )?line \d+: ")
+_NOT_FOUND: Final = re.compile(r"(?:^|\s)(module|ml|conda|mamba|micromamba|spack|source): command not found")
+_INIT: Final = re.compile(r"'?(conda|mamba|micromamba) init'?|\b(shell has not been properly configured)")
+# what a shell says of a program that a signal ended: the batch system's own reason has said it already
+_OF_A_SIGNAL: Final = frozenset({"Terminated", "Killed", "Hangup"})
+SET_UP: Final = "set-up failed: "  # how the reason of a run begins that set-up kept from beginning
+
+
+def reason_with(reason: str | None, stderr: bytes | None, *, login_shell: bool) -> str | None:
+    """The reason of a failed run or build with what it said last, and with what to do where its set-up shows that.
+
+    Args:
+        reason: What is known of the failure without it.
+        stderr: The end of what it said.
+        login_shell: Whether jobs of the site start in a login shell.
+    """
+    words = last_words(stderr)
+    if words is None or reason is None:
+        return reason or words
+    if words in _OF_A_SIGNAL:
+        return reason
+    if not reason.startswith(SET_UP):
+        return f"{reason}: {words}"
+    words = _BASH_AT.sub("", words)
+    hint = _to_do(words, login_shell=login_shell)
+    return f"{reason}: {words}" + (f" ({hint})" if hint else "")
+
+
+def _to_do(words: str, *, login_shell: bool) -> str | None:
+    """What helps where the shell of a job does not know what that of a login knows."""
+    missing = _NOT_FOUND.search(words)
+    if missing is None and not _INIT.search(words):
+        return None
+    what = missing[1] if missing else "conda"
+    if not login_shell:
+        return f"jobs may know {what} in a login shell only: `login_shell: true` at the site"
+    return f"a login shell does not know {what} either: let `app: setup:` begin with the line that sources it"
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _MOST else line[: _MOST - 3] + "..."

@@ -1,0 +1,268 @@
+"""Read a campaign's reports once more: for tables that are gone or damaged, and for other figures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign import folder as folders
+from nsw.campaign.events import Message
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_meta_keys import FIGURES_FROM, RECIPE, SITE
+from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.read import read_reports
+from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
+from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.select_runs import Selection, selected
+from nsw.errors import CampaignError
+from nsw.tables import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.recipe.model import Recipe
+
+
+_TAKEN = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
+
+
+def take_over(folder: CampaignFolder, before: Recipe, now: Recipe) -> list[str]:
+    """Put the figures and the report section of a recipe into the campaign's recipe.lock.yaml.
+
+    Args:
+        folder: The campaign's folder.
+        before: The recipe in its lockfile.
+        now: The recipe to take them from.
+
+    Returns:
+        What changed, a line each.
+    """
+    old, new = _as_data(before), _as_data(now)
+    changes = [line for path in _TAKEN for line in _differences(".".join(path), _at(old, path), _at(new, path))]
+    if changes:
+        head, recipe = read_locked(folder)
+        recipe["app"]["figures"], recipe["report"] = new["app"]["figures"], new["report"]
+        write_locked(folder, head, recipe)
+    return changes
+
+
+def not_taken(before: Recipe, now: Recipe) -> list[str]:
+    """The keys of the two recipes that differ and that reading does not depend on, such as app.command."""
+    old, new = _as_data(before), _as_data(now)
+    keys = ["app.command", "app.setup", "app.env", "app.launcher", "app.build", "app.container", "passes", "resources"]
+    found = [key for key in keys if _at(old, key.split(".")) != _at(new, key.split("."))]
+    # a campaign that carries out some of the recipe's passes (`--pass`) has these alone
+    return [key for key in found if key != "passes" or not all(one in new["passes"] for one in old["passes"])]
+
+
+def release(
+    folder: CampaignFolder, ledger: Ledger, chosen: Collection[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Let the reports of every run, or of those chosen, be read again that are still here.
+
+    A table's file that cannot be read is put aside as NAME.parquet.damaged.
+
+    Returns:
+        The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.
+    """
+    ended = ledger.runs(states=(State.DONE, State.FAILED))
+    runs = [run for run in ended if run.reading is not Reading.NONE and (chosen is None or run.id in chosen)]
+    here = [run.id for run in runs if _has_files(folder.reports / run.id)]
+    for path in tables(folder):
+        if row_count(path) is None:
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    ledger.update_tasks(here, reading=Reading.COLLECTED)
+    return here, [run.id for run in runs if run.id not in set(here)]
+
+
+def tables(folder: CampaignFolder) -> list[Path]:
+    """The files of the campaign's tables."""
+    return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
+
+
+def row_count(path: Path) -> int | None:
+    """How many rows a table's file has; None when it is damaged."""
+    import pyarrow as pa
+
+    from nsw.safe_files import open_plain
+    from nsw.tables.parquet_tables import unchecked_table
+
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            found: int = unchecked_table(file).num_rows
+            return found
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def state_of(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
+    """What reading again may change: rows by table, the values of figures, and what became of each run's reports."""
+    from nsw.campaign.tables import load_rows
+
+    counts = {path.stem: row_count(path) for path in tables(folder)}
+    figures = {} if counts.get("figures", 0) is None else {
+        (row["name"], row["run"]): row["value"] for row in load_rows(folder, "figures")
+    }  # fmt: skip
+    reading = {run.id: str(run.reading) for run in ledger.runs() if run.state in {State.DONE, State.FAILED}}
+    return {"rows": counts, "figures": figures, "reading": reading}
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What reading again has changed, a line each."""
+    lines = []
+    for name in sorted({*before["rows"], *after["rows"]}):
+        old, new = before["rows"].get(name, 0), after["rows"].get(name, 0)
+        if old != new:
+            was = "a damaged file" if old is None else f"{old:,}"
+            lines.append(f"table {name}: {new:,} rows (before: {was})")
+    figures: dict[str, list[tuple[str, str]]] = {}
+    for key in {*before["figures"], *after["figures"]}:
+        if before["figures"].get(key) != after["figures"].get(key):
+            figures.setdefault(key[0], []).append(key)
+    for name, keys in sorted(figures.items()):
+        first = min(keys)
+        was, now = before["figures"].get(first), after["figures"].get(first)
+        lines.append(
+            f"figure {name}: {len(keys)} value{'s' if len(keys) > 1 else ''} changed, such as {first[1]}:"
+            f" {_number(was)} -> {_number(now)}"
+        )
+    moved: dict[tuple[str, str], list[str]] = {}
+    for run, old in before["reading"].items():
+        if old != (new := after["reading"].get(run, old)):
+            moved.setdefault((old, new), []).append(run)
+    for (old, new), runs in moved.items():
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        lines.append(f"{runs[0]}{more}: {old} -> {new}")
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.10g}"
+
+
+def _has_files(home: Path) -> bool:
+    return home.is_dir() and any(path.is_file() for path in home.iterdir())
+
+
+def _as_data(recipe: Recipe) -> dict[str, Any]:
+    found: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
+
+
+def _at(data: Any, path: Any) -> Any:
+    for key in path:
+        data = (data or {}).get(key)
+    return data
+
+
+def _differences(name: str, old: Any, new: Any) -> list[str]:
+    """Where two trees of data differ: `app.figures.loss.regex: 'a' -> 'b'`."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys((*old, *new))
+        return [line for key in keys for line in _differences(f"{name}.{key}", old.get(key), new.get(key))]
+    if old == new:
+        return []
+    if old is None:
+        return [f"{name}: new"]
+    if new is None:
+        return [f"{name}: gone"]
+    return [f"{name}: {_as_yaml(old)} -> {_as_yaml(new)}"]
+
+
+def _as_yaml(value: Any) -> str:
+    """A value as it may be pasted into a recipe: a regex keeps its backslashes as they are."""
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+_ALL: Final = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What reading again did.
+
+    Attributes:
+        source: The recipe that figures were taken from.
+        taken: What was taken from it, a line each.
+        changes: How the tables differ from before, a line each.
+    """
+
+    source: Path
+    taken: list[str]
+    changes: list[str]
+
+
+def reread(
+    folder: folders.CampaignFolder,
+    recipe: Path | None,
+    notify: Callable[[Message], object],
+    progress: Callable[[int, int], object],
+    selection: Selection = _ALL,
+) -> Reread:
+    """Read the collected reports of a campaign again, or those of some runs.
+
+    Args:
+        folder: The campaign.
+        recipe: The recipe to take figures and the report section from; None: that of the last time, else the run's.
+        notify: Called with what a person should know.
+        progress: Called with how many runs are read, of how many.
+        selection: The runs; nothing: all. The others keep what was read of them, also the figures of before.
+
+    Raises:
+        CampaignLockedError: An nsw drives the campaign.
+        CampaignError: No report of it is here.
+        InputError: The recipe has faults.
+        UsageError: No run is meant.
+    """
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
+        source, now = _recipe(ledger, recipe, notify)
+        locked = recipe_of(folder)
+        before = state_of(folder, ledger)
+        taken = _take_over(folder, source, locked, now, notify) if now is not None else []
+        if recipe is not None:
+            ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
+        runs, gone = release(folder, ledger, chosen)
+        if gone:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            notify(Message(f"not read again: {gone[0]}{more}: nothing is left in {folder.reports / gone[0]}"))
+        if not runs:
+            which = as_option(folder)
+            raise CampaignError(
+                f"campaign {folder.id} has no report to read",
+                hint=f"`nsw fetch{which}` downloads reports that are still on the site; `nsw resume{which}` continues"
+                " with the rest",
+            )
+        read_reports(folder, ledger, progress)
+        return Reread(source, taken, changes(before, state_of(folder, ledger)))
+
+
+def _recipe(ledger: Ledger, named: Path | None, notify: Callable[[Message], object]) -> tuple[Path, Recipe | None]:
+    """The recipe to take figures from, and its file; no recipe where none is named and the file is gone."""
+    from nsw.recipe.load import load_recipe
+
+    latest = ledger.meta(FIGURES_FROM) or ledger.meta(RECIPE)
+    path = named or Path(latest or "")
+    if named is None and not path.is_file():
+        if latest:
+            notify(Message(f"{path} is gone: the figures are those of the campaign (`--recipe FILE` names others)"))
+        return path, None
+    return path, load_recipe(path, ledger.meta(SITE), with_files=False).recipe
+
+
+def _take_over(
+    folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
+) -> list[str]:
+    from nsw.campaign.folder import Log
+    from nsw.campaign.recipe_lock import hash_of
+
+    told = take_over(folder, before, now)
+    if told:
+        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(told)}")
+    if other := not_taken(before, now):
+        what = ", ".join(other)
+        notify(Message(f"{source} differs in {what} too, which reading does not change: `nsw run` does runs with it"))
+    return told

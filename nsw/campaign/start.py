@@ -1,0 +1,400 @@
+"""From a plan to a campaign on disk: what is checked first, what it costs, what its folder holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw import __version__
+from nsw.campaign import folder as folders
+from nsw.campaign import ledger_meta_keys
+from nsw.campaign.dry_run import ask, reach, way_to
+from nsw.campaign.folder_permissions import group_may_read
+from nsw.campaign.ledger import BuildRow, Ledger, RunRow
+from nsw.campaign.ledger_meta_keys import NAME, RECIPE, RECORDED, SITE
+from nsw.campaign.ledger_rows import State
+from nsw.campaign.origins import origins
+from nsw.campaign.owning_user import is_own
+from nsw.campaign.private_folder import write_secrets
+from nsw.campaign.runs_by_name import as_named
+from nsw.errors import CampaignError, InputError, NswError, UsageError
+from nsw.plan.jobs import APP
+from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.units import parse_canary
+from nsw.safe_files import open_regular
+from nsw.scripts.render import write_machinery
+from nsw.site.scheduler_and_transport_names import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.planning import Planned
+    from nsw.plan.model import Job, Plan, Run
+    from nsw.recipe.lock import Lock
+    from nsw.site.load import LoadedSite
+
+
+_MOST_CAMPAIGNS: Final = 5  # the newest ones
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCost:
+    """What a plan will probably cost; of a case and pass that no earlier campaign did it is the limit."""
+
+    gpu_hours: float
+    node_hours: float
+
+
+def expected_cost(root: Path, plan: Plan) -> ExpectedCost | None:
+    """What a plan will probably cost; None where no earlier campaign did anything of it.
+
+    Args:
+        root: The folder of campaigns.
+        plan: The plan.
+    """
+    took = _took(root, plan)
+    if plan.replay or not any(_key(run) in took for run in plan.runs):
+        return None
+    gpu_s = node_s = 0.0
+    for job in (*plan.builds, *plan.jobs, *plan.reductions):
+        if job.place == "job":
+            seconds = sum(min(plan.asked_s(job), _seconds(job, task, took)) for task in job.tasks)
+            nodes = job.resources.nodes
+            gpu_s += seconds * max(job.resources.gpus, plan.node_gpus * nodes)
+            node_s += seconds * nodes
+    return ExpectedCost(gpu_s / 3600, node_s / 3600)
+
+
+def _seconds(job: Job, task: tuple[Run, ...], took: dict[str, float]) -> float:
+    return max(sum(took.get(_key(run), run.resources.time_s) for run in lane) for lane in job.lanes(task))
+
+
+def _took(root: Path, plan: Plan) -> dict[str, float]:
+    """Seconds that each case and pass, build and reduction took when it was last done."""
+    mine = [one for one in folders.existing(root) if one.id.startswith(f"{plan.name}-")]
+    found: dict[str, float] = {}
+    for folder in mine[: -_MOST_CAMPAIGNS - 1 : -1]:
+        try:
+            if not is_own(folder.path):
+                continue
+            with Ledger(folder.ledger, read_only=True) as ledger:
+                if (ledger.meta(NAME), ledger.meta(SITE)) != (plan.name, plan.site):
+                    continue
+                rows: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
+        except (NswError, OSError):
+            continue
+        times: dict[str, list[float]] = {}
+        for row in rows:
+            if row.state is State.DONE and row.seconds is not None:
+                times.setdefault(_key(row), []).append(row.seconds)
+        found = {key: max(some) for key, some in times.items()} | found
+    return found
+
+
+def _key(run: Run | RunRow | BuildRow) -> str:
+    """The id without the number of the repeat."""
+    return run.id if isinstance(run, BuildRow) else run.id.replace(f".r{run.repeat}", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What a campaign is made of beside its plan.
+
+    `recipe` is the resolved recipe as data, `site` the site as data; `render` gives the script of a job for a
+    campaign's id and scratch folder; `origin` is the recipe's file; `secrets` the text of the file with the secret
+    environment variables, empty where there are none.
+    """
+
+    recipe: dict[str, Any]
+    site: dict[str, Any]
+    scratch: str | None
+    render: Callable[[Job, str, str], str]
+    origin: Path | None = None
+    secrets: str = field(default="", repr=False)
+
+
+def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
+    """Make the campaign's folder: whole, or not at all."""
+    with group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
+        _fill(hidden, folder, plan, made_of)
+    return folder
+
+
+def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
+    """Fill a folder that is not yet `called` so."""
+    scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
+    folder.lock.touch()  # with the rights of the other files: a read-only command tests it
+    copy_files(plan.files, folder.app)
+    write_scripts(folder, plan, lambda job: made_of.render(job, called.id, scratch))
+    if made_of.secrets:
+        write_secrets(folder.secrets, made_of.secrets)
+    folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
+    rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
+    stop_after = made_of.recipe.get("stop_after_failures") or made_of.site.get("stop_after_failures")
+    with Ledger(folder.ledger, create=True) as ledger:
+        with ledger.transaction():
+            ledger.set_meta(ledger_meta_keys.VERSION, __version__)
+            ledger.set_meta(ledger_meta_keys.NAME, plan.name)
+            ledger.set_meta(ledger_meta_keys.SITE, plan.site)
+            ledger.set_meta(ledger_meta_keys.SITE_DATA, made_of.site)
+            ledger.set_meta(ledger_meta_keys.SCRATCH, scratch)
+            ledger.set_meta(ledger_meta_keys.CREATED, time.time())
+            if stop_after:
+                ledger.set_meta(ledger_meta_keys.STOP_AFTER, int(stop_after))
+            ledger.set_meta(ledger_meta_keys.COLLECT, made_of.recipe.get("collect") or "reports")
+            ledger.set_meta(ledger_meta_keys.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
+            ledger.set_meta(ledger_meta_keys.ORIGINS, origins(plan.files, made_of.origin))
+            ledger.set_meta(ledger_meta_keys.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
+            if plan.note:
+                ledger.set_meta(ledger_meta_keys.NOTE, plan.note)
+        ledger.add_plan(plan)
+        if parse_canary(rule).wanted(len(plan.runs)):
+            ledger.hold_for_canary()
+
+
+def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
+    """Write the script of each job, build and reduction of a plan, and the file that they share."""
+    scripts = [write_machinery(folder.scripts)]
+    for job in (*plan.builds, *plan.jobs, *plan.reductions):
+        script = folder.script(job.name)
+        script.write_text(render(job), encoding="utf-8")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable
+        scripts.append(script)
+    return scripts
+
+
+def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
+    """Copy an application's files (where they are, their name beside the program) into a folder.
+
+    Raises:
+        CampaignError: One cannot be copied.
+    """
+    for source, name in files:
+        _copy(Path(source), folder / name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True, copy_function=_copy_regular)
+        else:
+            _copy_regular(source, target)
+    except shutil.Error as fault:  # one entry for each file of the folder that failed
+        name, _, why = fault.args[0][0]
+        raise CampaignError(f"{name} cannot be copied into the campaign: {why}") from None
+    except OSError as fault:
+        raise CampaignError(f"{source} cannot be copied into the campaign: {fault.strerror or fault}") from None
+
+
+def _copy_regular(source: Path | str, target: Path | str) -> None:
+    os.close(open_regular(source))  # a FIFO would never answer, a device never end
+    shutil.copy2(source, target)
+
+
+def _lock_text(recipe: dict[str, Any], plan: Plan) -> str:
+    head = f"# The recipe of this campaign as it was resolved on site {plan.site} by nsw {__version__}.\n"
+    note = f"# {plan.note}\n" if plan.note else ""
+    return head + note + as_yaml(recipe)
+
+
+_NOT_FOUND: Final = re.compile(r"No such file|can't open file|not found")
+_WORD: Final = re.compile(r"[^\s'\"`:,()\[\]]+")
+
+
+def how_to_send(folder: CampaignFolder, ledger: Ledger) -> str | None:
+    """What to do about the first file beside the recipe that a failed run did not find; None: there is none."""
+    recipe = Path(ledger.meta(RECIPE) or "")
+    if not recipe.is_file():
+        return None
+    reasons = dict.fromkeys(run.reason for run in ledger.runs(states=(State.FAILED,)) if run.reason)
+    for reason in reasons:
+        if _NOT_FOUND.search(reason) and (name := _beside(recipe.parent, reason)) is not None:
+            here = Path.cwd()
+            shown = shlex.quote(str(recipe.relative_to(here) if recipe.is_relative_to(here) else recipe))
+            return (
+                f"{name} is beside the recipe but not sent along: add {name.parts[0]} to app.files, then"
+                f" `nsw run {shown} --into {as_named(folder)}`"
+            )
+    return None
+
+
+def _beside(home: Path, reason: str) -> PurePosixPath | None:
+    """The first relative path in a text that is a file below a folder."""
+    for word in _WORD.findall(reason):
+        name = PurePosixPath(word)
+        if not name.is_absolute() and name.parts and ".." not in name.parts and (home / name).is_file():
+            return name
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A plan whose site answers and would take its jobs.
+
+    `calls` counts the scheduler's commands that finding this out took.
+    """
+
+    planned: Planned
+    render: Callable[[Job, str, str], str] = field(repr=False)
+    calls: Counter[str]
+
+
+def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
+    """The lock of a campaign that starts now, and how it differs from the one that the recipe repeats.
+
+    Raises:
+        UsageError: The recipe or a file of the program has a name that is not UTF-8.
+    """
+    from nsw.campaign.recipe_lock import differences, taken
+    from nsw.transport.local import LocalTransport
+
+    loaded, here = planned.recipe, LocalTransport()
+    before = loaded.recipe.lock
+    lock = taken(planned.plan.files, loaded.folder, planned.place.site.name, here, before)
+    sources = (source for source, _ in planned.plan.files)
+    _require_utf8([str(loaded.path.absolute()), *sources, *lock.files], "rename it")
+    return lock, differences(before, lock, here) if before else []
+
+
+def check(planned: Planned) -> Ready:
+    """Make sure that nothing is missing and that the site would take the jobs.
+
+    A typo then costs neither a campaign nor a wait in the queue.
+
+    Raises:
+        InputError: A secret is not set, or the scheduler would refuse a job.
+        UnreachableError: The site's scheduler does not answer.
+    """
+    if absent := planned.unset_secrets():
+        raise InputError(absent)
+    reach(planned.place)
+    render = planned.renderer()
+    calls: Counter[str] = Counter()
+    refused = [p.refused for p in ask(planned, render, calls) if p.refused]
+    if refused:
+        raise InputError(refused)
+    return Ready(planned, render, calls)
+
+
+def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:
+    """What a person must confirm: the cost, where it is above the site's confirm_above; else None.
+
+    Args:
+        planned: The plan.
+        expected: Its cost by earlier campaigns; None: there are none, and the most that it can cost counts.
+    """
+    site = planned.place.site
+    limit = site.confirm_above
+    # on this machine nobody else pays: only a limit that the site states is asked about
+    if site.scheduler == "local" and "confirm_above" not in site.model_fields_set:
+        return None
+    counted = expected or planned.plan
+    cost = counted.node_hours if limit.unit == "node-hour" else counted.gpu_hours
+    if cost <= limit.number:
+        return None
+    costs = "will probably cost" if expected else "costs up to"
+    return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
+
+
+def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
+    """Make the campaign's folder below `home`; nothing is submitted yet.
+
+    Raises:
+        CampaignError: The folder cannot be made.
+        UsageError: No job script could be used there.
+        InputError, UsageError: The site's scratch folder cannot be used.
+    """
+    from nsw.scripts.secrets import secrets_text
+
+    planned = ready.planned
+    _check_path(home.absolute(), planned.place)
+    ingredients = Ingredients(
+        resolved(planned, lock),
+        planned.place.site.model_dump(mode="json", by_alias=True),
+        _scratch(planned.place),
+        ready.render,
+        planned.recipe.path,
+        secrets_text(planned.plan.secrets, os.environ),
+    )
+    folder = begin(home, planned.plan, ingredients)
+    with Ledger(folder.ledger) as ledger:
+        ledger.set_calls(ready.calls)
+        if lock.choices is not None:
+            ledger.set_meta(RECORDED, lock.choices.model_dump(mode="json"))
+    return folder
+
+
+def _check_path(home: Path, place: LoadedSite) -> None:
+    """Raise where the path of the campaigns cannot be written into a job script, or be that of one."""
+    from nsw.schedulers.create import adapter_of
+
+    adapter, here = adapter_of(place.site.scheduler), place.site.transport.kind == LOCAL
+    unfit = adapter.capabilities.unfit_in_script_paths if adapter is not None and here else ""
+    hint = "name another folder for campaigns with --root or NSW_ROOT"
+    _require_utf8([str(home)], hint)
+    if adapter is not None and unfit and (found := re.search(f"[{unfit}]", str(home))):
+        raise UsageError(
+            f"{adapter.name} finds no job script in {home}: it drops or replaces {found[0]!r} in paths", hint=hint
+        )
+
+
+def _require_utf8(paths: Iterable[str], hint: str) -> None:
+    for path in paths:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the name {path!a} is not UTF-8, and nsw cannot write it down", hint=hint) from None
+
+
+def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
+    """The recipe as data, with every default written out: another version of nsw may have others."""
+    recipe = planned.recipe.recipe
+    data = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    data["matrix"] = recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written
+    left_out = (case.params for case in planned.recipe.left_out)
+    data["matrix"]["exclude"] = [*(data["matrix"].get("exclude") or []), *left_out]
+    data["app"]["files"] = [f"{app}/{name}" for _, name in planned.plan.files]
+    data.pop("sites", None)
+    tools = {"tools": recipe.lock.tools if recipe.lock else {}}
+    data["lock"] = lock.model_dump(mode="json", exclude_none=True) | tools
+    return data
+
+
+def _scratch(place: LoadedSite) -> str | None:
+    """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
+
+    Raises:
+        UsageError: A variable is not set, or the path is not absolute.
+        UnreachableError: The site could not be asked.
+    """
+    given = place.site.scratch
+    if given is None:
+        return None
+    with closing(way_to(place)) as transport:
+        try:
+            path = transport.expand(given)
+        except UsageError as fault:
+            raise UsageError(f"scratch of site {place.site.name}: {fault.message}", hint=fault.hint) from None
+        if not transport.remote:
+            _check_writable(path, place)
+    return path
+
+
+def _check_writable(path: str, place: LoadedSite) -> None:
+    """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
+    there = next(p for p in (Path(path), *Path(path).parents) if p.exists())
+    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        what = f"{there} cannot be written" if there.is_dir() else f"{there} is no folder"
+        hint = "name a folder of yours that the compute nodes see too, such as /scratch/$USER/nsw"
+        where = ("sites", place.site.name, "scratch")
+        raise InputError([place.document.diagnostic(where, f"scratch is {path}, but {what}", hint=hint)])

@@ -1,0 +1,92 @@
+"""The tables of a campaign on disk: tables/NAME.parquet, one file a table, each row with its run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from nsw.campaign.owning_user import open_file
+from nsw.errors import CampaignError
+from nsw.safe_files import open_plain
+from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
+from nsw.tables.unpacking_limit import TooMuchError
+from nsw.tables.unpacking_limit import hint as unpacking_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from nsw.campaign.folder import CampaignFolder
+
+
+_T = TypeVar("_T")
+
+
+def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[str], note: str | None) -> None:
+    """Add rows to a table's file, in place of what it held of the same runs; the file is replaced whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from nsw.tables import as_arrow
+
+    new = as_arrow(table, rows)
+    if os.path.lexists(path):
+        try:
+            with os.fdopen(open_plain(path), "rb") as file:
+                old = unchecked_table(file)
+            old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
+            for field in new.schema:  # a column that the nsw which wrote the file did not have
+                if field.name not in old.column_names:
+                    old = old.append_column(field, pa.nulls(len(old), field.type))
+            new = pa.concat_tables([old.select(new.column_names).cast(new.schema), new])
+        except (pa.ArrowException, KeyError, OSError) as fault:
+            raise CampaignError(
+                f"{path} is damaged, and nothing can be added to it: {str(fault).splitlines()[0]}",
+                hint="move it away: the reports that it was made of are in reports/",
+            ) from None
+    if note:
+        new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
+    path.parent.mkdir(exist_ok=True)  # a person may have removed it, to have the reports read again
+    part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
+    pq.write_table(new, part, compression="zstd")
+    part.replace(path)
+
+
+def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:
+    """Write the rows of one run into a table, in place of those that it has there."""
+    _append(folder.tables / f"{table}.parquet", table, [row | {"run": run} for row in rows], [run], None)
+
+
+def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
+    """All rows of one of the campaign's tables; [] when there is none.
+
+    Raises:
+        CampaignError: Its file is damaged, or would take more memory than `folder.max_unpacked`.
+    """
+    return _load(folder, table, stored_rows) or []
+
+
+def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
+    """One of the campaign's tables as Arrow's; None when there is none. It raises what `load_rows` does."""
+    return _load(folder, table, stored_table)
+
+
+def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str, int | None], _T]) -> _T | None:
+    path = folder.tables / f"{table}.parquet"
+    if not os.path.lexists(path):
+        return None
+    import pyarrow as pa
+
+    try:
+        with open_file(folder.path, path) as file:
+            return load(file, table, folder.max_unpacked)
+    except TooMuchError as fault:
+        raise CampaignError(f"{path} holds {fault}", hint=unpacking_hint(f"nsw summarize {folder.id}")) from None
+    except (pa.ArrowException, OSError, StoredTableError) as fault:
+        raise CampaignError(
+            f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"
+        ) from None

@@ -1,0 +1,152 @@
+"""What a recipe or its site asks for that a scheduler, a chip or this version refuses, each at the line that asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from nsw.errors import Diagnostic, did_you_mean
+from nsw.metrics import check, find_chip, unsupported
+from nsw.metrics.catalogue import chips
+from nsw.metrics.requests import tool_for, tool_named
+from nsw.recipe.profiler_names import AUTO, LATER, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from nsw.errors import Diagnostic, Mark
+    from nsw.metrics import Chip
+    from nsw.metrics.requests import Tool
+    from nsw.plan.model import SiteFacts
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.site.load import LoadedSite
+
+
+def not_yet(loaded: LoadedRecipe, facts: SiteFacts) -> list[Diagnostic]:
+    """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""
+    found: list[Diagnostic] = []
+    known = kinds()
+    if facts.replay is not None:
+        return found
+    for number, one in enumerate(loaded.recipe.passes):
+        if one.kind == "baseline":
+            continue
+        tool = getattr(one, "tool", None) or "auto"
+        if one.kind not in known or tool in LATER.get(one.kind, ()):
+            what = f"pass {one.kind}" if one.kind not in known else f"tool {tool} for pass {one.kind}"
+            have = ", ".join(f"{k} ({', '.join(t)})" for k, t in known.items())
+            found.append(
+                loaded.document.diagnostic(
+                    ("passes", number, one.kind),
+                    f"{what}: not yet",
+                    key=True,
+                    hint=f"this version does baseline, {have}",
+                )
+            )
+    return found
+
+
+ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres",
+                "reservation", "constraint", "extra")  # fmt: skip
+# keys that may stand for the one that a scheduler names
+_ALSO: Final = {"queue": ("partition",), "partition": ("queue",), "gres": ("gpus",)}
+# what a node must have together: Slurm says only that no node has it
+_TOGETHER: Final = ("gpus", "memory", "cpus_per_task")
+
+
+_Place: TypeAlias = "tuple[LoadedRecipe | LoadedSite, tuple[str, ...]]"
+
+
+def marks(loaded: LoadedRecipe, place: LoadedSite, *, gpus: int) -> dict[str, Mark]:
+    """The place of everything that was asked for, by the key that a refusal names; of what was not, where it belongs.
+
+    Args:
+        loaded: The recipe.
+        place: The site.
+        gpus: The most GPUs that a run asks for.
+    """
+    has_resources = loaded.document.node(("resources",)) is not None
+    belongs: _Place | None = (loaded, ("resources",)) if has_resources else None
+    found = ((key, _where(loaded, place, _asked_for(loaded, place, key, gpus)) or belongs) for key in ASKED)
+    return {key: mark for key, at in found if at and (mark := at[0].document.mark(at[1]))}
+
+
+def refused_at(
+    loaded: LoadedRecipe, place: LoadedSite, key: str | None, message: str, hint: str | None, *, gpus: int
+) -> Diagnostic:
+    """The refusal of a scheduler at the line that asks for it: the recipe's where it says so, else the site's.
+
+    Args:
+        loaded: The recipe.
+        place: The site.
+        key: The key that the refusal names.
+        message: What the scheduler said.
+        hint: What to do.
+        gpus: How many GPUs the refused job asks for.
+    """
+    from nsw.errors import Diagnostic
+
+    at = _where(loaded, place, _asked_for(loaded, place, key, gpus)) if key else None
+    if at is not None:
+        return at[0].document.diagnostic(at[1], message, hint=hint)
+    if loaded.document.node(("resources",)) is not None:
+        return loaded.document.diagnostic(("resources",), message, hint=hint, key=True)
+    return Diagnostic(message, hint=hint)
+
+
+def _asked_for(loaded: LoadedRecipe, place: LoadedSite, key: str, gpus: int) -> str:
+    """Where no node has what is asked for: the first key that does ask, and that recipe or site names."""
+    if key != _TOGETHER[0]:
+        return key
+    asking = _TOGETHER if gpus else _TOGETHER[1:]
+    return next((name for name in asking if _where(loaded, place, name) is not None), key)
+
+
+def _where(
+    loaded: LoadedRecipe, place: LoadedSite, key: str
+) -> tuple[LoadedRecipe | LoadedSite, tuple[str, ...]] | None:
+    for document, path in ((loaded, ("resources",)), (place, ("sites", place.site.name))):
+        for name in (key, *_ALSO.get(key, ())):
+            if document.document.node((*path, name)) is not None:
+                return document, (*path, name)
+    return None
+
+
+def faults_on_site(loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts) -> list[Diagnostic]:
+    """The faults of all counters passes on the chip that the site names, else on the one found there; none without.
+
+    A chip that nsw does not know is a fault where another name is near it; else it is taken for a new one.
+    """
+    named = place.site.gpus.chip
+    chip = find_chip(named or facts.chip)
+    if chip is None:
+        hint = did_you_mean(str(named).lower(), chips()) if named else None
+        where = ("sites", place.site.name, "gpus", "chip")
+        return [place.document.diagnostic(where, f"there is no chip {named}", hint=hint)] if hint else []
+    if not any(one.kind == "counters" for one in loaded.recipe.passes):
+        return []
+    return list(metric_faults(loaded, chip, known=facts.ncu_names(chip)))
+
+
+def metric_faults(
+    loaded: LoadedRecipe, chip: Chip, versions: dict[Tool, str] | None = None, known: Collection[str] | None = None
+) -> Iterator[Diagnostic]:
+    """The faults of all counters passes on a chip.
+
+    Args:
+        loaded: The recipe.
+        chip: The chip that the counters are of.
+        versions: The versions of the site's tools, where they are known.
+        known: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
+    """
+    for number, one in enumerate(loaded.recipe.passes):
+        if one.kind != "counters":
+            continue
+        tool = tool_for(chip) if one.tool == AUTO else tool_named(one.tool)
+        why = unsupported(tool, chip, (versions or {}).get(tool))
+        if why is not None:
+            where = ("passes", number, "counters", *(() if one.tool == AUTO else ("tool",)))
+            yield loaded.document.diagnostic(where, why)
+            continue
+        for fault in check(one.metrics, chip, tool, known=known, replay=one.replay):
+            path = ("passes", number, "counters", "metrics", fault.index)
+            yield loaded.document.diagnostic(path, fault.message, hint=fault.hint)

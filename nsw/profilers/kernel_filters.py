@@ -1,0 +1,130 @@
+"""How ncu and nvprof are told which kernels, launches and ranges to profile, with their escapes.
+
+`--kernel-id ::regex:NAMES:ORDINALS` is the form that all versions of ncu take; it may be given once, is split at colons
+and counts the launches of each kernel by itself; both parts are regular expressions (Boost's, as Perl has them).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nsw.profilers.model import Counting
+
+
+def one_of(numbers: Iterable[int]) -> str:
+    """An expression that these numbers fit and no others."""
+    return f"^({'|'.join(str(number) for number in sorted(set(numbers)))})$"
+
+
+def from_to(first: int, last: int | None) -> str:
+    """An expression that the numbers `first` to `last` fit and no others, in a few characters a digit.
+
+    Args:
+        first: At least 1.
+        last: At least `first`; None: there is no last one.
+    """
+    if last is None:
+        digits = len(str(first))
+        parts = [*_between(first, 10**digits - 1), f"[1-9][0-9]{{{digits},}}"]
+    else:
+        parts = list(_between(first, last))
+    return f"^({'|'.join(parts)})$"
+
+
+def _between(first: int, last: int) -> Iterator[str]:
+    """Expressions for blocks such as 37-39, 40-99, 100-299 that together make the range."""
+    at = first
+    while at <= last:
+        size = 1  # the widest block 10^n that starts here and ends within
+        while at % (size * 10) == 0 and at + size * 10 - 1 <= last:
+            size *= 10
+        blocks = min((last - at + 1) // size, 10 - at // size % 10)
+        yield _block(at // size, blocks, len(str(size)) - 1)
+        at += blocks * size
+
+
+def _block(head: int, blocks: int, free: int) -> str:
+    """`blocks` heads from `head` on, which share all but their last digit, with `free` digits of any value behind."""
+    prefix, digit = str(head)[:-1], head % 10
+    own = str(digit) if blocks == 1 else f"[{digit}-{digit + blocks - 1}]"
+    return prefix + own + ("" if free == 0 else "[0-9]" if free == 1 else f"[0-9]{{{free}}}")
+
+
+_SPECIAL: Final = re.compile(r"[\\.^$|()\[\]{}*+?]")
+_NVTX_SPECIAL: Final = re.compile(r"[\\@,\[\]/*+]")
+
+
+def escaped(name: str) -> str:
+    """A name as a regular expression that fits it alone."""
+    return _SPECIAL.sub(lambda found: "\\" + found[0], name)
+
+
+def any_name(names: Iterable[str]) -> str:
+    """A regular expression that these names fit and no others."""
+    return f"^({'|'.join(escaped(name) for name in names)})$"
+
+
+def name_pattern(names: Sequence[str], regex: str | None, exclude: Sequence[str]) -> str | None:
+    """One regular expression for all that is asked of a kernel's name; None: nothing is."""
+    kept = None if not names else any_name(names)
+    if regex is not None:
+        kept = _without_colons(regex)
+    if not exclude:
+        return kept
+    left_out = f"^(?!.*({'|'.join(_without_colons(e) for e in exclude)}))"
+    return left_out if kept is None else f"{left_out}.*({kept})"
+
+
+def kernel_filter(counting: Counting, *, legacy: bool) -> tuple[str, ...]:
+    """The arguments that choose kernels and launches.
+
+    Args:
+        counting: What is asked.
+        legacy: Whether it is a version of 2019 or 2020, whose -k is an expression without `regex:` before it.
+    """
+    pattern = name_pattern(counting.names, counting.regex, counting.exclude)
+    if counting.warmup:
+        skip = ("--launch-skip-before-match", str(counting.warmup))
+        if pattern is None:
+            return skip
+        return ("--kernel-regex" if legacy else "--kernel-name", pattern if legacy else f"regex:{pattern}", *skip)
+    ordinals = ""
+    if counting.skip or counting.count is not None:
+        last = None if counting.count is None else counting.skip + counting.count
+        ordinals = from_to(counting.skip + 1, last)
+    if pattern is None and not ordinals:
+        return ()
+    return ("--kernel-id", f"::regex:{pattern or '.*'}:{ordinals}")
+
+
+def chosen_filter(mangled: Sequence[str], ordinals: Sequence[int]) -> tuple[str, ...]:
+    """The arguments for these launches (from 1) of each of these kernels, by their mangled names.
+
+    Mangled names tell template instances apart, hold no colon, and are the same in nsys.
+    """
+    return ("--kernel-name-base", "mangled", "--kernel-id", f"::regex:{any_name(mangled)}:{one_of(ordinals)}")
+
+
+def range_filter(counting: Counting) -> tuple[str, ...]:
+    """The arguments that choose an NVTX range and its instances."""
+    if counting.nvtx is None:
+        return ()
+    name = _nvtx(counting.nvtx)
+    domain = "" if counting.domain is None else f"{_nvtx(counting.domain)}@"
+    words = ("--nvtx", "--nvtx-include", f"{domain}{name}" + ("" if counting.start_end else "/"))
+    if not counting.instances:
+        return words
+    return (*words, "--range-filter", f"::{'|'.join(str(n) for n in sorted(set(counting.instances)))}")
+
+
+def _nvtx(name: str) -> str:
+    return _NVTX_SPECIAL.sub(lambda found: "\\" + found[0], name)
+
+
+def _without_colons(regex: str) -> str:
+    """A group that does not catch is written with a colon, and ncu splits there."""
+    return regex.replace("(?:", "(")

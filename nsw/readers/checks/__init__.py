@@ -1,1 +1,0 @@
-"""What no report can hold, whichever reader read it."""

@@ -1,0 +1,161 @@
+"""What no report can hold, whichever reader read it: a row that breaks it is left out and reported.
+
+No time is negative or longer than ten years, the mean lies between the least and the greatest, the total is no less
+than the greatest, a share is at most 100 %. Where that fails, which of a row's numbers are right cannot be known.
+Launches keep their other figures, which are in other tables.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.model import MOST_SHOWN
+from nsw.readers.text.quantities import TIME_UNITS
+from nsw.tables import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from nsw.readers.model import Report
+    from nsw.tables.data import Row, TableData
+
+    Rule = tuple[str | float, str | float]  # what is at most what: columns or numbers
+
+LONGEST_NS: Final = 3653 * 24 * 3600 * 10**9  # ten years; starts may be later: some clocks count from 1970
+_LONGEST: Final = {"ns": LONGEST_NS, "s": LONGEST_NS // 10**9}  # by unit
+_GREATEST_SHARE: Final = 100.05
+_COUNTS: Final = ("calls", "total_bytes")
+_ASCENDING: Final = (
+    ("min_ns", "avg_ns", "max_ns", "total_ns"),
+    ("min_ns", "med_ns", "max_ns"),
+    ("min_bytes", "avg_bytes", "max_bytes"),
+    ("min", "avg", "max"),
+)
+_SLACK: Final = 1e-6  # floats, and means that were rounded twice
+_SLACK_OF_METRICS: Final = 1e-3  # nvprof's mean of one throughput: 8.9867GB/s  8.9867GB/s  8.9863GB/s
+_AT_ONCE: Final = 4096  # rows of a large table
+_FIX: Final = "copy or print the report again, or profile again: a figure is damaged, missing or under another title"
+
+
+def leave_out_broken_rows(report: Report) -> None:
+    """Take out of all tables what breaks an invariant, and report it."""
+    for table in [name for name in report.tables if name in TABLES]:
+        data = report.tables[table]
+        rows = enumerate(data) if isinstance(data, list) else _suspects(table, data)
+        broken = [(at, row, why) for at, row in rows if (why := broken_rule(table, row)) is not None]
+        if not broken:
+            continue
+        places = [at for at, _, _ in broken]
+        if table == "launches":
+            report.tables[table] = _without_times(data, places)
+        else:
+            report.tables[table] = _without(data, places)
+        _report_broken(report, table, broken)
+
+
+def broken_rule(table: str, row: Row) -> str | None:
+    """What in a row cannot be, or None."""
+    for low, high in _rules(table):
+        below, above = _value(row, low), _value(row, high)
+        if below is None or above is None or below <= above:
+            continue
+        slack = (_SLACK_OF_METRICS if table == "metrics" else _SLACK) * abs(above)
+        if below - _half_width(row, low) <= above + _half_width(row, high) + slack:
+            continue
+        if isinstance(low, str):
+            return f"{low} {below:g} is above {high} {above:g}" if isinstance(high, str) else _too_much(low, below)
+        if high != "value" or row.get("unit") in TIME_UNITS:  # of metrics others than times may be negative
+            return f"{high} is {above:g}"
+    return None
+
+
+def _too_much(column: str, value: float) -> str:
+    return f"time_pct is {value:g}" if column == "time_pct" else f"{column} {value:g} is more than ten years"
+
+
+@cache
+def _rules(table: str) -> Sequence[Rule]:
+    columns = [c for c in TABLES[table].columns if c.name != "start_ns" and not c.name.endswith("_pm")]
+    names = [c.name for c in columns]
+    ascending = [pair for chain in _ASCENDING for pair in combinations((c for c in chain if c in names), 2)]
+    positive = [c.name for c in columns if c.unit == "ns" or c.name in _COUNTS]
+    if table == "metrics":
+        positive.append("value")
+    return [
+        *((0.0, name) for name in positive),
+        *ascending,
+        *((c.name, float(_LONGEST[c.unit])) for c in columns if c.unit in _LONGEST),
+        *((name, _GREATEST_SHARE) for name in names if name == "time_pct"),
+    ]
+
+
+def _value(row: Row, side: str | float) -> float | None:
+    return row.get(side) if isinstance(side, str) else side
+
+
+def _half_width(row: Row, side: str | float) -> float:
+    return float(row.get(f"{side}_pm") or 0.0)
+
+
+def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
+    """The rows of a large table, with their places, that break a rule but for what rounding explains."""
+    import numpy as np
+
+    suspect = np.zeros(data.num_rows, bool)
+    for low, high in _rules(table):
+        if {side for side in (low, high) if isinstance(side, str)} <= set(data.column_names):
+            suspect |= _is_above(data, low, high)
+    places = np.flatnonzero(suspect)
+    for first in range(0, len(places), _AT_ONCE):
+        part = places[first : first + _AT_ONCE]
+        yield from zip(part.tolist(), data.take(part).to_pylist(), strict=True)
+
+
+def _is_above(data: pa.Table, low: str | float, high: str | float) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # floats: Arrow compares no integer of so many digits with them
+    below, above = (
+        pc.cast(data[side], pa.float64(), safe=False) if isinstance(side, str) else side for side in (low, high)
+    )
+    return pc.fill_null(pc.greater(below, above), False).to_numpy()
+
+
+def _without(data: TableData, places: Sequence[int]) -> TableData:
+    """The rows that are not at these places."""
+    if isinstance(data, list):
+        left_out = frozenset(places)
+        return [row for at, row in enumerate(data) if at not in left_out]
+    import numpy as np
+
+    kept = np.ones(data.num_rows, bool)
+    kept[places] = False
+    return data.filter(kept)
+
+
+def _without_times(data: TableData, places: Sequence[int]) -> TableData:
+    rows: list[Row] = data if isinstance(data, list) else data.to_pylist()
+    for at in places:
+        rows[at] |= {"duration_ns": None, "duration_ns_pm": None}
+    return rows
+
+
+def _report_broken(report: Report, table: str, broken: list[tuple[int, Row, str]]) -> None:
+    what = "the time of a row" if table == "launches" else "a row"
+    report.errors(
+        [
+            f"{what} of {table} contradicts itself and is left out: {_name(row)[:80]}: {why}"
+            for _, row, why in broken[: MOST_SHOWN + 1]  # of which the last stands for all others
+        ],
+        f"{len(broken)} rows of {table} in all contradict themselves",
+        fix=_FIX,
+    )
+
+
+def _name(row: Row) -> str:
+    return str(row.get("name") or row.get("metric") or row.get("kernel") or row.get("phase") or "")

@@ -1,0 +1,330 @@
+"""nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
+
+A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it,
+from the top down its callees, two characters further in, behind blanks and bars:
+
+    Time(%)      Time  Name
+     48.87%  3.03999s  loop
+     48.87%  3.03999s  | main
+
+From the top down a time holds that of all callees, and a function is told for each way there: the time of its own is
+what its callees leave of it. What was left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from nsw.readers.nvprof.text.state import AGAIN
+from nsw.readers.nvprof.text.summaries import TIME
+from nsw.readers.text.quantities import duration, number
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof.text.state import Sink, Stream
+
+_Key: TypeAlias = "tuple[str, str | None]"  # the function and its module
+Function: TypeAlias = "tuple[str, str | None, float | None, float]"  # its own seconds, and with its callees
+HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits
+_DEEPEST: Final = 4096
+
+
+class Damaged(Exception):  # noqa: N818  it is caught next door, and says what is wrong with the table
+    """The tree is not whole; the text says why."""
+
+
+@dataclass(slots=True)
+class _Open:
+    key: _Key
+    time: float
+    half: float
+    callees: float = 0.0
+
+
+@dataclass(slots=True)
+class _Sum:
+    own: float = 0.0
+    half: float = 0.0  # of all the digits that `own` comes from
+    inclusive: float = 0.0
+
+
+@dataclass(slots=True)
+class CallTree:
+    """A tree of calls, added line by line."""
+
+    _path: list[_Open] = field(default_factory=list)
+    _sums: dict[_Key, _Sum] = field(default_factory=dict)
+    _roots: int = 0
+    _share: float = 0.0  # of the roots of the first thread
+    _threads: int = 0
+    _fault: str = ""  # the first
+
+    def begin_thread(self) -> None:
+        """What follows is of another thread."""
+        self._threads += 1
+        self._leave(0)
+
+    def add(self, depth: int, name: str, module: str | None, time: tuple[float, float], share: float) -> bool:
+        """One line: its time and half of the last digit, in ns; whether that depth is possible here."""
+        if depth > len(self._path) or depth > _DEEPEST:
+            return False
+        self._leave(depth)
+        key = name, module
+        total = self._sums.setdefault(key, _Sum())
+        total.half += time[1]
+        total.own += time[0]
+        if all(key != above.key for above in self._path):
+            total.inclusive += time[0]
+        if self._path:
+            caller = self._path[-1]
+            caller.callees += time[0]
+            caller.half += time[1]
+            self._sums[caller.key].own -= time[0]
+            self._sums[caller.key].half += time[1]
+        elif self._threads <= 1:
+            self._roots += 1
+            self._share += share
+        self._path.append(_Open(key, *time))
+        return True
+
+    def _leave(self, depth: int) -> None:
+        for left in self._path[depth:]:
+            if left.callees > left.time + left.half:
+                self._fault = self._fault or f"the callees of {left.key[0][:80]!r} took more time than it did"
+        del self._path[depth:]
+
+    def functions(self, hertz: int) -> list[Function]:
+        """The functions, the longest first; hertz is how often a sample was taken.
+
+        Raises:
+            Damaged: Lines are missing, or times do not add up.
+        """
+        self._leave(0)
+        if self._fault:
+            raise Damaged(self._fault)
+        if abs(self._share - 100.0) > (self._roots + 1) * HALF_A_SHARE:
+            raise Damaged(f"its outermost functions make {self._share:.2f} % of the time, lines are missing")
+        sample = 1e9 / max(hertz, 1)
+        found: list[Function] = []
+        for (name, module), total in self._sums.items():
+            found.append((name, module, _own(total, sample), round(total.inclusive, 3) / 1e9))
+        return sorted(found, key=lambda f: -f[3])
+
+
+def _own(total: _Sum, sample: float) -> float | None:
+    """Seconds; None when the rounding of the digits could hide a sample."""
+    if total.own > max(total.half, sample / 2):
+        return round(total.own, 3) / 1e9
+    return 0.0 if total.half < sample / 2 else None
+
+
+HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
+_ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")
+_SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
+_TORN = re.compile(r"\s*\d+\.\d+%(?:\s++(?:\d[\d.]*[num]?s?\s*)?)?\Z")  # a row that ends too early
+_CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
+_BRANCHES = re.compile(r"(?:[|] |  )*")
+_BRANCH = ("|", "{{!")
+_REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
+# `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
+_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_LONGEST_NAME = 16_384  # characters; where a module or a place begins costs the square of them
+_THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
+_END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
+_LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
+_BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
+_WHOLE = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
+_UNREAD = {
+    "unknown": "CPU samples without the title of their table are not read: their order is not known",
+    "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
+    "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
+    "doubled": "CPU samples are not read: their shares exceed 100 %, so callers are listed among the functions",
+    "limited": "CPU samples are not read: some are missing, and the rest do not add up to functions",
+}
+
+
+class _Row(NamedTuple):
+    """What a line says, less the indentation."""
+
+    name: str
+    module: str | None
+    has_place: bool
+    time: float  # ns
+    half: float  # of its last digit
+    share: float
+
+
+class CpuTable:
+    """One table of CPU samples being read, from its title on."""
+
+    def __init__(self, sink: Sink, stream: Stream, title: str) -> None:
+        self._sink = sink
+        self._origin = stream.origin()
+        self._tree = CallTree() if "top down" in title else None
+        self._is_known = bool(title)
+        self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}  # as they are in the table of functions
+        self._is_summed = False  # rows of one function are several
+        self._limits: list[str] = []
+        self._may_begin = True
+        self._is_open = True  # rows may follow
+        self._said = False
+        self._began = 0
+        self._shares, self._tops = 0.0, 0  # of the functions of the first thread
+        self._is_later_thread = False
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row, the line of titles, or what is below the table."""
+        if text[:1] == "=":
+            return self._hear(number, text)
+        # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
+        found = _ROW.match(text.rstrip()) if self._is_open else None
+        if found is not None:
+            self._may_begin = False
+            return self._take_row(number, found)
+        if self._may_begin and _SHARE.match(text):
+            return self._leave_out("shares", number)
+        if self._may_begin:
+            self._may_begin = HEADER.match(text) is not None
+            return self._may_begin
+        if not self._is_open:
+            return False
+        if _TORN.match(text) or (self._tree is not None and _CUT.match(text)):
+            self._fault(number)
+            return True
+        return _REMARK.match(text) is not None
+
+    def end(self) -> None:
+        """Nothing more of this table follows: what is still open was cut off."""
+        if self._tree is None:
+            self._check_shares()
+        elif self._is_open and self._began:
+            self._fault(self._began)
+        self._is_open = False
+
+    def _check_shares(self) -> None:
+        """Functions are all of the time: a caller that lost its branch is one too many, a lost line one too few."""
+        off, most = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
+        if not self._tops or self._said or (self._limits and off < most):
+            return
+        self._tops = 0  # reported once
+        if off > most:
+            self._withdraw(self._began, "doubled")
+        elif off < -most:
+            missing = f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time"
+            self._sink.warn(missing, self._began, AGAIN)
+
+    def _hear(self, number: int, text: str) -> bool:
+        if _THREAD.match(text):
+            self._is_later_thread = self._tops > 0
+            self._is_summed = True
+            if self._tree is not None:
+                self._tree.begin_thread()
+            return True
+        if (ended := _END.match(text)) is not None:
+            self._close(number, int(ended["hertz"]))
+            return True
+        if (limit := _LIMIT.match(text)) is not None:
+            self._limits.append(limit["what"])
+            if self._tree is not None or not self._is_known or (self._is_summed and "threshold" in limit["what"]):
+                self._withdraw(number)
+            elif self._rows and "threshold" in limit["what"]:
+                self._sink.note(f"CPU samples: the functions below the threshold are not printed ({limit['what']})")
+            return True
+        self.end()
+        return False
+
+    def _take_row(self, number: int, found: re.Match[str]) -> bool:
+        self._began = self._began or number
+        if self._said:
+            return True
+        if len(found["gap"]) == 1:
+            return self._leave_out("flattened", number)
+        row = _row(found)
+        if row is None:
+            return self._leave_out("flattened", number)
+        if self._tree is None:
+            is_top = len(found["gap"]) == 2 and not found["name"].startswith(_BRANCH)
+            if is_top:
+                self._add(row)
+            elif not self._is_known:
+                self._withdraw(number, "unknown")
+            return True
+        depth = _depth(found)
+        if depth is None or not self._tree.add(depth, row.name, row.module, (row.time, row.half), row.share):
+            self._fault(number)
+        return True
+
+    def _add(self, row: _Row) -> None:
+        """A function of a flat table, or from the bottom up: its time is its own."""
+        if not self._is_later_thread:
+            self._shares += row.share
+            self._tops += 1
+        self._is_summed = self._is_summed or row.has_place
+        key = (row.name, row.module) if self._is_summed else (row.name, row.module, len(self._rows))
+        kept = self._rows.get(key)
+        if kept is None:
+            kept = self._rows[key] = {**self._origin, "name": row.name, "module": row.module, "self_s": 0.0}
+            self._sink.add("functions", kept)
+        kept["self_s"] = kept["cpu_time_s"] = round(kept["self_s"] * 1e9 + row.time, 3) / 1e9
+
+    def _close(self, number: int, hertz: int) -> None:
+        """The table is whole."""
+        if self._tree is not None and self._is_open and not self._said and self._began:
+            try:
+                functions = self._tree.functions(hertz)
+            except Damaged as fault:
+                self._say(f"CPU samples from the top down are not read: {fault}", number, AGAIN)
+                functions = []
+            for name, module, own, inclusive in functions:
+                row = {**self._origin, "name": name, "module": module, "self_s": own, "cpu_time_s": inclusive}
+                self._rows[(name, module)] = row
+                self._sink.add("functions", row)
+        self._is_open = False
+
+    def _withdraw(self, number: int, why: str = "limited") -> None:
+        """Take back what was read: it is not what the table seemed to say."""
+        taken = {id(row) for row in self._rows.values()}
+        kept = [row for row in self._sink.rows.get("functions", ()) if id(row) not in taken]
+        if kept:
+            self._sink.rows["functions"] = kept
+        else:
+            self._sink.rows.pop("functions", None)
+        self._rows.clear()
+        what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
+        if not self._said:
+            self._say(what, number, _WHOLE if why == "limited" else AGAIN)
+
+    def _fault(self, number: int) -> None:
+        if not self._said:
+            self._sink.fault("CPU samples are cut short or damaged", number)
+        self._said = self._said or self._tree is not None
+
+    def _leave_out(self, why: str, number: int) -> bool:
+        if not self._said:
+            self._say(_UNREAD[why], number, _BOTTOM_UP)
+        return True
+
+    def _say(self, what: str, number: int, fix: str) -> None:
+        self._sink.warn(what, number, fix)
+        self._said = True
+
+
+def _row(found: re.Match[str]) -> _Row | None:
+    time, share = duration(found["time"]), number(found["share"])
+    name = _BRANCHES.sub("", found["name"], count=1)
+    placed = _PLACE.match(name) if len(name) <= _LONGEST_NAME else None
+    if time is None or share is None or placed is None or not name:
+        return None
+    module = placed["module"]
+    return _Row(
+        placed["name"], module and module.strip(), placed["place"] is not None, time.value, time.pm or 0.0, share.value
+    )
+
+
+def _depth(found: re.Match[str]) -> int | None:
+    """The depth of the name; None where blanks were lost."""
+    behind = found["gap"][2:] + found["name"]
+    branches = _BRANCHES.match(behind)
+    width = branches.end() if branches is not None else 0
+    return None if behind[width : width + 1].isspace() else width // 2

@@ -1,0 +1,208 @@
+"""nvprof's tables of Unified Memory and of sampled clocks, and the sections that have no table in nsw.
+
+What has no table in nsw is named once, and its rows are known by their shape: a trace of the critical path has titles
+like those of a trace of the GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.nvprof.text.counters import event_table
+from nsw.readers.nvprof.text.summaries import TIME
+from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
+from nsw.readers.text.quantities import Quantity, duration, number, size, whole
+
+if TYPE_CHECKING:
+    from nsw.readers.nvprof.table_builder import Columns
+    from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
+
+HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")
+FACT = re.compile(r"\s*Total (?P<what>[A-Za-z][A-Za-z ]{2,40}?):\s*(?P<count>\d{1,18})\s*\Z")
+_SIZE = r"(?:[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|-)"
+_ROW = re.compile(
+    rf"\s*(\d+|-)\s+({_SIZE})\s+({_SIZE})\s+({_SIZE})\s+({_SIZE})\s+({TIME}|-)\s+(?P<name>[A-Za-z].*?)\s*\Z"
+)
+# Rows of these have no size; nvprof's CSV of CUDA 8 prints their count in the column of the total size.
+_EVENTS = re.compile(r"fault|thrash|throttl|remote map", re.IGNORECASE)
+_MEASURED = re.compile(rf"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B|{TIME}")
+_ENOUGH = 3
+_FIGURES = ("avg_bytes", "min_bytes", "max_bytes", "total_bytes", "total_ns")
+_BYTES = re.compile(r"(\d+)B\Z")
+
+
+class MemoryTable:
+    """One table of Unified Memory traffic being read, from text."""
+
+    def __init__(self, sink: Sink, stream: Stream) -> None:
+        self._sink = sink
+        self._stream = stream
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row."""
+        found = _ROW.match(text)
+        if found is None:
+            return self._fault(number, text)
+        count, avg, low, high, total, time, name = found.groups()
+        add_memory_row(
+            self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
+        )
+        return True
+
+    def _fault(self, number: int, text: str) -> bool:
+        """A row that lost a cell: what else has so many sizes."""
+        words = text.split()
+        if sum(map(bool, map(_MEASURED.fullmatch, words))) < _ENOUGH:
+            return False
+        self._sink.fault("a row of Unified Memory is cut short or damaged", number)
+        return True
+
+
+def size_of(text: str, unit: str | None = None) -> Quantity | None:
+    """Bytes as nvprof prints them: its KB is 1024 bytes."""
+    return size(text, unit, base=1024)
+
+
+def _table(sink: Sink) -> Columns:
+    twins = [name for column in _FIGURES for name in (column, f"{column}_pm")]
+    return sink.table("um_summary", ("block", "rank", "pid", "device", "device_name"), ("calls", *twins))
+
+
+def add_memory_row(
+    sink: Sink, stream: Stream, count: int | None, moved: list[Quantity | None], time: Quantity | None, name: str
+) -> None:
+    """One row; `moved` are average, least, greatest, total."""
+    took = time and Quantity(time.value, exact_to_a_ns(time.pm))
+    figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
+    _table(sink).append((*stream.where(), stream.device, stream.device_name, name), (count, *figures))
+
+
+def misplaced_count(name: str, count: str, total: str) -> int | None:
+    """The count of a row of faults that nvprof printed as a size: `,,,,21B,...,"Gpu page fault groups"`."""
+    found = _BYTES.match(total.strip())
+    return int(found[1]) if found and not count.strip() and _EVENTS.search(name) else None
+
+
+def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
+    """Whether a total has no count and no other sizes beside it: it may be a count of what is not named, printed so."""
+    return count is None and sizes[3] is not None and not any(sizes[:3])
+
+
+def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
+    """`Total CPU Page faults: 17` as a fact; whether it was one."""
+    found = FACT.match(text)
+    if found is None:
+        return False
+    key = "um_total_" + re.sub(r"\W+", "_", found["what"].strip().lower())
+    sink.add("facts", {**stream.origin(), "key": key, "value": float(found["count"])})
+    return True
+
+
+_HEADER: Final = re.compile(r"\s*Count\s+Avg\s+Min\s+Max\s*\Z")
+_CSV_HEADER: Final = re.compile(r'\s*"","Device","Count","Avg","Min","Max"\s*\Z')
+_NUMBER: Final = r"\d+(?:\.\d+)?"
+_NAME: Final = "|".join(map(re.escape, QUANTITIES))
+_SYSTEM_ROW: Final = re.compile(rf"\s*(?P<name>{_NAME})\s+(\d+)\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*\Z")
+_CSV_ROW: Final = re.compile(rf'"(?P<name>{_NAME})","([^"]*)",(\d+),({_NUMBER}),({_NUMBER}),({_NUMBER})\s*\Z')
+_ROWISH: Final = re.compile(rf'\s*"?(?:{_NAME})')
+_DEVICE: Final = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
+
+
+def system_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
+    """The table that a line of titles begins; None for other lines."""
+    if _CSV_HEADER.match(text):
+        return _SystemTable(sink, stream, _CSV_ROW)
+    return _SystemTable(sink, stream, _SYSTEM_ROW) if _HEADER.match(text) else None
+
+
+class _SystemTable:
+    """One summary of samples being read."""
+
+    def __init__(self, sink: Sink, stream: Stream, row: re.Pattern[str]) -> None:
+        self._sink = sink
+        self._stream = stream
+        self._row = row
+
+    def take(self, line: int, text: str) -> bool:
+        """Read a row, or a line that names the GPU of the next."""
+        found = self._row.match(text)
+        if found is None:
+            return self._take_other(line, text)
+        _, *cells = found.groups()
+        device = self._stream.device if self._row is _SYSTEM_ROW else split_device(cells.pop(0))[1]
+        count, *values = (number(cell) for cell in cells)
+        if count is not None:
+            origin = {**self._stream.origin(), "device": device}
+            kept = [v for v in values if v is not None]
+            for fact in system_rows(origin, QUANTITIES[found["name"]], int(count.value), kept):
+                self._sink.add("facts", fact)
+        return True
+
+    def _take_other(self, line: int, text: str) -> bool:
+        if (device := _DEVICE.match(text)) is not None:
+            self._stream.set_device(device[1])
+            return True
+        if _ROWISH.match(text):
+            self._sink.fault("a row of clocks and temperatures is cut short or damaged", line)
+            return True
+        return False
+
+
+# Titles of sections, as a part of a pattern, and what the section is.
+TITLES: Final = (
+    r"Dependency Analysis|NVLink topology|PCI[eE]? topology|PC Sampling(?: Summary)?|Available (?:Events|Metrics)"
+)
+_UNREAD: Final = {
+    "dependency analysis": "the critical path of the program (--dependency-analysis)",
+    "nvlink topology": "how the GPUs are connected (--print-nvlink-topology)",
+    "pcie topology": "how the GPUs are connected (--print-pci-topology)",
+    "pci topology": "how the GPUs are connected (--print-pci-topology)",
+    "pc sampling": "samples of the program counter (--source-level-analysis pc_sampling)",
+    "pc sampling summary": "samples of the program counter (--source-level-analysis pc_sampling)",
+    "available events": "a list of what could be counted (--query-events), no result",
+    "available metrics": "a list of what could be counted (--query-metrics), no result",
+}
+LISTING: Final = re.compile(r"^[^\S\n]*+Available (?:Events|Metrics):[^\S\n]*+$", re.MULTILINE)
+_PATH: Final = re.compile(
+    r'\s*"?(?:Critical path ?\(%\)|Start"?(?:,|\s+)"?Duration)"?(?:,|\s+)"?Critical path"?(?:,|\s+)"?Waiting time"?'
+    r'(?:,|\s+)"?Name"?\s*\Z'
+)
+_TIME: Final = r"[\d.]+(?:[eE][-+]?\d+)?"
+_PATH_ROW: Final = re.compile(
+    rf"\s*{_TIME}%?[num]?s?(?:,|\s+){_TIME}[num]?s?(?:,|\s+){_TIME}[num]?s?(?:(?:,|\s+){_TIME}[num]?s?)?(?:,|\s+)\S.*"
+)
+_SAMPLED: Final = re.compile(
+    r'\s*(?:"","Device",)?"?Sample Count"?(?:,|\s+)"?Avg\*?"?(?:,|\s+)"?Min\*?"?(?:,|\s+)"?Max\*?"?\s*\Z'
+)
+_PATH_UNITS: Final = re.compile(r"(?:%|[num]?s)(?:,[num]?s){2,3},\s*\Z")
+
+
+def announce(sink: Sink, title: str) -> None:
+    """Say that a section is not read, when its title is of one."""
+    what = _UNREAD.get(title)
+    if what is not None:
+        sink.note(f"not read: {what}")
+
+
+def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
+    """What takes the rows below a line of titles of these sections; None for other lines."""
+    if _PATH.match(text):
+        announce(sink, "dependency analysis")
+        return PassedOver()
+    if _SAMPLED.match(text):
+        sink.note(
+            "not read: samples of Unified Memory's counters (CUDA 6.0), which do not name the memories that they"
+            " counted between"
+        )
+        return PassedOver()
+    return system_table(sink, stream, text) or event_table(sink, stream, text)
+
+
+class PassedOver:
+    """Rows of the critical path, which no table takes."""
+
+    def take(self, _: int, text: str) -> bool:
+        """Whether the line is one of them."""
+        return _PATH_ROW.match(text) is not None or _PATH_UNITS.match(text) is not None

@@ -1,0 +1,434 @@
+"""nvprof's traces (--print-gpu-trace, --print-api-trace): the columns of text and CSV, read the same way.
+
+The title line says which columns there are: 15 in CUDA 6, more since; with --metrics each metric is a column of its
+own, with --print-api-trace the calls of the CUDA API are between the operations of the GPU. A trace of OpenACC
+(--print-openacc-trace) does not name the threads of its events: they are summed in full, as under nvprof's title
+`OpenACC (incl)`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from nsw.readers.nvprof.text.counters import add_value, metric_value
+from nsw.readers.nvprof.text.summaries import add_openacc
+from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled, split_device, whole_ns
+from nsw.readers.text.quantities import TIME_UNITS, rate, size, size_factor, whole
+from nsw.tables.names import api_name, gpu_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.readers.nvprof.table_builder import Columns
+    from nsw.readers.nvprof.text.state import Sink, Stream
+    from nsw.readers.nvprof.text.summaries import Figures
+
+Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
+_OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
+_MARKS: Final = ("[Range start]", "[Range end]", "[Marker]")
+
+
+def is_aside(name: str) -> bool:
+    """Whether the name of a row of a trace is of one of these."""
+    if name[:1] == "[":
+        return name in SAMPLES or name.startswith(_MARKS)
+    return name.startswith("acc_") and _OPENACC.match(name) is not None
+
+
+@dataclass(slots=True)
+class _Sum:
+    calls: int
+    total: float
+    half: float
+    least: Time
+    most: Time
+
+    def figures(self, whole: float) -> Figures:
+        """Calls, share of the whole, total, mean, least and greatest with their twins."""
+        share = 100.0 * self.total / whole if whole else None
+        total = (float(self.total), self.half or None)
+        mean = (self.total / self.calls, self.half / self.calls or None)
+        return (self.calls, share, None, *total, *mean, *self.least, *self.most)
+
+
+class Asides:
+    """What of one report's traces is of these kinds, summed."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._openacc: dict[tuple[tuple[str, Any], ...], dict[str, _Sum]] = {}
+        self._sampled = Sampled()
+
+    def add(self, origin: dict[str, Any], name: str, took: Time, device: int | None, sample: str) -> bool:
+        """One row; whether its cells are what its name says."""
+        if name.startswith(_MARKS):
+            return True  # a range begins or ends: there is no table of single ranges
+        if name in SAMPLES:
+            if device is None:
+                self._sink.note("samples of clocks and temperatures in a trace: the GPU is not named")
+            return self._sampled.add({**origin, "device": device}, name, sample)
+        if took[0] is None:
+            return False
+        sums = self._openacc.setdefault(tuple(origin.items()), {})
+        found = sums.get(name)
+        if found is None:
+            sums[name] = _Sum(1, took[0], took[1] or 0.0, took, took)
+            return True
+        found.calls += 1
+        found.total += took[0]
+        found.half += took[1] or 0.0
+        found.least, found.most = min(found.least, took, key=_value), max(found.most, took, key=_value)
+        return True
+
+    def __call__(self) -> None:
+        """Hand them over: the report is read."""
+        for fact in self._sampled.facts():
+            self._sink.add("facts", fact)
+        for origin, sums in self._openacc.items():
+            where = tuple(value for _, value in origin)
+            if ("openacc", where) in self._sink.summed:
+                continue  # the same report has nvprof's own summary
+            self._sink.note("OpenACC events of a trace are summed in full: each with those that ran within it")
+            whole = sum(s.total for s in sums.values())
+            for name, of in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
+                add_openacc(self._sink, where, name, of.figures(whole))
+
+
+def asides_of(sink: Sink) -> Asides:
+    """Those of a report, which has one of them."""
+    made = next((m for m in sink.at_end if isinstance(m, Asides)), None)
+    if made is None:
+        made = Asides(sink)
+        sink.at_end.append(made)
+    return made
+
+
+def _value(time: Time) -> int:
+    return time[0] or 0
+
+
+_REMEMBERED: Final = 8192  # different rows, less their times, whose reading is kept
+_GRID = re.compile(r"\(?(\d{1,10})[ ,]+(\d{1,10})[ ,]+(\d{1,10})\)?\Z")
+_CORRELATION = re.compile(r"(.*?)(?<!\s)\s++\[(\d{1,18})\]\Z", re.DOTALL)  # each row of blanks is tried once
+_CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
+_METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
+
+# Title -> the column it feeds; text and CSV, all versions.
+KNOWN: Final = {
+    "Start": "start",
+    "Duration": "duration",
+    "Grid Size": "grid",
+    "Block Size": "block",
+    "Grid X": "grid_x",
+    "Grid Y": "grid_y",
+    "Grid Z": "grid_z",
+    "Block X": "block_x",
+    "Block Y": "block_y",
+    "Block Z": "block_z",
+    "Regs*": "registers",
+    "Regs": "registers",
+    "Registers Per Thread": "registers",
+    "SSMem*": "static_smem",
+    "SSMem": "static_smem",
+    "Static SMem": "static_smem",
+    "DSMem*": "dynamic_smem",
+    "DSMem": "dynamic_smem",
+    "Dynamic SMem": "dynamic_smem",
+    "Size": "bytes",
+    "Throughput": "bytes_per_s",
+    "SrcMemType": "src_memory",
+    "DstMemType": "dst_memory",
+    "Device": "device",
+    "Context": "context",
+    "Stream": "stream",
+    "Name": "name",
+    "Kernel": "name",
+    "Correlation_ID": "correlation",
+    "Unified Memory": "unified",
+    "System": "system",
+    "ID": "",
+    "Parent ID": "",
+    "Parent Block": "",
+    "Virtual Address": "",
+    "Secondary Address": "",
+    "Src Dev": "",
+    "Src Ctx": "",
+    "Dst Dev": "",
+    "Dst Ctx": "",
+}
+_DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
+_OWN = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
+_API_COLUMNS = ("block", "rank", "pid")
+_GPU_COLUMNS = (
+    *("block", "rank", "pid", "device", "device_name", "kind", "context", "stream", *_DIMENSIONS, "registers"),
+    *("static_smem_bytes", "static_smem_bytes_pm", "dynamic_smem_bytes", "dynamic_smem_bytes_pm"),
+    *("src_memory", "dst_memory"),
+)
+_MOVED = ("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm")
+_NOTHING: Final = (None, None)
+Pair: TypeAlias = "tuple[float | None, float | None]"  # a value and its twin
+_took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
+
+
+class _Alike(NamedTuple):
+    """What rows have in common that differ in times, ids and sizes alone."""
+
+    kind: Literal["call", "work"]  # of the CUDA API, of the GPU
+    shared: tuple[Any, ...]
+    is_copy: bool = False  # so that what Unified Memory moved is its size
+
+
+class TraceColumns:
+    """Turns the cells of a row, as many as there are titles, into rows of the tables."""
+
+    def __init__(self, sink: Sink, stream: Stream, titles: Sequence[str], units: Sequence[str] = ()) -> None:
+        self._sink = sink
+        self._stream = stream
+        self._at: dict[str, int] = {}
+        self._metrics: list[tuple[int, str]] = []
+        for index, title in enumerate(titles):
+            column = KNOWN.get(title)
+            if column is None and _METRIC.match(title):
+                self._metrics.append((index, title))
+            elif column:
+                self._at.setdefault(column, index)
+        self.width = len(titles)
+        self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
+        columns = [c for c in self._at if c not in {*VARYING, "name"}]
+        self._places = {column: place for place, column in enumerate(columns)}
+        self._rest = _getter([self._at[c] for c in columns])
+        self._operation = lru_cache(_REMEMBERED)(self._read_operation)
+        self._tables: dict[str, Columns] = {}
+        if "start" in self._at:
+            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED))
+            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN)
+
+    def add(self, cells: Sequence[str]) -> bool:
+        """One row; whether its cells are what the titles say."""
+        name, start = self._cell(cells, "name"), self._read(whole_ns, cells, "start")
+        if not name or (start[0] is None and "start" in self._at):
+            return False
+        if is_aside(name):
+            took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
+            return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
+        alike, named = self._alike(cells, name)
+        printed = whole(self._cell(cells, "correlation"))
+        correlation = named if printed is None or (named is not None and alike.kind == "work") else printed
+        if (table := self._tables.get(alike.kind)) is not None:
+            moved: tuple[float | None, ...] = ()
+            if alike.kind == "work":
+                is_unified = alike.is_copy and self._cell(cells, "unified")  # of other events it is an address, a count
+                moved = (
+                    *self._read(_byte_size, cells, "unified" if is_unified else "bytes"),
+                    *self._read(_byte_rate, cells, "bytes_per_s"),
+                )
+            own = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
+            table.append((*self._stream.where(), *alike.shared), own)
+        if self._metrics and alike.kind == "work":
+            self._add_metrics(cells, alike.shared[-1], correlation)
+        return True
+
+    def _unit(self, column: str) -> str | None:
+        return self._units[self._at[column]] if column in self._at else None
+
+    def _cell(self, cells: Sequence[str], column: str) -> str:
+        at = self._at.get(column)
+        return "" if at is None else cells[at].strip()
+
+    def _read(
+        self, read: Callable[[str, str | None], tuple[Any, Any]], cells: Sequence[str], column: str
+    ) -> tuple[Any, Any]:
+        """A cell in the unit of its column."""
+        at = self._at.get(column)
+        return _NOTHING if at is None else read(cells[at].strip(), self._units[at])
+
+    def _alike(self, cells: Sequence[str], name: str) -> tuple[_Alike, int | None]:
+        """What the row shares with others, and the id in its name."""
+        call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
+        if call is not None:
+            found = _CORRELATION.match(call[2] or "")
+            return _Alike("call", (api_name(call[1]),)), found and int(found[2])
+        if name.endswith("]") and (found := _CORRELATION.match(name)):
+            return _Alike("work", self._operation(found[1], self._rest(cells)), "Memcpy" in found[1]), int(found[2])
+        return _Alike("work", self._operation(name, self._rest(cells)), "Memcpy" in name), None
+
+    def _read_operation(self, name: str, rest: tuple[str, ...]) -> tuple[Any, ...]:
+        """What rows with these cells share, from the device on."""
+        cells = {column: rest[place].strip() for column, place in self._places.items()}
+        get = cells.get
+        device_name, device = split_device(get("device", ""))
+        return (
+            device, device_name, gpu_kind(name), whole(get("context", "")), whole(get("stream", "")),
+            *_dimensions(cells), whole(get("registers", "")),
+            *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"),
+            memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
+        )  # fmt: skip
+
+    def _size(self, cells: dict[str, str], column: str) -> Pair:
+        return _byte_size(cells.get(column, ""), self._unit(column))
+
+    def _add_metrics(self, cells: Sequence[str], name: str, correlation: int | None) -> None:
+        for at, metric in self._metrics:
+            printed = cells[at].strip()
+            if printed not in {"", "-"}:
+                value = metric_value(cells[at] + ((self._units[at] or "") if printed[-1:].isdigit() else ""))
+                add_value(self._sink, self._stream, correlation, name, metric, self._cell(cells, "device"), value)
+
+
+def _byte_size(text: str, unit: str | None) -> Pair:
+    return size(text, unit, base=1024) or _NOTHING
+
+
+def _byte_rate(text: str, unit: str | None) -> Pair:
+    return rate(text, unit, base=1024) or _NOTHING
+
+
+def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """The cells at these places as a tuple."""
+    if len(places) < 2:
+        return lambda cells: tuple(cells[p] for p in places)
+    return itemgetter(*places)
+
+
+def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
+    if "grid" not in cells and "block" not in cells:
+        return tuple(whole(cells.get(d, "")) for d in _DIMENSIONS)
+    found = [_GRID.match(cells.get(which, "")) for which in ("grid", "block")]
+    return tuple(n for f in found for n in (map(int, f.groups()) if f else (None, None, None)))
+
+
+def memory(text: str) -> str | None:
+    """Pageable -> pageable; "-" -> None."""
+    return text.lower() if text not in {"", "-"} else None
+
+
+HEADER = re.compile(r"\s*Start\s+Duration\s.*\bName(?:\s+Correlation_ID)?\s*\Z")
+COUNTER_HEADER = re.compile(r"\s*Device\s+Context\s+Stream\s+Kernel(?:\s+\S+)+\s*\Z")
+_TITLE = re.compile(
+    r"Parent ID|Parent Block [XYZ]|Parent Block|Grid Size|Block Size|Src Dev|Src Ctx|Dst Dev|Dst Ctx"
+    r"|Unified Memory|Virtual Address|Secondary Address|[a-z]\w* \(\d+\)|\S+"
+)
+_GAP = re.compile(r"\s{2,}|\t")
+_NUMBER = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?\Z|PC 0x")
+_WORD = re.compile(r"\S+")
+_MEASURED = ("start", "duration", "static_smem", "dynamic_smem", "bytes", "bytes_per_s", "unified")
+# What a cell looks like in text, for rows whose columns run together.
+_SHAPES = {
+    "grid": r"\(\d+ \d+ \d+\)|-",
+    "block": r"\(\d+ \d+ \d+\)|-",
+    "Parent Block": r"\(\d+ \d+ \d+\)|-",
+    "device": r"\S.*?",
+    "context": r"\d+|-",
+    "stream": r"\d+|-",
+    "name": r"\S.*",
+}
+# What a cell of a row must be, unless it is "-" or empty: another means that a cell, or a title, is missing.
+_TIME = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s\Z")
+_EXTENT = re.compile(r"\(\d+ \d+ \d+\)\Z")
+_WHOLE = re.compile(r"\d+\Z")
+_SIZE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B\Z")
+_RATE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B/s\Z")
+_NAME = re.compile(r"(?!(?:-|[\d.]+[a-zA-Z/%]*)(?:\s\s|\Z)).+")
+_OF_CUDA_5 = re.compile(r"Throughput {4}Device {3}Context")  # where a GPU is its number
+_CELLS = {
+    "start": _TIME, "duration": _TIME, "grid": _EXTENT, "block": _EXTENT, "registers": _WHOLE, "static_smem": _SIZE,
+    "dynamic_smem": _SIZE, "bytes": _SIZE, "bytes_per_s": _RATE, "context": _WHOLE, "stream": _WHOLE, "device": _NAME,
+    "name": _NAME,
+}  # fmt: skip
+_LONGEST_SHAPE = 4096  # characters
+_LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
+_FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
+
+
+def titles_of(header: str) -> list[str]:
+    """The titles of a text header; two words where nvprof has two."""
+    return _TITLE.findall(header)
+
+
+def units_of(header: str, line: str) -> list[str] | None:
+    """The unit of each title, "" for none, of the line below the titles; None when it is no line of units.
+
+    A unit ends below the last letter of its title; where blanks were lost, as many units as titles that may have
+    one are in their order.
+    """
+    words = [(m[0], m.end()) for m in _WORD.finditer(line)]
+    if not words or not all(_is_unit(word) for word, _ in words):
+        return None
+    titles = [(m[0], m.end()) for m in _TITLE.finditer(header)]
+    at = {end: word for word, end in words}
+    if len(at.keys() & {end for _, end in titles}) == len(words):
+        return [at.get(end, "") for _, end in titles]
+    measured = [i for i, (title, _) in enumerate(titles) if KNOWN.get(title) in _MEASURED]
+    if len(measured) != len(words):
+        return None
+    below = dict(zip(measured, (word for word, _ in words), strict=True))
+    return [below.get(i, "") for i in range(len(titles))]
+
+
+def _is_unit(word: str) -> bool:
+    return word in TIME_UNITS or size_factor(word.removesuffix("/s"), 1024) is not None
+
+
+class TraceTable:
+    """A trace being read from text: cells between two blanks or more, by shape where they run together."""
+
+    def __init__(self, sink: Sink, stream: Stream, header: str, number: int) -> None:
+        titles = titles_of(header)
+        self._columns = TraceColumns(sink, stream, titles)
+        self._sink, self._stream, self._header = sink, stream, header
+        self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
+        self._titles = titles
+        checks = _CELLS | {"device": _WHOLE} if _OF_CUDA_5.search(header) else _CELLS
+        self._checks = [checks.get(KNOWN.get(t) or "") for t in titles]
+        self._timed = titles[:1] == ["Start"]
+        self._shape: re.Pattern[str] | None = None
+        self.number = number
+        self.rows = 0
+
+    def take(self, number: int, text: str) -> bool:
+        """Read a row, or the line of units."""
+        if not self.rows and not self._has_units and (units := units_of(self._header, text)) is not None:
+            self._columns = TraceColumns(self._sink, self._stream, self._titles, units)
+            self._checks = [_NUMBER if unit else check for unit, check in zip(units, self._checks, strict=True)]
+            self._has_units = True
+            return True
+        text = text.strip()
+        if not text or text[0] == "=" or (self._timed and text[0] not in _FIRSTS):
+            return False
+        return self._take_cells(number, text)
+
+    def _take_cells(self, number: int, text: str) -> bool:
+        columns = self._columns
+        cells = _GAP.split(text, columns.width - 1)
+        if len(cells) == columns.width and self._fits(cells) and columns.add(cells):
+            self.rows += 1
+            return True
+        if not text[0].isdigit():
+            return False
+        found = self._by_shape(text)
+        if found is not None and self._fits(found) and columns.add(found):
+            self.rows += 1
+            return True
+        if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
+            self._sink.fault("a row of a trace is cut short or damaged", number)
+            return True
+        return False
+
+    def _fits(self, cells: Sequence[str]) -> bool:
+        """Whether every cell is what its title says."""
+        for check, cell in zip(self._checks, cells, strict=True):
+            if check is not None and cell not in {"", "-"} and check.match(cell) is None:
+                return False
+        return True
+
+    def _by_shape(self, text: str) -> list[str] | None:
+        if self._shape is None:
+            shapes = [_SHAPES.get(KNOWN.get(t) or t, r"\S+") for t in self._titles]
+            self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
+        found = self._shape.match(text[:_LONGEST_SHAPE])
+        return list(found.groups()) if found else None

@@ -1,0 +1,128 @@
+"""How nvprof names GPUs, OpenACC events and samples of clocks, and what its clock can tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from nsw.readers.text.quantities import Quantity, duration, whole
+
+# As the summary names it -> key and unit.
+QUANTITIES: Final = {
+    "SM Clock (MHz)": ("sm_clock", "MHz"),
+    "Memory Clock (MHz)": ("memory_clock", "MHz"),
+    "Temperature (C)": ("temperature", "C"),
+    "Power (mW)": ("power", "mW"),
+    "Fan (%)": ("fan", "%"),
+}
+# As a trace names it -> the quantities of its value, which a stroke parts.
+SAMPLES: Final = {
+    "[SM/Memory Clock (MHz)]": (("sm_clock", "MHz"), ("memory_clock", "MHz")),
+    "[Temperature (C)]": (("temperature", "C"),),
+    "[Power/Limit (mW)]": (("power", "mW"), ("power_limit", "mW")),
+    "[Fan Speed (%)]": (("fan", "%"),),
+}
+
+
+@dataclass(slots=True)
+class Sum:
+    """Values that are only counted, added and compared."""
+
+    count: int = 0
+    total: float = 0.0
+    least: float = float("inf")
+    most: float = float("-inf")
+
+    def add(self, value: float) -> None:
+        """One more."""
+        self.count += 1
+        self.total += value
+        self.least, self.most = min(self.least, value), max(self.most, value)
+
+
+@dataclass(slots=True)
+class Sampled:
+    """Samples of the quantities of several GPUs, summed."""
+
+    _sums: dict[tuple[tuple[tuple[str, Any], ...], str, str], Sum] = field(default_factory=dict)
+
+    def add(self, origin: dict[str, Any], name: str, value: str) -> bool:
+        """A row of a trace; whether its value is what its name says."""
+        quantities = SAMPLES[name]
+        read = [whole(part) for part in value.split("/")]
+        if len(read) != len(quantities) or None in read:
+            return False
+        for quantity, sample in zip(quantities, read, strict=True):
+            self.add_sample(origin, quantity, float(sample or 0))
+        return True
+
+    def add_sample(self, origin: dict[str, Any], quantity: tuple[str, str], value: float) -> None:
+        """One value of one quantity."""
+        self._sums.setdefault((tuple(origin.items()), *quantity), Sum()).add(value)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """How many, their mean, least and greatest of each quantity."""
+        found = []
+        for (origin, key, unit), of in self._sums.items():
+            values = [Quantity(v, None) for v in (of.total / of.count, of.least, of.most)]
+            found += system_rows(dict(origin), (key, unit), of.count, values)
+        return found
+
+
+def system_rows(
+    origin: dict[str, Any], quantity: tuple[str, str], count: int, values: list[Quantity]
+) -> list[dict[str, Any]]:
+    """The facts of a quantity; `values` are mean, least, greatest."""
+    key, unit = quantity
+    rows = [{**origin, "key": f"system_{key}_samples", "value": float(count)}]
+    for which, value in zip(("avg", "min", "max"), values, strict=True):
+        rows.append(
+            {**origin, "key": f"system_{key}_{which}", "value": value.value, "value_pm": value.pm, "unit": unit}
+        )
+    return rows
+
+
+_ORDINAL = re.compile(r"\((\d{1,4})\)\Z")
+_CUT_ORDINAL = re.compile(r"\(\d{0,3}\Z")  # text traces print 15 characters of it
+_LONGEST_ORDINAL = 4
+
+
+@lru_cache(1024)
+def split_device(text: str) -> tuple[str | None, int | None]:
+    """`Tesla V100-SXM2-16GB (0)` as name and ordinal; the ordinal is None where it is not printed."""
+    text = text.strip().strip('"')
+    if text in {"", "-"}:
+        return None, None
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ORDINAL:
+        return None, int(text)  # of CUDA 5.0
+    if (found := _ORDINAL.search(text)) is not None:
+        return text[: found.start()].rstrip(), int(found[1])
+    cut = _CUT_ORDINAL.search(text)
+    return (text[: cut.start()].rstrip() if cut else text), None
+
+
+def openacc_kind(name: str) -> str:
+    """compute, data or other, by the event's name."""
+    event = name.partition("@")[0].partition("[")[0]  # less the construct of --print-openacc-constructs
+    if event in {"acc_compute_construct", "acc_enqueue_launch"}:
+        return "compute"
+    data = ("data", "upload", "download", "alloc", "create", "delete", "update")
+    return "data" if any(word in event for word in data) else "other"
+
+
+def whole_ns(text: str, unit: str | None = None) -> tuple[int | None, float | None]:
+    """Nanoseconds as an integer, half to even where the print is finer, and the twin; None where there is no time.
+
+    Args:
+        text: As printed: `4.2567ms`, or `4.2567` with the unit given.
+        unit: The unit of the column.
+    """
+    found = duration(text, unit)
+    return (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
+
+
+def exact_to_a_ns(pm: float | None) -> float | None:
+    """None for a half-width that a clock of whole ns cannot have."""
+    return None if pm is None or pm <= 0.5 else pm

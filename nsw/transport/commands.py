@@ -1,0 +1,248 @@
+"""A scheduler's commands: with a timeout, again after faults of the moment, and only by the campaign's owner.
+
+The file `owner` in a campaign's folder on the site names who owns the campaign, by a token. A command that must be
+fenced compares it over there, holding a shared lock on `owner.lock` until it ends. Who takes the campaign over writes
+the file under the exclusive lock: no submission is under way at that moment, and none of the former owner begins
+afterwards.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from nsw.errors import CampaignError, CommandError, FencedError, HostKeyError, LoginError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.transport.model import Conditions, Transport
+
+__all__ = ["ONCE", "PATIENT", "Fence", "Retry", "Runner", "take"]
+
+_FENCED: Final = 96
+_BUSY: Final = 97
+_NO_FLOCK: Final = 98
+_NOT_OWN: Final = 95
+_MARK: Final = "nsw-owner"
+_PATIENCE_S: Final = 160  # a submission may take two minutes
+_RUN: Final = r"""
+folder=$1 token=$2; shift 2
+if command -v flock >/dev/null && exec 7<"$folder/owner.lock"; then flock -s 7; fi 2>/dev/null
+{ read -r own; } <"$folder/owner" 2>/dev/null || own=
+[ "$own" = "$token" ] || { echo nsw-owner; cat "$folder/owner"; exit 96; } >&2
+exec "$@"
+"""
+# FOLDER TOKEN OLD ABOUT SECONDS: become the owner. OLD is the token that must be there, or none; `*` takes it from
+# anybody. In a folder of another user the files may be links, FIFOs and arithmetic that runs commands: none is opened.
+_TAKE: Final = r"""
+umask 077
+cd -P -- "$1" || exit
+[ -O . ] || exit 95
+if command -v flock >/dev/null; then exec 7<>owner.lock || exit; flock -w "$5" 7 || exit 97
+elif [ "$3" = '*' ]; then exit 98; fi
+{ read -r own; } <owner 2>/dev/null || own=
+if [ -n "$own" ] && [ "$3" != '*' ] && [ "$own" != "$3" ]; then { echo nsw-owner; cat owner; } >&2; exit 96; fi
+token=$2
+if [ "$3" = '*' ]; then
+  epoch=${own%% *}
+  case $epoch in '' | *[!0-9]*) epoch=0 ;; esac
+  token="$((epoch + 1)) ${2#* }"
+fi
+printf '%s\n%s\n' "$token" "$4" >owner.new && mv -f owner.new owner && echo "$token"
+"""
+_TAKE_S: Final = 180.0
+_LONGEST_OWNER: Final = 200  # characters
+
+
+class Fence:
+    """The right to change a campaign's folder on the site.
+
+    Args:
+        scratch: The campaign's folder there.
+        token: Epoch and a random word; each owner has another.
+        campaign: Its id, for messages.
+    """
+
+    def __init__(self, scratch: str, token: str, campaign: str) -> None:
+        self._scratch = scratch
+        self.token = token
+        self._campaign = campaign
+        self.lost: FencedError | None = None  # once it was lost: some callers go on after a command that failed
+
+    def around(self, argv: Sequence[str]) -> list[str]:
+        """The command, which runs only while the token is there."""
+        return ["bash", "-c", _RUN, "nsw", self._scratch, self.token, *argv]
+
+    def passed(self, argv: Sequence[str], result: CommandResult) -> CommandResult:
+        """The result of `around(argv)` as that of `argv`.
+
+        Raises:
+            FencedError: Another nsw owns the campaign; the command did not run.
+        """
+        if result.returncode == _FENCED and result.stderr.startswith(_MARK):
+            self.lost = _fenced(self._campaign, result.stderr)
+            raise self.lost
+        return replace(result, argv=tuple(argv))
+
+
+def take(transport: Transport, scratch: str, campaign: str, token: str, old: str, about: str) -> str:
+    """Become the owner of a campaign's folder.
+
+    Args:
+        transport: The way to the site.
+        scratch: The campaign's folder there, which exists.
+        campaign: Its id, for messages.
+        token: The token to leave there.
+        old: The token that may be there; `*`: any, and the new token gets the next epoch.
+        about: Who this is, in one line.
+
+    Returns:
+        The token that is there now.
+
+    Raises:
+        FencedError: Another nsw owns it.
+        CampaignError: The present owner is in the middle of a submission, the site has no flock, or the folder is
+            another user's.
+        UnreachableError: The site gave no answer.
+    """
+    line = " ".join(about.split())
+    done = transport.run(["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S)
+    if done.timed_out:
+        raise UnreachableError(f"cannot determine who owns {scratch}: {done.stderr.strip()}")
+    if done.returncode == _FENCED and done.stderr.startswith(_MARK):
+        raise _fenced(campaign, done.stderr)
+    if done.returncode == _NOT_OWN:
+        raise CampaignError(
+            f"the campaign's folder {scratch} belongs to another user: nsw drives only campaigns of your own"
+        )
+    if done.returncode == _BUSY:
+        raise CampaignError(
+            f"the owner of {campaign} has been submitting for {_PATIENCE_S} s", hint="try again when that has ended"
+        )
+    if done.returncode == _NO_FLOCK:
+        raise CampaignError(f"{campaign} cannot be taken over safely: the site has no flock (util-linux)")
+    now = done.stdout.strip()
+    if done.returncode != 0 or not now:
+        raise CommandError(done, what=f"{scratch}/owner cannot be written")
+    return now
+
+
+def _fenced(campaign: str, said: str) -> FencedError:
+    """The error of a former owner, from what the site says of the present one."""
+    lines = said.splitlines()[2:3]
+    owner = lines[0][:_LONGEST_OWNER].strip() if lines else ""
+    fault = FencedError(
+        f"{campaign} was taken over by {owner or 'another nsw'}: nsw submits and cancels nothing more from here",
+        hint=f"`nsw attach {campaign}` takes it back; `nsw watch` shows its progress",
+    )
+    fault.owner = owner or None
+    return fault
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a command is tried and how long is waited in between (seconds, doubling, with jitter)."""
+
+    tries: int = 1
+    first_s: float = 1.0
+    most_s: float = 30.0
+
+    def pause(self, tried: int, random: float) -> float:
+        """Seconds to wait after so many tries; `random` is in 0..1."""
+        return min(self.most_s, self.first_s * 2.0 ** (tried - 1)) * (0.5 + random)
+
+
+ONCE = Retry()
+PATIENT = Retry(tries=4)
+
+
+class Runner:
+    """Runs commands over a transport.
+
+    Args:
+        transport: The way to the site.
+        transient: Tells of a result whether it is a fault of the moment.
+        plain: Leaves out of a result what says nothing.
+        without: Beginnings of names of environment variables that no command may see.
+        keep: Names among those that it may.
+        fence: Around commands that change something, where an nsw elsewhere may take the campaign over.
+        sleep: Waits; tests hand in their own, as for `draw`, which gives numbers in 0..1.
+        draw: Randomness of the pauses.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        transient: Callable[[CommandResult], bool],
+        plain: Callable[[CommandResult], CommandResult] = lambda result: result,
+        without: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        fence: Fence | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._transport = transport
+        self._transient = transient
+        self._plain = plain
+        self._without = tuple(without)
+        self._keep = tuple(keep)
+        self._fence = fence
+        self._sleep = sleep
+        self._draw = draw
+        self.calls: Counter[str] = Counter()
+
+    def run(self, argv: Sequence[str], *, timeout: float, retry: Retry = ONCE, changes: bool = False) -> CommandResult:
+        """Run a command; after a fault of the moment again, as often as `retry` says.
+
+        Returns:
+            What it did at last, good or bad.
+
+        Raises:
+            FencedError: It `changes` something, and another nsw owns the campaign.
+        """
+        tried = 0
+        while True:
+            (result,) = self.run_many([argv], timeout=timeout, counted=argv[0], changes=changes)
+            tried += 1
+            # whoever is refused would be asked for another code, and locked out in the end
+            refused = isinstance(result.unreachable, (HostKeyError, LoginError))
+            if tried >= retry.tries or refused or not self._transient(result):
+                return result
+            self._sleep(retry.pause(tried, self._draw()))
+
+    def run_many(
+        self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str, changes: bool = False
+    ) -> list[CommandResult]:
+        """Run commands once each, in one round trip; they count as calls of `counted`.
+
+        Raises:
+            FencedError: They `change` something, and another nsw owns the campaign.
+        """
+        self.calls[counted] += len(commands)
+        fence = self._fence if changes else None
+        sent = [fence.around(argv) for argv in commands] if fence else commands
+        conditions: Conditions = {"timeout": timeout, "without": self._without, "keep": self._keep}
+        if len(sent) == 1:
+            results = [self._transport.run(sent[0], **conditions)]
+        else:
+            results = self._transport.run_many(sent, **conditions)
+        if fence:
+            results = [fence.passed(argv, result) for argv, result in zip(commands, results, strict=True)]
+        return [self._plain(result) for result in results]
+
+    def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
+        """As `run`, for a command that must succeed.
+
+        Raises:
+            CommandError: It did not; the error holds all that it said.
+        """
+        result = self.run(argv, timeout=timeout, retry=retry)
+        if result.returncode != 0 or result.timed_out:
+            raise CommandError(result, what=what)
+        return result
