@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.metrics.catalogue import Chip
-    from nsw.readers.ncu.csv.find_plain_rows import Numbers
-    from nsw.tables.data import TableData
+    from nsw.tables.data import Numbers, TableData
 
 
 # What tells launches apart, and summaries over launches, which have no id.

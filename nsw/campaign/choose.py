@@ -153,6 +153,9 @@ def _put_locked(
     Returns:
         Why that cannot be done; None: it is done.
     """
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
+    from nsw.campaign.tables import put_rows
+
     if not locked.kernels:
         return "the lockfile does not name the launches"
     try:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
-from nsw.present.terminal import plural, seconds, table
+from nsw.present.terminal import seconds, table
 from nsw.profilers.model import CHOSEN
-from nsw.wording import absent_lines
+from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
