@@ -32,6 +32,7 @@ from nsw.campaign.ledger_rows import (
     Pending,
     Problem,
     Reading,
+    Reason,
     RunRow,
     Sent,
     State,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
 T = TypeVar("T")
-_DOUBT: Final = "not submitted, as far as is known, since"
 
 
 class Ledger:
@@ -192,14 +192,27 @@ class Ledger:
         """What was asked and could not be done here."""
         return self._rows(Absent, "SELECT * FROM absent")
 
-    def set_problems(self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]]) -> None:
-        """Replace what is known to be wrong with a run's reports: report, severity, message, fix."""
+    def set_problems(
+        self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]], not_as_asked: Collection[str] = ()
+    ) -> None:
+        """Replace what is known to be wrong with a run's reports: report, severity, message, fix.
+
+        `not_as_asked` are the messages of counters that were asked for and not measured.
+        """
         self._db.execute("DELETE FROM problems WHERE run = ?", (run,))
-        self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(run, *p) for p in problems])
+        rows = [(run, *problem, problem[2] in not_as_asked) for problem in problems]
+        self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def problems(self) -> list[Problem]:
         """What is known to be wrong with reports, in the plan's order."""
         return self._rows(Problem, "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run ORDER BY r.seq, p.rowid")
+
+    def not_as_asked(self) -> list[Problem]:
+        """Those of counters that were asked for and not measured."""
+        return self._rows(
+            Problem,
+            "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run WHERE p.not_as_asked ORDER BY r.seq, p.rowid",
+        )
 
     # --- the plan -----------------------------------------------------------------------------------------
 
@@ -362,10 +375,12 @@ class Ledger:
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
         query = (
-            "SELECT state, reason, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
-            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, reason ORDER BY min(seq)"
+            "SELECT state, cause, detail, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
+            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, cause, detail ORDER BY min(seq)"
         )
-        return list(self._rows(Waiting, query))
+        waiting = self._rows(Waiting, query)
+        return [(row.state, None if row.detail is None else str(Reason(row.detail, row.cause)), row.id, row.runs)
+                for row in waiting]  # fmt: skip
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
@@ -443,7 +458,11 @@ class Ledger:
     # --- what becomes of it -------------------------------------------------------------------------------
 
     def update_tasks(self, ids: Iterable[str], **values: Any) -> None:
-        """Set columns of tasks."""
+        """Set columns of tasks; `reason` is a Reason, or words that nsw never acts on."""
+        if "reason" in values:
+            reason = values.pop("reason")
+            known = Reason(reason) if isinstance(reason, str) else reason
+            values["detail"], values["cause"] = (None, None) if known is None else (known.detail, known.cause)
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(
             f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns
@@ -453,8 +472,8 @@ class Ledger:
     def release(self, ids: Iterable[str]) -> None:
         """Plan these tasks again; their earlier attempts keep their folders."""
         self._db.executemany(
-            "UPDATE tasks SET state = 'planned', reason = NULL, exit_code = NULL, started = NULL, ended = NULL,"
-            " submission = NULL, reading = 'none' WHERE id = ?",
+            "UPDATE tasks SET state = 'planned', cause = NULL, detail = NULL, exit_code = NULL, started = NULL,"
+            " ended = NULL, submission = NULL, reading = 'none' WHERE id = ?",
             [(id_,) for id_ in ids],
         )
 
@@ -493,17 +512,18 @@ class Ledger:
             )
             self._db.execute(
                 "UPDATE tasks SET state = 'submitted',"
-                " reason = CASE WHEN reason LIKE ? || '%' THEN NULL ELSE reason END"
+                " detail = CASE WHEN cause = 'doubt' THEN NULL ELSE detail END,"
+                " cause = CASE WHEN cause = 'doubt' THEN NULL ELSE cause END"
                 " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
-                (_DOUBT, *_whole(submission)),
+                _whole(submission),
             )
 
     def doubt(self, submission: Submission, why: str, since: float) -> None:
         """Write down why it is not known whether the scheduler has it, until it is; `since` is in Unix seconds."""
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
         self._db.execute(
-            "UPDATE tasks SET reason = ? WHERE job = ? AND submission = ? AND state = 'intent'",
-            (f"{_DOUBT} {when}: {why}", submission.job, submission.name),
+            "UPDATE tasks SET cause = 'doubt', detail = ? WHERE job = ? AND submission = ? AND state = 'intent'",
+            (f"{when}: {why}", submission.job, submission.name),
         )
 
     def withdraw(self, submission: Submission, *, unfound: bool = False) -> None:
@@ -526,7 +546,7 @@ class Ledger:
         """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
         return self._rows(
             Flying,
-            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.reason, t.kind FROM submissions s JOIN tasks t"
+            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.cause, t.detail, t.kind FROM submissions s JOIN tasks t"
             " ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
             " OR t.job = s.job AND t.attempt = s.attempt - 1 AND t.state = 'planned' AND s.state = 'unfound'"
             " WHERE t.task IN (SELECT value FROM json_each(s.tasks))",

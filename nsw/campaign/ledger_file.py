@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "STATE_VERSION", "GuardedConnection", "as_campaign_error", "explained", "open_ledger"]
 
-STATE_VERSION: Final = 3  # 2: builds have a table; 3: runs and builds are tasks, in one table, with needs
+STATE_VERSION: Final = 4  # 3: runs and builds are tasks, in one table, with needs; 4: causes of reasons
 
 # a ledger that holds any other statement than these, to the letter, is refused
 SCHEMA: Final = """
@@ -40,13 +40,14 @@ CREATE TABLE submissions (
   attempt INTEGER NOT NULL, gpus INTEGER NOT NULL, native_id TEXT, state TEXT NOT NULL, created REAL NOT NULL);
 CREATE INDEX submissions_state ON submissions (state);
 CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT NULL);
-CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
+CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT,
+  not_as_asked INTEGER NOT NULL);
 CREATE TABLE tasks (
   seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, place TEXT NOT NULL,
   case_id TEXT NOT NULL, params TEXT NOT NULL, pass_name TEXT NOT NULL, pass_kind TEXT NOT NULL, tool TEXT,
   repeat INTEGER NOT NULL, job TEXT NOT NULL, task INTEGER NOT NULL, gpus INTEGER NOT NULL, reports TEXT NOT NULL,
   app TEXT, command TEXT, seconds_limit INTEGER,
-  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, reason TEXT, exit_code INTEGER,
+  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, cause TEXT, detail TEXT, exit_code INTEGER,
   host TEXT, started REAL, ended REAL, reading TEXT NOT NULL DEFAULT 'none', submission TEXT);
 CREATE INDEX tasks_job ON tasks (job, task);
 CREATE INDEX tasks_state ON tasks (kind, state);
@@ -66,7 +67,7 @@ CREATE TEMP VIEW submitted_builds AS
   SELECT s.id, s.place, b.native_id FROM tasks s JOIN submissions b ON b.name = s.submission
   WHERE s.kind = 'build' AND s.state IN ('submitted', 'queued', 'running') AND b.native_id <> 'ended';
 CREATE TEMP VIEW doomed AS
-  SELECT n.task, n.why, n.source, s.state, s.reason FROM needs n JOIN tasks s ON s.id = n.source
+  SELECT n.task, n.why, n.source, s.state, s.cause, s.detail FROM needs n JOIN tasks s ON s.id = n.source
   WHERE n.state = 'open' AND n.why IN ('build', 'run')
   AND (s.state IN ('failed', 'lost') OR (s.state = 'cancelled' AND s.kind <> 'build'));
 """

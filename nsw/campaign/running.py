@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.dependencies import SKIPPED
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.events import (
     BuildChanged,
@@ -26,7 +25,7 @@ from nsw.campaign.events import (
 )
 from nsw.campaign.folder import Log, run_folder, run_of
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, State
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, Cause, State
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.select_runs import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
@@ -261,7 +260,7 @@ class _Changes:
             self._log.say(f"{row.id} {row.state}{why}")
             if row.state is State.DONE:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
-            elif row.state in ENDED and not (row.reason or "").startswith(SKIPPED):
+            elif row.state in ENDED and row.cause is not Cause.SKIPPED:
                 self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{why}", "warning"))
 
 

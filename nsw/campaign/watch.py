@@ -17,7 +17,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, State
-from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH
+from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.runs_by_name import as_named
 from nsw.errors import NswError
@@ -88,7 +88,7 @@ class Onlooker:
                 if isinstance(status, Unreadable) or (run.state is State.INTENT and status is None):
                     continue
                 verdict = judge(said[run.id], status)
-                if (verdict.state, verdict.reason) != (run.state, run.reason):
+                if (verdict.state, verdict.reason) != (run.state, Reason.of(run.detail, run.cause)):
                     times = {} if status is None else {"started": status.started, "ended": status.ended}
                     self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
                     self.changed_any = True

@@ -110,16 +110,11 @@ class _Asked:
 
     def noted(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports; one of several that has no rows of these tables, and no other fault, has a warning."""
-        from nsw.readers.detect import HOLDS_NOTHING
-
         for report in reports:
             self.held += any(len(t) for t in report.tables.values())
-            if self.several and any(p.message.startswith(HOLDS_NOTHING) for p in report.problems):
+            if self.several and report.lacks_asked:
                 self.lacking += 1
-                report.problems = [
-                    replace(p, severity="warning") if p.message.startswith(HOLDS_NOTHING) else p
-                    for p in report.problems
-                ]
+                report.problems = [replace(p, severity="warning") for p in report.problems]  # it has no other error
             yield report
 
     def tell(self) -> int:

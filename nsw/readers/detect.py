@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 100
-HOLDS_NOTHING = "holds nothing of"  # begins what is said of a report without the tables that were asked for
 _OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})
 _NO_ITERATIONS = "no iterations were found; of a timeline `--table phases` says why"
 UNKNOWN = "no known report format"
@@ -48,7 +47,8 @@ def read(path: Path, options: Options | None = None) -> Report:
             report.error("the file contains no results")
         else:
             why = _NO_ITERATIONS if asked <= _OF_ITERATIONS else None
-            report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}", fix=why)
+            report.lacks_asked = True
+            report.error(f"holds nothing of {', '.join(sorted(asked))}", fix=why)
     return report
 
 

@@ -47,6 +47,7 @@ class Report:
     tool_version: str | None = None
     tables: dict[str, TableData] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    lacks_asked: bool = False  # holds no row of the tables that were asked for
     refused: bool = False  # for its size: a report of its format, of which not all is read
 
     def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:

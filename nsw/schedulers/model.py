@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 NAME_CHARACTERS = "A-Za-z0-9._-"  # of a submission's name, as in `[...]` of a regular expression
 JOBS = "jobs"  # folder of a campaign, on the site, for what jobs print
-BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
 NO_ID = "ended"  # stored instead of an id when a submission had ended before its id was known
 _ARRAY = re.compile(r"(?P<job>.+)/(?P<offset>-?\d+)", re.DOTALL)
 
@@ -42,6 +41,8 @@ class Answer:
 
     `never`: it waits for what will not come; `may_run`: processes of it may run all the same.
     `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
+    `held`: its user holds it; `by_itself`: with an exit status of its own, of which a run tells
+    more; `over_time`: over the job's time limit.
     `if_begun`: the answer that holds instead, if the task had begun. `fault`: what the job script reports by its exit
     status of its own surroundings.
     """
@@ -54,6 +55,9 @@ class Answer:
     cancelled: bool = False
     if_begun: Answer | None = None
     fault: str | None = None
+    held: bool = False
+    by_itself: bool = False
+    over_time: bool = False
 
 
 # exit statuses of nsw's job scripts
@@ -66,7 +70,7 @@ FAULTS: Final = {
 
 def ended_by_itself(code: int, more: str = "") -> Answer:
     """The answer for a job that ended with an exit status other than 0; `more` stands behind it."""
-    return Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {code}{more}", fault=FAULTS.get(code))
+    return Answer(Phase.ENDED, f"the job failed: exit status {code}{more}", fault=FAULTS.get(code), by_itself=True)
 
 
 @dataclass(frozen=True, slots=True)
