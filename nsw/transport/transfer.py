@@ -56,7 +56,8 @@ done
 [ "$size" = end ]
 for n in "${!targets[@]}"; do
   target=${targets[n]}
-  [ "$target" = "${target%/*}" ] || mkdir -p -- "${target%/*}"
+  parent=${target%/*}    # each process that is started costs more than a small file
+  [ "$target" = "$parent" ] || [ -d "$parent" ] || mkdir -p -- "$parent"
   chmod "${modes[n]}" "$folder/$n"
   mv -fT -- "$folder/$n" "$target"
 done
