@@ -112,8 +112,6 @@ def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_regi
 
 
 READERS = ROOT / "nsw" / "readers"
-# an .ncu-rep is read by way of the CSV that ncu exports of it
-MAY_USE = {"ncu/binary": {"ncu/csv"}}
 
 
 def family(parts):
@@ -134,7 +132,7 @@ def test_no_family_of_readers_imports_another():
             if other.split("/")[0] not in tools:
                 continue
             related = mine == other or mine == other.split("/")[0] or other == mine.split("/")[0]
-            if not related and other not in MAY_USE.get(mine, set()):
+            if not related:
                 wrong.append(f"{path.relative_to(READERS)} imports {module}")
     assert not wrong
 

@@ -1,4 +1,4 @@
-"""Large CSV of Nsight Compute: the columns read by numpy and Arrow are those read row by row, whatever stands between."""
+"""Large CSV of Nsight Compute: rows that are read together are those read line by line, whatever stands between."""
 
 import random
 
@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers.model import Options
-from nsw.readers.ncu.csv import arrow as ncu_csv_arrow
-from nsw.readers.ncu.csv import reader as ncu_csv
-from nsw.readers.ncu.csv import tables as ncu_csv_tables
+from nsw.readers.ncu import csv_reader as ncu_csv
+from nsw.readers.ncu import results as ncu_results
 from nsw.tables.data import as_arrow, rows
 
+OPTIONS = Options()
 DETAILS = [
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
     "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Type",
@@ -32,8 +32,46 @@ def row(header, told, *, tail=""):
     return line([told.get(name, "") for name in header[: last + 1]], tail=tail)
 
 
-def both_ways(path):
-    return ncu_csv_arrow.read(path, Options()), ncu_csv.read_exactly(path, Options())
+def read_together(path, count=8, options=OPTIONS):
+    """Read a file as if it were large, in blocks of so many lines."""
+
+    def blocks(path):
+        for number, block in ncu_csv.line_blocks(path):
+            lines = block.split("\n")
+            for at in range(0, len(lines), count):
+                yield number + at, "\n".join(lines[at : at + count])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ncu_csv, "LARGE", 0)
+        patch.setattr(ncu_csv, "_LEAST", 1)
+        patch.setattr(ncu_csv, "_large_blocks", blocks)
+        patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
+        return ncu_csv.read(path, options)
+
+
+def line_by_line(path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
+        return ncu_csv.read(path, OPTIONS)
+
+
+def both_ways(path, count=8):
+    return read_together(path, count), line_by_line(path)
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """How many rows each block gave that was read as a whole."""
+    rows = []
+    own = ncu_csv.Scan.take_rows
+
+    def take_rows(self, found):
+        is_taken = own(self, found)
+        rows.append(len(found.metric_runs) if is_taken else 0)
+        return is_taken
+
+    monkeypatch.setattr(ncu_csv.Scan, "take_rows", take_rows)
+    return rows
 
 
 def assert_same(fast, exact):
@@ -41,13 +79,6 @@ def assert_same(fast, exact):
     assert list(fast.tables) == list(exact.tables)
     for name in exact.tables:
         assert list(rows(name, fast.tables[name])) == list(rows(name, exact.tables[name])), name
-
-
-@pytest.fixture
-def every_line(monkeypatch):
-    """Small blocks, none of them too small to be parsed."""
-    monkeypatch.setattr(ncu_csv_arrow, "_BLOCK", 2000)
-    monkeypatch.setattr(ncu_csv_arrow, "_LEAST", 0)
 
 
 def large(seed, launches=150, *, header=DETAILS, decimal="."):
@@ -87,15 +118,14 @@ def rule(rng, i):
 
 @pytest.mark.parametrize("decimal", [".", ","])
 @pytest.mark.parametrize("header", [DETAILS, OLD, ALL, DETAILS[:15]], ids=["details", "old", "all", "metrics"])
-@pytest.mark.parametrize("block", [3000, 1 << 20])
-def test_the_same_as_row_by_row(tmp_path, monkeypatch, block, header, decimal):
-    monkeypatch.setattr(ncu_csv_arrow, "_BLOCK", block)
-    monkeypatch.setattr(ncu_csv_arrow, "_LEAST", 0)
+@pytest.mark.parametrize("count", [8, 10_000])
+def test_the_same_as_row_by_row(tmp_path, taken, count, header, decimal):
     path = tmp_path / "large.csv"
     for seed in range(2):
         path.write_text(large(seed, header=header, decimal=decimal))
-        fast, exact = both_ways(path)
+        fast, exact = both_ways(path, count)
         assert_same(fast, exact)
+    assert sum(taken) > 100
 
 
 ODD = {
@@ -136,27 +166,23 @@ ODD = {
 }
 
 
-@pytest.mark.usefixtures("every_line")
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
 def test_odd_lines_are_read_as_row_by_row(tmp_path, change):
     path = tmp_path / "odd.csv"
     path.write_text(change(large(1)), errors="surrogateescape", newline="")
-    fast, exact = both_ways(path)
-    if fast is not None:
-        assert_same(fast, exact)
+    assert_same(*both_ways(path))
 
 
-@pytest.mark.usefixtures("every_line")
 @pytest.mark.parametrize("name", ["two pages", "the header within a line", "fields over lines", "Windows", "colours",
                                   "bars", "no line end", "torn", "a field too few", "other letters", "no names",
                                   "bytes that are no text", "a mark at the begin"])  # fmt: skip
-def test_odd_lines_do_not_make_the_whole_file_slow(tmp_path, name):
+def test_odd_lines_do_not_make_the_whole_file_slow(tmp_path, taken, name):
     path = tmp_path / "odd.csv"
     path.write_text(ODD[name](large(1)), errors="surrogateescape", newline="")
-    assert ncu_csv_arrow.read(path, Options()) is not None
+    assert read_together(path).tables["metrics"]
+    assert sum(taken) > 100
 
 
-@pytest.mark.usefixtures("every_line")
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
 def test_encodings_of_windows(tmp_path, encoding):
     path = tmp_path / "r.csv"
@@ -187,53 +213,47 @@ LINES += LINES[9].split("\n")  # the two lines of one rule, also by themselves a
 @given(
     first=st.lists(st.sampled_from(["said", "", line(DETAILS)]), max_size=2),
     lines=st.lists(st.sampled_from(LINES), min_size=3, max_size=25),
-    block=st.sampled_from([200, 1000, 5000]),
-    least=st.sampled_from([0, 400]),
+    count=st.sampled_from([1, 3, 20]),
 )
-def test_lines_in_any_order(tmp_path, first, lines, block, least):
+def test_lines_in_any_order(tmp_path, first, lines, count):
     path = tmp_path / "r.csv"
     path.write_text("\n".join([*first, line(DETAILS), *lines, ""]), newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ncu_csv_arrow, "_BLOCK", block)
-        patch.setattr(ncu_csv_arrow, "_LEAST", least)
-        patch.setattr(ncu_csv_tables, "ARROW_ROWS", 3)
-        fast, exact = both_ways(path)
-    if fast is not None:
-        assert_same(fast, exact)
+        patch.setattr(ncu_results, "ARROW_ROWS", 3)
+        assert_same(*both_ways(path, count))
 
 
-def test_labels_of_ranks_are_left_to_the_other_way(tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "".join(f"{i % 2}: {line}\n" for i, line in enumerate(text.split("\n"))),
+        lambda text: text + '"ID","Process ID","Kernel Name","x.avg"\n"","","","%"\n"0","5","k","1.5"\n',
+    ],
+    ids=["labels of ranks", "another page"],
+)
+def test_other_files_are_read_the_same(tmp_path, change):
     path = tmp_path / "r.csv"
-    path.write_text("".join(f"{i % 2}: {text}\n" for i, text in enumerate(large(1).split("\n"))))
-    assert ncu_csv_arrow.read(path, Options()) is None
+    path.write_text(change(large(1)))
+    assert_same(*both_ways(path))
 
 
-def test_other_pages_are_left_to_the_other_way(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text(large(1) + '"ID","Process ID","Kernel Name","x.avg"\n"","","","%"\n"0","5","k","1.5"\n')
-    assert ncu_csv_arrow.read(path, Options()) is None
-
-
-@pytest.mark.usefixtures("every_line")
 def test_only_what_is_asked_for(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text(large(1))
-    report = ncu_csv_arrow.read(path, Options(frozenset({"launches"})))
+    report = read_together(path, options=Options(frozenset({"launches"})))
     assert list(report.tables) == ["launches"]
 
 
-@pytest.mark.usefixtures("every_line")
 def test_the_columns_fit_the_schema(tmp_path, monkeypatch):
-    monkeypatch.setattr(ncu_csv_tables, "ARROW_ROWS", 10)
+    monkeypatch.setattr(ncu_results, "ARROW_ROWS", 10)
     path = tmp_path / "r.csv"
     path.write_text(large(1))
-    for name, table in ncu_csv_arrow.read(path, Options()).tables.items():
-        assert as_arrow(name, table).num_rows == table.num_rows
+    for name, table in read_together(path).tables.items():
+        assert as_arrow(name, table).num_rows == len(list(rows(name, table)))
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
-def test_durations_are_moved_as_digits(tmp_path, monkeypatch, unit):
-    monkeypatch.setattr(ncu_csv_arrow, "_LEAST", 0)
+def test_durations_are_moved_as_digits(tmp_path, unit):
     rng = random.Random(4)
     values = [f"{rng.uniform(0, 10 ** rng.randint(0, 6)):.{rng.randint(0, 9)}f}" for _ in range(2000)]
     told = [HEAD | {"ID": str(i), "Metric Name": "Duration", "Metric Unit": unit, "Metric Value": v}

@@ -1,27 +1,99 @@
-"""`.ncu-rep` and `.nsight-cuprof-report`: the format is NVIDIA's own, so their `ncu_report` or an ncu reads it.
-
-Both run as processes of their own: they crash on some damaged and some old files.
-"""
+"""`.ncu-rep` and `.nsight-cuprof-report`: the format is NVIDIA's own, so their `ncu_report` or an ncu reads it."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import shlex
+import signal
+import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
 from nsw.readers.model import Options, Report
-from nsw.readers.ncu.binary.tool import extract_command, find_ncu, import_command, print_page, run, shown
-from nsw.readers.ncu.csv import reader as ncu_csv
-from nsw.readers.ncu.results import Results
-from nsw.readers.ncu.rules_and_problems import section_title
-from nsw.readers.ncu.session import tool_version
+from nsw.readers.ncu import csv_reader as ncu_csv
+from nsw.readers.ncu.results import Results, section_title, tool_version
 from nsw.readers.ncu.values import Value
 
 if TYPE_CHECKING:
     from nsw.readers.model import Sample
     from nsw.tables.data import Row
+
+TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
+_PLACES: Final = (
+    "/opt/nvidia/nsight-compute/*/ncu",
+    "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Compute/ncu",
+    "/usr/local/NVIDIA-Nsight-Compute*/ncu",
+    "/usr/local/cuda*/bin/ncu",
+    "/usr/local/cuda*/nsight-compute*/ncu",
+    "/usr/lib/nsight-compute/ncu",
+)
+_FULL_NAMES: Final = ("--rename-kernels", "off")
+_LAST_WORDS: Final = 300  # characters of a tool's last line that are told
+
+
+def find_ncu() -> list[str]:
+    """The ncu to try, best first."""
+    return find_tool("ncu", _PLACES)
+
+
+def import_command(ncu: str, report: Path, page: str) -> list[str]:
+    """The command that prints a page of a report as CSV, in base units: these are printed in full."""
+    return [ncu, "--import", str(report), "--page", page, "--csv", "--print-units", "base"]
+
+
+def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
+    """Have an ncu print a page of a report; what went wrong, or None.
+
+    Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless told not to; an older one does not
+    know that option.
+    """
+    command = import_command(ncu, report, page)
+    failure = run([*command, *_FULL_NAMES], output)
+    return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
+
+
+def shown(command: list[str]) -> str:
+    """A command as a user would type it."""
+    return shlex.join(command)
+
+
+def extract_command(report: Path) -> list[str] | None:
+    """The command that prints a report by `ncu_report`; None where that package of PyPI is not installed.
+
+    The module of the same name in an Nsight Compute of 2024 and before is not taken: it has no units, or wrong ones.
+    """
+    try:
+        metadata.version("ncu_report")
+    except metadata.PackageNotFoundError:
+        return None
+    if importlib.util.find_spec("ncu_report") is None:
+        return None
+    program = Path(__file__).with_name("extract_report.py")
+    # -P: neither the program's folder nor the current one may shadow a module
+    return [sys.executable, "-P", str(program), str(report)]
+
+
+def run(command: list[str], output: Path) -> str | None:
+    """Run a command with its standard output in a file; what went wrong, or None."""
+    try:
+        status, errors = run_tool(command, TIMEOUT, output)
+    except ToolFault as fault:
+        return str(fault)
+    if status == 0:
+        return None
+    if status < 0:
+        return f"crashed ({signal.Signals(-status).name}) on this file"
+    with output.open(encoding="utf-8", errors="replace") as file:
+        said = file.read(4096)
+    lines = [line for line in (errors + "\n" + said).splitlines() if line.strip()]
+    told = next((line for line in lines if "==ERROR==" in line), lines[-1] if errors.strip() and lines else "")
+    return f"exit status {status}" + (f": {told.strip()[:_LAST_WORDS]}" if told else "")
+
 
 _MAGIC: Final = b"NVR\0"
 _SUFFIXES: Final = (".ncu-rep", ".nsight-cuprof-report", ".nsight-cuprof")

@@ -1,27 +1,100 @@
-"""The lines of `ncu --csv` one by one: which page they are on, and what each of them tells."""
+"""`ncu --csv`: every page, line by line, also amid other output; blocks of plain rows are read together."""
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.ncu.csv.page import Page, page_of, split
-from nsw.readers.ncu.csv.source_page import SourceRows
-from nsw.readers.ncu.rules_and_problems import LeftOut, rule_of, warn_of_guess
-from nsw.readers.ncu.session import session_fact
+from nsw.readers.model import Report, Sample
+from nsw.readers.ncu.csv_pages import Page, SourceRows, page_of, split
+from nsw.readers.ncu.messages import Messages
+from nsw.readers.ncu.results import (
+    RULE_COLUMNS,
+    LeftOut,
+    Results,
+    section_title,
+    session_fact,
+    tool_version,
+    warn_of_guess,
+)
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
+from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
 
-    from nsw.readers.model import Report
-    from nsw.readers.ncu.messages import Messages
-    from nsw.readers.ncu.results import Names, Results
-    from nsw.readers.text.lines import Line
+    from nsw.readers.model import Options
+    from nsw.readers.ncu.plain_rows import PlainRows
+    from nsw.readers.ncu.results import Names
+    from nsw.readers.text.lines import Line, LineBlock
     from nsw.tables.data import Row
 
+LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
+_JOINED_BLOCKS: Final = 32  # so that each is worth being taken apart in a thread
+_HEADERS: Final = (
+    '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
+    '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
+    '"Domain","Range:PL_Type',
+)  # fmt: skip
+
+
+def sniff(sample: Sample) -> int:
+    """Certain when a header of ncu's is in the file."""
+    if sample.is_binary:
+        return 0
+    if any(page_of(line) for line in sample.text.splitlines()[:400]):
+        return 95
+    return 90 if sample.contains(*_HEADERS) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Launches, metrics, rules and facts, whatever is between the rows; each CSV of the file is a block."""
+    report = Report(str(path), tool="ncu", format="ncu-csv")
+    results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
+    blocks = 0
+    is_large = path.stat().st_size >= LARGE and not is_labelled(list(islice(text_lines(path), LOOKED_AT)))
+    for rank, lines in [(None, ())] if is_large else by_rank(text_lines(path)):
+        scan = Scan(report, results, messages, left, rank, blocks, source)
+        if is_large:
+            scan.run_blocks(_large_blocks(path))
+        else:
+            scan.run(lines)
+        blocks = scan.blocks
+    results.fill(report, options)
+    if source.at and options.wants("source_metrics"):
+        report.tables["source_metrics"] = source.table()
+    report.tool_version = tool_version(results.facts)
+    empty = results.empty and not source.at
+    left.source_lines = 0 if source.at else source.lines
+    left.repeated = source.repeated
+    left.tell(report, empty=empty)
+    messages.tell(report, empty=empty)
+    return report
+
+
+def _large_blocks(path: Path) -> Iterator[LineBlock]:
+    """Lines joined, more of them than `line_blocks` gives; pieces of one line stay apart."""
+    joined: list[str] = []
+    first = following = 1
+    for number, block in line_blocks(path):
+        if joined and (number != following or len(joined) >= _JOINED_BLOCKS):
+            yield first, "\n".join(joined)
+            joined.clear()
+        first = first if joined else number
+        joined.append(block)
+        following = number + block.count("\n") + 1
+    if joined:
+        yield first, "\n".join(joined)
+
+
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
+_WORKERS: Final = 2
+_LEAST: Final = 1 << 16  # characters of a block from which on it pays to take it apart as a whole
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
@@ -33,7 +106,7 @@ class Waiting:
 
     metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
     spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
-    rules: list[tuple[Row, Row, str]] = field(default_factory=list)
+    rules: list[tuple[Row, list[str]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -51,22 +124,75 @@ class Scan:
     units: list[str] = field(default_factory=list)
     waiting: Waiting = field(default_factory=Waiting)
     columns: list[tuple[int, Names]] = field(default_factory=list)
-    names: dict[Names, Names] = field(default_factory=dict)
     parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
     at: int = 0  # the line
-    head: str = "\0"  # how the rows of the last launch begin, and the launch
-    owner: Row = field(default_factory=dict)
-    middles: dict[str, Names] = field(default_factory=dict)  # what is between that and the value
     aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
     pending: list[Line] = field(default_factory=list)  # lines of a row whose quotes are still open
 
     def run(self, lines: Iterable[Line]) -> None:
         """Read all lines to their end."""
         for number, line in lines:
-            if not self.pending and line.startswith(self.head) and self.known_row(line):
-                continue
             self.feed(number, line)
         self.finish()
+
+    def run_blocks(self, blocks: Iterable[LineBlock]) -> None:
+        """Read all lines, by blocks where these hold plain rows alone; the next ones are taken apart meanwhile."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        from nsw.readers.ncu.plain_rows import plain_rows
+
+        ahead: deque[tuple[int, str, Page | None, Future[PlainRows | None] | None]] = deque()
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            for first, block in blocks:
+                page, parse = self.page, self.parse
+                job = pool.submit(plain_rows, block, page, parse) if page is not None and parse is not None else None
+                ahead.append((first, block, page, job))
+                while len(ahead) > (_WORKERS if job is not None else 0):
+                    self.take_block(*ahead.popleft())
+            for waiting in ahead:
+                self.take_block(*waiting)
+        self.finish()
+
+    def take_block(self, first: int, block: str, page: Page | None, job: Future[PlainRows | None] | None) -> None:
+        """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
+        from nsw.readers.ncu.plain_rows import plain_rows
+
+        rows = job.result() if job is not None and page is self.page else None
+        if rows is not None and not self.pending and self.take_rows(rows):
+            return
+        stack = [(first, block)]
+        while stack:
+            first, block = stack.pop()
+            is_ready = self.page is not None and self.parse is not None and not self.pending
+            cut = block.find("\n", len(block) // 2 if is_ready else _LEAST) if len(block) > _LEAST else -1
+            if cut < 0:
+                for number, line in enumerate(block.split("\n"), first):
+                    self.feed(number, as_shown(line))
+                continue
+            half = block[:cut]
+            stack.append((first + half.count("\n") + 1, block[cut + 1 :]))
+            rows = plain_rows(half, self.page, self.parse) if is_ready and self.page and self.parse else None
+            if rows is None or not self.take_rows(rows):
+                stack.append((first, half))
+
+    def take_rows(self, rows: PlainRows) -> bool:
+        """Take plain rows of the page; whether they are rows of its launches."""
+        import numpy as np
+
+        page, results = self.page, self.results
+        assert page is not None
+        owners: list[Row] = []
+        for line in rows.heads:
+            row = split(line, page.delimiter) or []
+            owner = self.launch(page, row)
+            if owner is None or not page.is_of(row, owner):
+                return False
+            owners.append(owner)
+        places = np.array([results.owner(owner) for owner in owners])
+        codes = np.array([results.name(names) for names in rows.names])
+        results.metrics(places[rows.metric_runs], codes[rows.metric_names], rows.values)
+        results.rules(places[rows.rule_runs], rows.rules)
+        return True
 
     def feed(self, number: int, line: str) -> None:
         """Read one line; one that begins a field of several lines waits for the rest of them."""
@@ -96,8 +222,6 @@ class Scan:
 
     def see(self, number: int, line: str) -> None:
         """Take a row, a header, or a message."""
-        if line.startswith(self.head) and self.known_row(line):
-            return
         if (page := page_of(line)) is not None:
             self.end_page()
             self.begin(page)
@@ -118,29 +242,6 @@ class Scan:
         elif page.kind != "session":
             self.blocks += 1
         self.page, self.units, self.columns = page, [], []
-        self.head, self.middles = "\0", {}
-
-    def known_row(self, line: str) -> bool:
-        """Take a metric of the last launch, by text alone, when a row with the same names was read before."""
-        end = len(line) - (2 if line.endswith('",') else 1)
-        at = line.rfind(',"', 0, end)
-        if at < 0 or line[end] != '"' or '"' in (value := line[at + 2 : end]):
-            return False
-        names = self.middles.get(line[len(self.head) : at])
-        if names is None:
-            return False
-        self.metric(self.owner, names, value)
-        return True
-
-    def learn(self, page: Page, row: list[str], line: str, owner: Row, names: Names) -> None:
-        """Remember a row of metrics for `known_row`, if it is quoted as ncu does it."""
-        start, value = page.names_at
-        if not start:
-            return
-        head, middle = ('"' + '","'.join(cells) + '"' for cells in (row[:start], row[start:value]))
-        if line.removesuffix(",") == f'{head},{middle},"{row[value]}"':
-            self.head, self.owner = f"{head},", owner
-            self.middles[middle] = names
 
     def metric(self, owner: Row, names: Names, text: str) -> None:
         """One metric: read at once when the marks are known, else when enough have come or the page ends."""
@@ -160,8 +261,21 @@ class Scan:
         parse = self.parse = Parser(decide_marks(texts))
         for owner, names, text in waiting.metrics:
             self.results.metric(owner, names, parse(text))
+        for owner, cells in waiting.rules:
+            self.rule(owner, cells)
         waiting.metrics.clear()
+        waiting.rules.clear()
         return parse
+
+    def rule(self, owner: Row, cells: list[str]) -> None:
+        """One rule by the cells of `RULE_TITLES`: its speed-up is a number as those of the metrics."""
+        if self.parse is None:
+            self.waiting.rules.append((owner, cells))
+            return
+        *told, gain = (cell or None for cell in (section_title(cells[0]), *cells[1:]))
+        speedup = self.parse((gain or "").removesuffix("%"))
+        columns = dict(zip(RULE_COLUMNS, told, strict=True))
+        self.results.rule(owner, **columns, speedup_pct=speedup.number, speedup_pct_pm=speedup.half)
 
     @property
     def block(self) -> int:
@@ -177,7 +291,7 @@ class Scan:
         if page.quoted and not line.startswith('"'):  # what its first cell held is lost
             return self.is_damaged(page, line, number)
         row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
-        if row is not None and self.row(page, row, line):
+        if row is not None and self.row(page, row):
             return True
         self.source.line = None  # the line of source code that this may have been is not known
         if row is not None and self.is_aside(row, number):
@@ -200,7 +314,7 @@ class Scan:
         self.aside = (len(row), number)
         return True
 
-    def row(self, page: Page, row: list[str], line: str) -> bool:
+    def row(self, page: Page, row: list[str]) -> bool:
         """Whether the fields were a row of the page."""
         if page.kind == "session":
             self.results.facts += session_fact(page.header, row, self.rank)
@@ -221,7 +335,7 @@ class Scan:
         if page.kind == "raw":
             self.raw_row(page, row, owner)
             return True
-        return self.details_row(page, row, owner, line)
+        return self.details_row(page, row, owner)
 
     def launch(self, page: Page, row: list[str]) -> Row | None:
         """The launch that a row is of; None when it is no row of this page."""
@@ -233,21 +347,18 @@ class Scan:
             known = self.results.launch(key, **page.owner(row, self.block, self.rank))
         return known
 
-    def details_row(self, page: Page, row: list[str], owner: Row, line: str) -> bool:
+    def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
         """A metric of a launch, or a rule, or both; whether it was one."""
         section, name, label, unit = page.named(row)
         names: Names = (section or None, name, label or None, unit)
         if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
             return False
         if name:
-            names = self.names.setdefault(names, names)  # they repeat from launch to launch
             self.metric(owner, names, row[page.at["Metric Value"]])
-        if len(row) > page.least and (found := rule_of(page, row)):
-            self.waiting.rules.append((owner, *found))
+        if len(row) > page.least and (cells := page.ruled(row))[1]:
+            self.rule(owner, cells)
         elif not name and any(page.ruled(row)[1:]):
             return False  # advice without its rule
-        elif name and page.quoted:
-            self.learn(page, row, line, owner, names)
         return True
 
     def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
@@ -283,6 +394,3 @@ class Scan:
             warn_of_guess(self.report, self.block)
         for owner, names, texts_ in waiting.spreads:
             self.results.spread(owner, names, *map(parse, texts_))
-        for owner, told, gain in waiting.rules:
-            speedup = parse(gain.removesuffix("%"))
-            self.results.rule(owner, **told, speedup_pct=speedup.number, speedup_pct_pm=speedup.half)
