@@ -21,7 +21,7 @@ from nsw.recipe.units import format_duration
 from nsw.resources import recipes_folder
 from nsw.schedulers import create
 from nsw.site.load import read_sites
-from nsw.site.names import FIRST_TRANSPORT, schedulers, user_file
+from nsw.site.names import FIRST_TRANSPORT, LOCAL, schedulers, user_file
 from nsw.transport.model import connect
 
 if TYPE_CHECKING:
@@ -196,121 +196,121 @@ def _names(path: Path) -> list[str]:
 
 
 def survey(transport: Transport, host: str | None) -> Answers:
-    """What a machine answers.
-
-    Args:
-        transport: The way to it.
-        host: The host, where it is not this machine.
+    """What a machine answers; `host` is None for this one.
 
     Raises:
         UnreachableError: It does not answer.
         UsageError: Its batch system is none that nsw knows.
     """
-    adapters = create.adapters()
-    commands = sorted({*create.commands(), *PROGRAMS})
-    probe = _PROBE % {"commands": " ".join(commands), "tools": " ".join(PROGRAMS)}
-    plain = _lines(transport, ["bash", "-c", probe])
-    login = _lines(transport, ["bash", "-lc", probe], needed=False)
-    login_shell = not _there(plain) and bool(_there(login))
-    said = login if login_shell else plain
-    there, silent = _answering(transport, said, adapters, login_shell=login_shell)
-    scheduler, adapter = _scheduler(transport, there, adapters, login_shell=login_shell)
-    queues, untold = _queues(transport, adapter, login_shell=login_shell) if adapter is not None else ((), "")
+    probe = _PROBE % {"commands": " ".join(sorted({*create.commands(), *PROGRAMS})), "tools": " ".join(PROGRAMS)}
+    plain = transport.run(["bash", "-c", probe], timeout=_SECONDS)
+    if plain.returncode != 0:
+        raise UnreachableError(plain.stderr.strip() or f"the machine gave no answer (exit status {plain.returncode})")
+    said = _said_by(plain.stdout)
+    login = _said_by(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
+    login_shell = not create.there(said.get("has", {})) and bool(create.there(login.get("has", {})))
+    has_module = "module" in login and "module" not in said
+    said = login if login_shell else said
+    machine = _Machine(transport, login_shell)
+    scheduler, silent = machine.scheduler(said.get("has", {}))
+    adapter = create.adapter_of(scheduler)
+    queues, untold = machine.queues(adapter) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
-    on_path = {tool for tool in PROGRAMS if tool in said.get("has", {})}
     return Answers(
         scheduler=scheduler,
         queue_key="partition" if adapter is not None and "partition" in adapter.keys else "queue",
         queues=queues,
         untold=untold,
         gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
-        accounts=_accounts(transport, adapter) if adapter is not None else (),
-        profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in on_path},
+        accounts=machine.accounts(adapter) if adapter is not None else (),
+        profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in said.get("has", {})},
         scratch=next(iter(said.get("scratch", {})), ""),
         host=host,
         login_shell=login_shell,
-        has_module="module" in login and "module" not in plain,
+        has_module=has_module,
         names=tuple(said.get("name", {})),
         silent=silent,
     )
 
 
-def _lines(transport: Transport, command: list[str], *, needed: bool = True) -> dict[str, dict[str, str]]:
+def _said_by(output: str) -> dict[str, dict[str, str]]:
     """`nsw-has sbatch /usr/bin/sbatch` as {has: {sbatch: /usr/bin/sbatch}}."""
-    done = transport.run(command, timeout=_SECONDS)
-    if needed and done.returncode != 0:
-        raise UnreachableError(done.stderr.strip() or f"the machine gave no answer (exit status {done.returncode})")
-    found: dict[str, dict[str, str]] = {}
-    for line in done.stdout.splitlines():
+    said: dict[str, dict[str, str]] = {}
+    for line in output.splitlines():
         if line.startswith("nsw-"):
             what, _, rest = line.removeprefix("nsw-").partition(" ")
             key, _, value = rest.partition(" ") if what in {"has", "tool"} else (rest, "", "")
-            found.setdefault(what, {})[key] = value
-    return found
+            said.setdefault(what, {})[key] = value
+    return said
 
 
-def _there(said: dict[str, dict[str, str]]) -> list[str]:
-    """The schedulers that it could be."""
-    return create.there(said.get("has", {}))
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Asks a batch system's commands, in a login shell where only that has them."""
 
+    transport: Transport
+    login_shell: bool
 
-def _answering(
-    transport: Transport, said: dict[str, dict[str, str]], adapters: dict[str, Adapter], *, login_shell: bool
-) -> tuple[list[str], str]:
-    """The schedulers that it could be, without one whose client reaches no server; and what that client said."""
-    has, silent = dict(said.get("has", {})), ""
-    while (there := create.there(has)) and not create.is_shared(adapter := adapters[there[0]]):
-        command = adapter.sign_of_life_command()
-        done = _run(transport, adapter, command, login_shell=login_shell)
-        if done.returncode == 0 and not done.timed_out:
-            break
-        told = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
-        silent = f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server: {told[:_LONGEST]}"
-        del has[adapter.submit]
-    return there, silent
+    def _run(self, command: Sequence[str], adapter: Adapter) -> CommandResult:
+        words = ["bash", "-lc", '"$@"', "nsw", *command] if self.login_shell else command
+        return self.transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
 
+    def scheduler(self, has: Mapping[str, str]) -> tuple[str, str]:
+        """The scheduler of a machine with these commands; what a client said that reaches no server, and counts not."""
+        adapters, left, silent = create.adapters(), dict(has), ""
+        while there := create.there(left):
+            adapter = adapters[there[0]]
+            if create.is_shared(adapter):
+                return (there[0] if adapter.known_by else self._owner(adapter)), silent
+            command = adapter.sign_of_life_command()
+            done = self._run(command, adapter)
+            if done.returncode == 0 and not done.timed_out:
+                return there[0], silent
+            told = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
+            silent = (
+                f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server: {told[:_LONGEST]}"
+            )
+            del left[adapter.submit]
+        return LOCAL, silent
 
-def _run(transport: Transport, adapter: Adapter, command: Sequence[str], *, login_shell: bool) -> CommandResult:
-    words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
-    return transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
-
-
-def _scheduler(
-    transport: Transport, there: list[str], adapters: dict[str, Adapter], *, login_shell: bool
-) -> tuple[str, Adapter | None]:
-    """Which of those that could be it is; several have a qsub."""
-    if not there:
-        return "local", None
-    first = adapters[there[0]]
-    if not create.is_shared(first) or first.known_by:
-        return there[0], first
-    shell = ["bash", "-lc"] if login_shell else ["bash", "-c"]
-    told = transport.run([*shell, f"{first.submit} --version"], timeout=_SECONDS)
-    owner = create.owner_of(first.submit, told.stdout + told.stderr)
-    if owner is None or not owner.scheduler:
+    def _owner(self, adapter: Adapter) -> str:
+        """Whose command for submission it is, where several systems have one of that name."""
+        shell = ["bash", "-lc"] if self.login_shell else ["bash", "-c"]
+        told = self.transport.run([*shell, f"{adapter.submit} --version"], timeout=_SECONDS)
+        owner = create.owner_of(adapter.submit, told.stdout + told.stderr)
+        if owner is not None and owner.scheduler:
+            return owner.scheduler
         what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
-        known = ", ".join(schedulers())
-        raise UsageError(
-            f"the {first.submit} of this machine is {what}", hint=f"nsw knows {known}; docs/extending/scheduler.md"
-        )
-    return owner.scheduler, adapters[owner.scheduler]
+        hint = f"nsw knows {', '.join(schedulers())}; docs/extending/scheduler.md"
+        raise UsageError(f"the {adapter.submit} of this machine is {what}", hint=hint)
+
+    def queues(self, adapter: Adapter) -> tuple[tuple[Queue, ...], str]:
+        """The queues, and why there are none."""
+        command = adapter.queues_command
+        if not command:
+            return (), f"nsw cannot read a list of {adapter.name}'s queues"
+        done = adapter.plain(self._run(command, adapter))
+        listed = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
+        told = next(iter(done.stderr.strip().splitlines()), "it listed none")
+        return listed, "" if listed else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {told[:_LONGEST]}"
+
+    def accounts(self, adapter: Adapter) -> tuple[str, ...]:
+        """The user's accounts, where the batch system tells."""
+        command = adapter.accounts_command
+        return tuple(adapter.parse_accounts(self.transport.run(command, timeout=_SECONDS))) if command else ()
 
 
-def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tuple[tuple[Queue, ...], str]:
-    """The queues, and why there are none."""
-    command = adapter.queues_command
-    if not command:
-        return (), f"nsw cannot read a list of {adapter.name}'s queues"
-    done = adapter.plain(_run(transport, adapter, command, login_shell=login_shell))
-    found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
-    said = next(iter(done.stderr.strip().splitlines()), "it listed none")
-    return found, "" if found else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {said[:_LONGEST]}"
+@dataclass(slots=True)
+class _Draft:
+    """A site in the making: its keys; what was found, a line each; what a person has to fill in or check."""
 
+    keys: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    todo: list[str] = field(default_factory=list)
 
-def _accounts(transport: Transport, adapter: Adapter) -> tuple[str, ...]:
-    """The user's accounts, where the batch system tells."""
-    command = adapter.accounts_command
-    return tuple(adapter.parse_accounts(transport.run(command, timeout=_SECONDS))) if command else ()
+    def key(self, text: str, why: str = "") -> None:
+        """Add a key, with a comment on its line."""
+        self.keys.append(f"    {text}" + (f" # {_one_line(why)}" if why else "") + "\n")
 
 
 def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
@@ -319,40 +319,37 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     Returns:
         Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
-    lines: list[tuple[str, str]] = [(f"scheduler: {answers.scheduler}", "")]
-    found = [f"scheduler: {answers.scheduler if answers.scheduler != 'local' else 'none, runs start on the machine'}"]
-    todo = (
-        [f"scheduler: {answers.silent}; where it should, run `nsw init` again once it does"] if answers.silent else []
-    )
+    batch = answers.scheduler != LOCAL
+    draft = _Draft(found=[f"scheduler: {answers.scheduler if batch else 'none, runs start on the machine'}"])
+    draft.key(f"scheduler: {answers.scheduler}")
+    if answers.silent:
+        draft.todo.append(f"scheduler: {answers.silent}; where it should, run `nsw init` again once it does")
     if answers.host is not None:
-        lines.append((f"transport: {transport_of(answers)}", "your own ssh"))
-    batch = answers.scheduler != "local"
+        draft.key(f"transport: {transport_of(answers)}", "your own ssh")
     if batch or answers.host is not None:
-        _scratch(answers, lines, todo)
+        _scratch(answers, draft)
     if batch:
-        _account(answers, lines, todo)
+        _account(answers, draft)
     chosen = best(answers.queues)
     if chosen is not None:
-        _queue(answers, chosen, lines, found, todo)
+        _queue(answers, chosen, draft)
     elif batch:
-        lines.append((f"#- {answers.queue_key}: {TO_FILL}", "where the site has no default"))
-        todo.append(f"{answers.queue_key}: where the site has no default ({answers.untold})")
-    _gpus(answers, chosen, lines, found, todo)
+        draft.key(f"#- {answers.queue_key}: {TO_FILL}", "where the site has no default")
+        draft.todo.append(f"{answers.queue_key}: where the site has no default ({answers.untold})")
+    _gpus(answers, chosen, draft)
     if answers.has_module:
-        lines.append(("login_shell: true", "jobs know `module` in a login shell only"))
+        draft.key("login_shell: true", "jobs know `module` in a login shell only")
     if batch:
-        lines.append(("#- modules: [cuda]", "modules that provide the program and the profilers"))
+        draft.key("#- modules: [cuda]", "modules that provide the program and the profilers")
     if answers.profilers:
         inner = ", ".join(f"{tool}: {scalar(path)}" for tool, path in sorted(answers.profilers.items()))
-        lines.append((f"profilers: {{ {inner} }}", ""))
-        found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
+        draft.key(f"profilers: {{ {inner} }}")
+        draft.found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
     elif batch:
-        lines.append(("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them"))
+        draft.key("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them")
     if chosen is not None and chosen.walltime is not None:
-        lines.append((f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}"))
-    text = [f"  {scalar(name)}:"]
-    text += [f"    {key}" + (f" # {_one_line(why)}" if why else "") for key, why in lines]
-    return "\n".join(text) + "\n", found, todo
+        draft.key(f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}")
+    return "".join([f"  {scalar(name)}:\n", *draft.keys]), draft.found, draft.todo
 
 
 def transport_of(answers: Answers) -> str:
@@ -367,53 +364,51 @@ def best(queues: Sequence[Queue]) -> Queue | None:
     return next((one for one in some if one.is_default), some[0] if some else None)
 
 
-def _scratch(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) -> None:
+def _scratch(answers: Answers, draft: _Draft) -> None:
     if answers.scratch:
-        lines.append((f"scratch: {scalar(answers.scratch)}", "must be seen by the compute nodes too"))
-        todo.append(f"scratch: check that compute nodes see {answers.scratch}")
+        draft.key(f"scratch: {scalar(answers.scratch)}", "must be seen by the compute nodes too")
+        draft.todo.append(f"scratch: check that compute nodes see {answers.scratch}")
     elif answers.host is not None:
-        lines.append(("scratch: $HOME/nsw", "better a large file system that compute nodes see too"))
-        todo.append("scratch: name a large file system that the compute nodes see")
+        draft.key("scratch: $HOME/nsw", "better a large file system that compute nodes see too")
+        draft.todo.append("scratch: name a large file system that the compute nodes see")
 
 
-def _account(answers: Answers, lines: list[tuple[str, str]], todo: list[str]) -> None:
+def _account(answers: Answers, draft: _Draft) -> None:
     if len(answers.accounts) == 1:
-        lines.append((f"account: {scalar(answers.accounts[0])}", ""))
+        draft.key(f"account: {scalar(answers.accounts[0])}")
     elif answers.accounts:
-        lines.append((f"account: {scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}"))
-        todo.append(f"account: one of {_few(answers.accounts)}")
+        draft.key(f"account: {scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}")
+        draft.todo.append(f"account: one of {_few(answers.accounts)}")
     else:
-        lines.append((f"#- account: {TO_FILL}", "the project that pays, where the site asks for one"))
-        todo.append("account: the project that pays, where the site asks for one")
+        draft.key(f"#- account: {TO_FILL}", "the project that pays, where the site asks for one")
+        draft.todo.append("account: the project that pays, where the site asks for one")
 
 
-def _queue(answers: Answers, chosen: Queue, lines: list[tuple[str, str]], found: list[str], todo: list[str]) -> None:
+def _queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
     key = answers.queue_key
     others = [one.name for one in answers.queues if one.name != chosen.name]
-    lines.append((f"{key}: {scalar(chosen.name)}", f"there are also {_few(others)}" if others else ""))
+    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_few(others)}" if others else "")
     for one in answers.queues:
         told = "number of GPUs unknown" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
         also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
         kind = f" ({one.kind}{also})" if one.kind else ""
         limit = f", at most {format_duration(one.walltime)}" if one.walltime is not None else ""
-        found.append(f"{key} {one.name}: {told}{kind}{limit}")
+        draft.found.append(f"{key} {one.name}: {told}{kind}{limit}")
     if others:
-        todo.append(f"{key}: check that {chosen.name} is the one for you")
+        draft.todo.append(f"{key}: check that {chosen.name} is the one for you")
 
 
-def _gpus(
-    answers: Answers, chosen: Queue | None, lines: list[tuple[str, str]], found: list[str], todo: list[str]
-) -> None:
+def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
     name, count = "", None
     others: tuple[str, ...] = ()
-    if answers.gpus and (answers.scheduler == "local" or chosen is None or chosen.gpus is None):
+    if answers.gpus and (answers.scheduler == LOCAL or chosen is None or chosen.gpus is None):
         name, count = answers.gpus[0], len(answers.gpus)
-        found.append(f"GPUs of this node: {count} x {name}")
+        draft.found.append(f"GPUs of this node: {count} x {name}")
     elif chosen is not None:
         name, count, others = chosen.kind, chosen.gpus, chosen.other_kinds
-    elif answers.scheduler == "local":
+    elif answers.scheduler == LOCAL:
         count = 0
-        found.append("GPUs: none")
+        draft.found.append("GPUs: none")
     chip = find_chip(name) if name else None
     inner = [f"chip: {chip.name}"] if chip else []
     if count is not None:
@@ -422,13 +417,13 @@ def _gpus(
         kinds = [name] if chip and chip.name != name else []
         if others and chosen is not None:
             kinds = [f"{name}; {chosen.name} also has {_few(others)}: ask for yours with gres or constraint"]
-            todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *others])}; say which are yours")
-        lines.append((f"gpus: {{ {', '.join(inner)} }}", "".join(kinds)))
+            draft.todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *others])}; say which are yours")
+        draft.key(f"gpus: {{ {', '.join(inner)} }}", "".join(kinds))
     if count is None:
-        lines.append(("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which"))
-        todo.append("gpus: how many a node has (per_node) and which chip they are")
+        draft.key("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which")
+        draft.todo.append("gpus: how many a node has (per_node) and which chip they are")
     elif count and chip is None:
-        todo.append("gpus.chip: such as ga100 (A100) or gh100 (H100); `nsw metrics check --chip` knows the names")
+        draft.todo.append("gpus.chip: such as ga100 (A100) or gh100 (H100); `nsw metrics check --chip` knows the names")
 
 
 def _few(names: Iterable[str]) -> str:
