@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign import start
+from nsw.campaign.cancel import cancel
+from nsw.campaign.clean import leftovers_of, remove
 from nsw.campaign.dry_run import ask, runner_of
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_rows import IN_FLIGHT, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.campaign.planning import make_plan
 from nsw.campaign.running import Running
-from nsw.campaign.site_folder_cleanup import remove, space_of
-from nsw.campaign.steering import cancel
 from nsw.errors import NswError
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.create import adapter_of
@@ -224,7 +223,7 @@ def _forget(campaign: CampaignFolder) -> None:
     if over:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
-            remove(transport, space_of(campaign, transport, scratch, ()), everything=True)
+            remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
 
 
 def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:

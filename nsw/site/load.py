@@ -19,7 +19,7 @@ from nsw.site.names import BUILTIN, FILE_NAME, LOCAL, sources, user_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.recipe.yaml_nodes import Path as NodePath
+    from nsw.recipe.document import KeyPath
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 
@@ -214,7 +214,7 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
                 yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")
 
 
-def _gres_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
+def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     """A site's words for GPUs are the same for all recipes: they know no parameters."""
     gres = site.get("gres")
     if not isinstance(gres, str):
@@ -232,7 +232,7 @@ def _gres_names(document: Document, site_path: NodePath, site: dict[str, object]
         yield document.at(mark, f"the expression uses '{name}', which gres does not know", hint=hint)
 
 
-def _scratch_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
+def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     scratch = site.get("scratch")
     known = _scalars(site | {"name": site_path[-1]})
     if not isinstance(scratch, str):

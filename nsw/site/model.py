@@ -15,15 +15,15 @@ from nsw.recipe.fields import (
     Filled,
     Flag,
     Line,
+    Model,
     Name,
     Number,
+    Parsed,
     Size,
     Text,
     one_of,
     whole,
 )
-from nsw.recipe.parsed import Parsed
-from nsw.recipe.passes import Model
 from nsw.recipe.profiler_names import LATER, NOT_YET, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary

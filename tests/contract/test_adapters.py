@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 import pytest
 
 from nsw.errors import CommandResult
-from nsw.recipe.wrong_document import by_text
+from nsw.recipe.load import by_text
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Request, Watched
 from nsw.schedulers.create import Owner, is_shared, owner_of, there
