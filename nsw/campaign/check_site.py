@@ -28,8 +28,8 @@ from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site
 from nsw.site.names import LOCAL
-from nsw.site_check.check import REACHING, Check, Verdict, check_site, chip_check, node_checks, probe_words, skew_of
-from nsw.site_check.facts import keep, listed_metrics
+from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, skew_of
+from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics
 from nsw.transport.model import connect
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
@@ -19,6 +18,7 @@ from nsw.schedulers.adapter import Facts
 from nsw.schedulers.create import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 from nsw.site.names import LOCAL
+from nsw.site_check.facts import Check, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nsw.schedulers.adapter import Adapter, Queue
     from nsw.transport.model import HostKeyCheck, Transport
 
-REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
 _SECONDS: Final = 60.0
 _PROBE_S: Final = 120.0
 _SKEW_S: Final = 5.0
@@ -63,32 +62,6 @@ true
 """
 _VERSION: Final = re.compile(r"[Vv]ersion (\d+(?:\.\d+)+)")
 _NAMED: Final = "profilers: {%s: ...} names another one, or modules: the module that brings it"
-
-
-class Verdict(StrEnum):
-    """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check: what was looked at, how it went, what was found, what to do.
-
-    Some of what was found is data too: the names of the GPUs, the family of mpirun and mpiexec, how many seconds a
-    wrong clock is ahead.
-    """
-
-    what: str
-    verdict: Verdict
-    found: str
-    fix: str = ""
-    gpus: tuple[str, ...] = field(default=(), compare=False)
-    mpi: str | None = field(default=None, compare=False)
-    ahead_s: float = field(default=0.0, compare=False)
 
 
 def skew_of(checks: Iterable[Check]) -> float:

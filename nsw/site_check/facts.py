@@ -14,7 +14,8 @@ import shutil
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
@@ -24,8 +25,6 @@ from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
 from nsw.safe_files import read_plain
 from nsw.scripts.quoting import quote_all
-from nsw.site_check.check import REACHING, Check, Verdict
-from nsw.transport.model import connect
 from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -36,10 +35,37 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 
+REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
 _DAY_S: Final = 24 * 3600.0
 _WEEK_S: Final = 7 * _DAY_S
 _MOST: Final = 4 << 20  # bytes of a kept file
 _ASK_S: Final = 120.0
+
+
+class Verdict(StrEnum):
+    """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what was looked at, how it went, what was found, what to do.
+
+    Some of what was found is data too: the names of the GPUs, the family of mpirun and mpiexec, how many seconds a
+    wrong clock is ahead.
+    """
+
+    what: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+    gpus: tuple[str, ...] = field(default=(), compare=False)
+    mpi: str | None = field(default=None, compare=False)
+    ahead_s: float = field(default=0.0, compare=False)
 
 
 def facts(place: LoadedSite) -> SiteFacts:
@@ -194,6 +220,8 @@ def chip_of(place: LoadedSite) -> str | None:
 
 def site_metrics(place: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
     """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
+    from nsw.transport.model import connect
+
     ncu, site = ncu_of(place), place.site
     if (known := kept_names(place, chip, now)) is not None:
         return SiteMetrics(known, f"by the {len(known)} names that {ncu} of site {site.name} lists (kept)")
