@@ -38,7 +38,7 @@ class Needs:
         """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
         if self._ledger.any_waits():
             self._ledger.meet_done()
-        return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies, place=place, kinds=kinds)
+        return self._ledger.pending(limit, leave_builds=self._scheduler.can.dependencies, place=place, kinds=kinds)
 
     def doomed(self) -> dict[str, Verdict]:
         """The tasks, planned or in flight, that can not begin, each with its end."""

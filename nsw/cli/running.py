@@ -40,12 +40,12 @@ def run(
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.kept_checks import warnings
     from nsw.campaign.planning import make_plan
     from nsw.campaign.running import Running
     from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
+    from nsw.site_check.facts import warnings
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)

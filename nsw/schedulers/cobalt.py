@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Known,
     Line,
     Queue,
@@ -26,7 +25,7 @@ from nsw.schedulers.adapter import (
     refused_option,
     told_limit,
 )
-from nsw.schedulers.model import Answer, Phase, ended_by_itself
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,6 @@ from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Facts,
     Known,
     Line,
@@ -33,7 +32,7 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import FAULTS, Answer, Phase, parse_spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

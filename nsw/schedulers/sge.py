@@ -13,7 +13,6 @@ from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Known,
     Line,
     Refusal,
@@ -22,7 +21,7 @@ from nsw.schedulers.adapter import (
     job_ids,
     task_words,
 )
-from nsw.schedulers.model import Answer, Phase, ended_by_itself, parse_spans
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

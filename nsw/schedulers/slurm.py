@@ -12,7 +12,6 @@ from nsw.errors import UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Facts,
     Known,
     Line,
@@ -25,7 +24,7 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import FAULTS, Answer, Phase, parse_spans, spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
