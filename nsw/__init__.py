@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from nsw import events as events
     from nsw.api.campaigns import Campaign as Campaign
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
+    from nsw.api.driving import Planned as Planned
     from nsw.api.driving import Running as Running
     from nsw.api.driving import attach as attach
+    from nsw.api.driving import dry_run as dry_run
     from nsw.api.driving import reread as reread
     from nsw.api.driving import resume as resume
     from nsw.api.driving import retry as retry
     from nsw.api.driving import run as run
-    from nsw.api.planning import Planned as Planned
-    from nsw.api.planning import dry_run as dry_run
     from nsw.api.reading import Reports as Reports
     from nsw.api.reading import read as read
 
@@ -34,11 +34,11 @@ __all__ = [
 
 _FROM = {
     "Campaign": "api.campaigns:Campaign",
-    "Planned": "api.planning:Planned",
+    "Planned": "api.driving:Planned",
     "Reports": "api.reading:Reports",
     "Running": "api.driving:Running",
     "attach": "api.driving:attach",
-    "dry_run": "api.planning:dry_run",
+    "dry_run": "api.driving:dry_run",
     "errors": "errors",
     "events": "events",
     "open": "api.campaigns:open_campaign",

@@ -222,8 +222,3 @@ class Timeline(Table):
     def parts(self) -> dict[str, str | tuple[str, ...]]:
         """Label and length."""
         return {"label": self.label, "length": self.length}
-
-
-def columns_of(*given: Column | None) -> tuple[Column, ...]:
-    """The columns that there are: those left out are None."""
-    return tuple(column for column in given if column is not None)

@@ -9,18 +9,18 @@ in the recipe's order counts, so that nothing is counted twice.
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu
+from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.perturbation import Perturbation
+    from nsw.tables.data import TableData
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,6 @@ class Copy:
     total_ns: float
     total_bytes: float | None
     bytes_per_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of the program: the median of its runs, with their range."""
-
-    name: str
-    unit: str | None
-    pass_name: str
-    profiled: bool
-    median: float
-    least: float
-    most: float
-    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +81,32 @@ class CaseSummary:
 
 
 def summarize_cases(
-    runs: Sequence[Any], tables: Mapping[str, Sequence[Mapping[str, Any]]], cover: float
+    runs: Sequence[Any],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+    cover: float,
+    counters: Mapping[str, TableData] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
     Args:
-        runs: The campaign's runs (id, case_id, params, pass_name, pass_kind).
+        runs: The campaign's runs (id, case_id, params, pass_name, pass_kind, state, seconds).
         tables: Rows by table name; each row has `run`.
         cover: How much of the time the hotspots listed together take, 0 to 1.
+        counters: The tables metrics, launches and rules that there are.
     """
     by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
-    return [_case(id_, members, by_run, cover) for id_, members in cases.items()]
+    return [_case(id_, members, by_run, cover, counters or {}) for id_, members in cases.items()]
 
 
 def _case(
-    id_: str, runs: list[Any], by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]], cover: float
+    id_: str,
+    runs: list[Any],
+    by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]],
+    cover: float,
+    counters: Mapping[str, TableData],
 ) -> CaseSummary:
     def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
         found = by_run.get(table, {})
@@ -130,6 +124,7 @@ def _case(
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _total(talk)
     several = max(1, len(with_gpu))
+    figures = figures_of(runs, by_run.get("figures", {}))
     return CaseSummary(
         id=id_,
         params=runs[0].params,
@@ -142,9 +137,11 @@ def _case(
         copies=_copies(gpu, several),
         functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
         import_ns=_imports(rows("functions", with_functions), len(with_functions)),
-        figures=_figures(runs, by_run.get("figures", {})),
+        figures=figures,
+        perturbation=tuple(perturbations(figures, runs)),
         gpus=tuple(sorted({str(r["text"]) for r in rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
         measured=len(with_gpu or with_api or with_functions),
+        kernels=_kernels(runs, counters, gpu, several),
         phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
         iterations=iterations(rows("iterations", with_gpu)),
         waiting=waiting(talk, gpu_ns),
@@ -152,6 +149,26 @@ def _case(
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
     )
+
+
+def _kernels(
+    runs: Sequence[Any], counters: Mapping[str, TableData], gpu: Iterable[Mapping[str, Any]], traced: int
+) -> tuple[KernelRow, ...]:
+    """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
+    if "metrics" not in counters:
+        return ()
+    mine = {name: _of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
+    times = times_of_kernels(gpu)
+    return kernel_table(mine, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()})
+
+
+def _of_runs(data: TableData, runs: set[str]) -> TableData:
+    if isinstance(data, list):
+        return [row for row in data if row.get("run") in runs]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return data.filter(pc.is_in(pc.cast(data["run"], pa.string()), pa.array(sorted(runs), pa.string())))
 
 
 def measured_runs(runs: Sequence[Any], found: Mapping[Any, object]) -> list[Any]:
@@ -221,27 +238,6 @@ def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
 
 def _place(row: Mapping[str, Any]) -> str:
     return f"{row['name']} ({row['file']}:{row['line']})" if row.get("file") and row.get("line") else str(row["name"])
-
-
-def _figures(runs: list[Any], found: Mapping[Any, list[Mapping[str, Any]]]) -> tuple[Figure, ...]:
-    values: dict[tuple[str, str], list[float]] = {}
-    about: dict[tuple[str, str], tuple[str | None, bool]] = {}
-    for run in runs:
-        for row in found.get(run.id, ()):
-            key = (row["name"], run.pass_name)
-            values.setdefault(key, []).append(row["value"])
-            about[key] = (row.get("unit"), run.pass_kind != "baseline")  # noqa: S105  no password
-    return tuple(
-        Figure(name, about[name, pass_name][0], pass_name, about[name, pass_name][1],
-               statistics.median(seen), min(seen), max(seen), len(seen))
-        for (name, pass_name), seen in values.items()
-    )  # fmt: skip
-
-
-def best_figure(case: CaseSummary, name: str) -> Figure | None:
-    """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
-    mine = [f for f in case.figures if f.name == name]
-    return min(mine, key=lambda f: f.profiled, default=None)
 
 
 def _total(rows: Iterable[Mapping[str, Any]]) -> float:

@@ -1,22 +1,104 @@
-"""Which kernels and launches a guided counters pass measures: from a timeline's kernels to arguments of ncu or nvprof.
+"""Guided counters: which kernels and launches a pass measures, by a timeline's kernels, and whether it measured those.
 
 ncu takes one expression for kernels and one for ordinals, so each chosen ordinal is measured of every chosen kernel:
-ordinals that several kernels need are preferred, and what comes along is told.
+ordinals that several kernels need are preferred, and what comes along is told. Inside an NVTX range ncu counts the
+launches of a kernel alone, over the instances that are asked for (docs/gpu.md).
+
+The tool's filter counts launches of each kernel, so the n-th measured launch of a kernel is the n-th chosen ordinal. A
+program that does not repeat itself moves its kernels: then the counters are of other work than the timeline's times.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import nearest
 from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
+from nsw.tables.names import squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+
+_Row: TypeAlias = "Mapping[str, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """An NVTX range: its name, domain (None: the default one), style, and instances from 1 (empty: all)."""
+
+    name: str
+    domain: str | None = None
+    start_end: bool = False
+    instances: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """The stretches of one thread, or of a process: starts in order, and the greatest end up to each."""
+
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def hold(self, start: int, end: int) -> bool:
+        at = bisect_right(self.starts, start) - 1
+        return at >= 0 and self.ends[at] >= end
+
+
+def launched_inside(
+    kernels: Iterable[_Row], calls: Iterable[_Row], ranges: Iterable[_Row], within: Within
+) -> list[_Row]:
+    """The kernels that were launched inside the range.
+
+    Args:
+        kernels: Rows of table gpu_trace.
+        calls: Rows of table api_trace, in the same time.
+        ranges: Rows of table nvtx_trace, in the same time.
+        within: The range.
+    """
+    spans = _spans(ranges, within)
+    launched: set[tuple[Any, Any]] = set()
+    for call in calls:
+        found = spans.get((call["pid"], None if within.start_end else call["tid"]))
+        if found is not None and found.hold(call["start_ns"], call["start_ns"] + (call["duration_ns"] or 0)):
+            launched.add((call["pid"], call["correlation"]))
+    return [row for row in kernels if (row["pid"], row["correlation"]) in launched]
+
+
+def names_of(ranges: Iterable[_Row], within: Within) -> list[str]:
+    """The names of the ranges of the asked style and domain."""
+    return list(dict.fromkeys(row["name"] for row in ranges if row["name"] and _is_like(row, within)))
+
+
+def _is_like(row: _Row, within: Within) -> bool:
+    style = "startend" if within.start_end else "pushpop"
+    return row["style"] == style and (row["domain"] or None) == within.domain
+
+
+def _spans(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
+    """The asked instances by process and thread; the instances of a process are counted by their start."""
+    mine = sorted(
+        (row for row in ranges if row["name"] == within.name and _is_like(row, within)),
+        key=lambda row: row["start_ns"],
+    )
+    counts: dict[Any, int] = defaultdict(int)
+    found: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+    for row in mine:
+        counts[row["pid"]] += 1
+        if not within.instances or counts[row["pid"]] in within.instances:
+            span = (row["start_ns"], row["start_ns"] + (row["duration_ns"] or 0))
+            found[row["pid"], None if within.start_end else row["tid"]].append(span)
+    return {
+        key: _Spans([start for start, _ in some], list(accumulate((end for _, end in some), max)))
+        for key, some in found.items()
+    }
+
 
 _CANDIDATES: Final = 400  # launches of a shape, those of most usual duration, that ordinals are taken from
 _LONGEST: Final = 100_000  # characters of one argument; Linux takes 131,072
@@ -325,3 +407,120 @@ def _arguments(
         return chosen_filter(keys, ordinals)
     names_only = any_name(dict.fromkeys(k.name for k in kernels))
     return ("--kernel-name-base", "function", "--kernel-id", f"::regex:{names_only}:{one_of(ordinals)}")
+
+
+TABLE: Final = "chosen_launches"
+MOVED: Final = "launches moved between the passes: "  # how each sentence begins
+MEASURED, OTHER_SHAPE, MISSING, UNEXPECTED = "measured", "other shape", "missing", "unexpected"
+_LISTED: Final = 3
+_FIX: Final = (
+    "make each run launch the same kernels (fixed seeds, no autotuning such as cudnn.benchmark); or choose by name:"
+    " kernels: {regex: ...}, launches: {skip: 10, count: 3}"
+)
+
+
+def chosen_rows(picked: Iterable[Picked], source: str) -> list[dict[str, Any]]:
+    """The rows of table chosen_launches before anything was measured.
+
+    Args:
+        picked: The chosen launches.
+        source: The run of the timeline that they were chosen from.
+    """
+    return [asdict(one) | {"chosen_from": source, "state": None, "launch_id": None} for one in picked]
+
+
+def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The chosen launches, each with what became of it, and the launches that were measured unasked.
+
+    Args:
+        chosen: The rows of table chosen_launches of a run.
+        launches: The rows of table launches of that run.
+    """
+    wanted: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in chosen:
+        if row.get("ordinal") is not None:
+            wanted[str(row.get("mangled_name") or ""), str(row["kernel"])].append(row)
+    left = _by_names(_of_one_process(launches))
+    found: list[dict[str, Any]] = []
+    for (mangled, kernel), rows in wanted.items():
+        names = (mangled, squeezed(kernel), str(rows[0]["short_name"]))
+        there = next((left.pop(name) for name in names if name and name in left), [])
+        ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
+        for at, row in enumerate(ordered):
+            found.append(_with_launch(row, there[at] if at < len(there) else None))
+        found += [_unexpected(launch) for launch in there[len(ordered) :]]
+    return [*found, *(_unexpected(launch) for some in left.values() for launch in some)]
+
+
+def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What did not match, each with a hint; none where every chosen launch was measured."""
+    chosen = [row for row in rows if row["state"] != UNEXPECTED]
+    told = []
+    if some := [row for row in chosen if row["state"] == MISSING]:
+        source = some[0].get("chosen_from") or "the timeline"
+        told.append(f"{len(some)} of {len(chosen)} launches chosen from {source} were not measured: {_counted(some)}")
+    if some := [row for row in chosen if row["state"] == OTHER_SHAPE]:
+        one = some[0]
+        told.append(
+            f"{len(some)} of {len(chosen)} launches have another grid or block than in the timeline, such as"
+            f" launch {one['ordinal']} of {one['short_name']}: {one['measured_grid']} x {one['measured_block_size']}"
+            f" instead of {one['grid']} x {one['block_size']}"
+        )
+    if some := [row for row in rows if row["state"] == UNEXPECTED]:
+        told.append(f"{len(some)} launches were measured that the timeline did not choose: {_counted(some)}")
+    return [(MOVED + text, _FIX) for text in told]
+
+
+def _by_names(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The launches of each kernel in their order, by its mangled name, else its name without spaces."""
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in launches:
+        found[str(row.get("mangled_name") or squeezed(str(row.get("kernel") or "")))].append(row)
+    return dict(found)
+
+
+def _of_one_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The launches of the first rank, of its process with most of them: kernels were chosen from one process."""
+    groups: dict[tuple[int, Any], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in launches:
+        groups[row.get("rank") or 0, row.get("pid")].append(row)
+    if not groups:
+        return []
+    first = min(rank for rank, _ in groups)
+    most = max((some for (rank, _), some in groups.items() if rank == first), key=len)
+    return sorted(most, key=lambda row: row.get("launch_id") or 0)
+
+
+def _with_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | None) -> dict[str, Any]:
+    if launch is None:
+        return dict(row) | {"state": MISSING, "launch_id": None}
+    same = all(
+        row.get(name) is None or launch.get(name) is None or squeezed(row[name]) == squeezed(launch[name])
+        for name in ("grid", "block_size")
+    )
+    return dict(row) | {
+        "state": MEASURED if same else OTHER_SHAPE,
+        "launch_id": launch.get("launch_id"),
+        "measured_grid": launch.get("grid"),
+        "measured_block_size": launch.get("block_size"),
+    }
+
+
+def _unexpected(launch: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kernel": launch.get("kernel"),
+        "short_name": launch.get("short_name") or launch.get("kernel"),
+        "mangled_name": launch.get("mangled_name"),
+        "state": UNEXPECTED,
+        "launch_id": launch.get("launch_id"),
+        "measured_grid": launch.get("grid"),
+        "measured_block_size": launch.get("block_size"),
+    }
+
+
+def _counted(rows: Sequence[Mapping[str, Any]]) -> str:
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        counts[str(row["short_name"])] += 1
+    shown = [f"{count} of {name}" for name, count in list(counts.items())[:_LISTED]]
+    return ", ".join(shown) + (f" and {len(counts) - _LISTED} more kernels" if len(counts) > _LISTED else "")

@@ -6,23 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.case_kernels import with_kernels
-from nsw.analysis.case_perturbation import with_perturbation
 from nsw.analysis.cases import CaseSummary, summarize_cases
-from nsw.analysis.compare_variants import Variant, compare
+from nsw.analysis.comparison import Scaling, Variant, compare, scaling
 from nsw.analysis.effective import effective_rates
+from nsw.analysis.figures import Outlier, outliers
 from nsw.analysis.findings import findings
-from nsw.analysis.outliers import Outlier, outliers
-from nsw.analysis.placed_ranks import nodes_of, ranks_on_one_gpu
-from nsw.analysis.program_versions import findings as of_versions
-from nsw.analysis.scaling import Scaling, scaling
-from nsw.analysis.steady import steady_rows
+from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.effective import AskedModel, Effective
-    from nsw.analysis.program_versions import ProgramVersion
     from nsw.tables import TableData
 
 TABLES = (
@@ -30,6 +24,31 @@ TABLES = (
     "iterations", "nvtx_summary", "nvtx_gpu_summary", "ranks",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignData:
+    """A campaign as it is summarised.
+
+    Attributes:
+        campaign: Its id.
+        site: Its site's name.
+        note: A sentence that is printed with all its numbers.
+        runs: Its runs, in the plan's order.
+        tables: The rows of TABLES, each with `run`.
+        missing: What is absent and why, in sentences.
+        counters: The tables of OF_KERNELS that there are.
+        known: Findings of the campaign itself, which come first.
+    """
+
+    campaign: str
+    site: str
+    note: str | None
+    runs: Sequence[Any]
+    tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    missing: Sequence[str] = ()
+    counters: Mapping[str, TableData] | None = None
+    known: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +102,10 @@ class Summary:
         )
 
 
-def summarize(
-    campaign: str,
-    site: str,
-    note: str | None,
-    runs: Sequence[Any],
-    tables: Mapping[str, Sequence[Mapping[str, Any]]],
-    asked: Asked,
-    missing: Sequence[str] = (),
-    counters: Mapping[str, TableData] | None = None,
-    versions: Sequence[ProgramVersion] = (),
-    remedy: str = "",
-) -> Summary:
-    """Summarise a campaign.
-
-    Args:
-        campaign: Its id.
-        site: Its site's name.
-        note: A sentence that is printed with all its numbers.
-        runs: Its runs, in the plan's order.
-        tables: The rows of TABLES, each with `run`.
-        asked: What to report.
-        missing: What is absent and why, in sentences.
-        counters: The tables of OF_KERNELS that there are.
-        versions: The versions of the program that its runs were done with, the oldest first.
-        remedy: The command that leaves one version only.
-    """
-    steady = steady_rows("gpu_summary", tables.get("gpu_summary", ()), tables.get("phase_summary", ()))
-    cases = with_kernels(summarize_cases(runs, tables, asked.cover), runs, steady, counters)
-    cases = with_perturbation(cases, runs)
+def summarize(data: CampaignData, asked: Asked) -> Summary:
+    """Summarise a campaign by what its recipe asks for."""
+    runs, tables = data.runs, data.tables
+    cases = summarize_cases(runs, tables, asked.cover, data.counters)
     case_of = {run.id: run.case_id for run in runs}
     curve = None
     if asked.axis and asked.figure and cases:
@@ -126,13 +120,24 @@ def summarize(
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
             higher_is_better=asked.higher_is_better,
         )  # fmt: skip
-    said = [*of_versions(versions, remedy), *_crowded(tables, case_of)]
     return Summary(
-        campaign, site, note, asked.cover, tuple(cases), curve, tuple(variants), asked.compare, asked.baseline,
-        asked.figure, (*said, *findings(cases, curve)), tuple(missing),
-        effective_rates(cases, asked.models, runs, tables),
-        tuple(outliers(runs, tables.get("figures", ()))), tuple(nodes_of(tables.get("ranks", ()), case_of)), tables,
-    )  # fmt: skip
+        campaign=data.campaign,
+        site=data.site,
+        note=data.note,
+        cover=asked.cover,
+        cases=tuple(cases),
+        curve=curve,
+        variants=tuple(variants),
+        compared=asked.compare,
+        compared_to=asked.baseline,
+        figure=asked.figure,
+        findings=(*data.known, *_crowded(tables, case_of), *findings(cases, curve)),
+        missing=tuple(data.missing),
+        model=effective_rates(cases, asked.models, runs, tables),
+        outliers=tuple(outliers(runs, tables.get("figures", ()))),
+        nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
+        tables=tables,
+    )
 
 
 def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:

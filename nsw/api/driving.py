@@ -1,4 +1,8 @@
-"""Campaigns driven from Python: `for event in nsw.run("recipe.yaml", site="mycluster"): print(event)`."""
+"""Campaigns planned and driven from Python.
+
+`for event in nsw.run("recipe.yaml", site="mycluster"): print(event)`; of `nsw.dry_run("recipe.yaml")`, which submits
+nothing, `runs` is a pandas frame.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
+from nsw.api.frames import frame_of
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
-from nsw.campaign import continuing
 from nsw.campaign import folder as folders
+from nsw.campaign import retry as retrying
 from nsw.campaign.events import Message
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.select_runs import Selection
 from nsw.errors import UsageError
-from nsw.wording import headline
+from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
+
     from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.planning import Planned
+    from nsw.campaign.planning import Planned as Made
     from nsw.recipe.overrides import Overrides
 
 
@@ -123,17 +130,18 @@ def run(
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.extend import extend, extension
 
     said: list[Message] = []
     found = extension(folder, recipe, sites, chosen, said.append)
     if found.planned is None:
         return _told(Running(folder, only=()), said)
     _refuse_dear(found.planned, folder.path.parent, yes=yes)
-    return _told(Running(folder, only=extend(found).only, now=now), said)
+    extend(found)
+    return _told(Running(folder, now=now), said)
 
 
-def _refuse_dear(planned: Planned, home: Path, *, yes: bool) -> None:
+def _refuse_dear(planned: Made, home: Path, *, yes: bool) -> None:
     from nsw.campaign.start import expected_cost, too_dear
 
     if not yes and (cost := too_dear(planned, expected_cost(home, planned.plan))):
@@ -155,7 +163,7 @@ def resume(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    continuing.resume(folder, said.append)
+    retrying.resume(folder, said.append)
     return _told(Running(folder, now=now), said)
 
 
@@ -180,11 +188,11 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.campaign.attaching import on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
 
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
-    with on_site(site_or_default(named), files(sites)) as there:
+    with campaigns_on_site(site_or_default(named), files(sites)) as there:
         found = there.attach(campaign, parent)
     return resume(found.folder.path)
 
@@ -222,9 +230,9 @@ def retry(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    limit = continuing.seconds("time", time)
-    change = continuing.Change(limit, update_app, files(sites))
-    found = continuing.retry(
+    limit = retrying.seconds("time", time)
+    change = retrying.Change(limit, update_app, files(sites))
+    found = retrying.retry(
         folder,
         names(runs),
         said.append,
@@ -281,3 +289,72 @@ def _told(running: Running, said: list[Message]) -> Running:
     for message in said:
         running.emit(message)
     return running
+
+
+class Planned:
+    """What a recipe would run on a site.
+
+    Attributes:
+        name: The recipe's.
+        site: The site's.
+        warnings: What a person should know.
+        gpu_hours: At most, as the scheduler is asked for them.
+        node_hours: At most, likewise.
+    """
+
+    def __init__(self, made: Made, warnings: list[str]) -> None:
+        self._made = made
+        self.name: str = made.plan.name
+        self.site: str = made.plan.site
+        self.warnings = warnings
+        self.gpu_hours: float = made.plan.gpu_hours
+        self.node_hours: float = made.plan.node_hours
+
+    def __repr__(self) -> str:
+        return f"<nsw plan of {self.name} on site {self.site}: {plural(len(self._made.plan.runs), 'run')}>"
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a run: id, its parameters, pass, tool, repeat, job, what it asks for, command."""
+        from nsw.present.plan_view import RUN_COLUMNS, run_rows
+
+        params = {run.id: run.params for run in self._made.plan.runs}
+        return frame_of([{**params[row["id"]], **row} for row in run_rows(self._made.plan)], RUN_COLUMNS)
+
+    @property
+    def absent(self) -> pd.DataFrame:
+        """One row for what this site cannot do: what, reason, how many runs."""
+        rows = [{"what": a.what, "reason": a.reason, "runs": len(a.run_ids)} for a in self._made.plan.absent]
+        return frame_of(rows, ("what", "reason", "runs"))
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """The script of each job, as `nsw render` prints it."""
+        render, scratch = self._made.renderer(), self._made.scratch_to_show()
+        return {job.name: render(job, "CAMPAIGN", scratch) for job in self._made.plan.jobs}
+
+
+def dry_run(
+    recipe: str | Path,
+    site: str | None = None,
+    *,
+    sites: Files | None = None,
+    set: Settings | None = None,  # noqa: A002  the name of the option
+    case: Cases | None = None,
+    exclude: Cases | None = None,
+    passes: Names | None = None,
+    fit: bool = False,
+) -> Planned:
+    """Plan as `nsw.run` does, with the same arguments, and stop there; no scheduler is asked.
+
+    Raises:
+        InputError: The recipe or a sites file has faults.
+        UsageError: There is no such recipe, site, case or pass.
+    """
+    from nsw.campaign.planning import make_plan
+
+    said: list[Message] = []
+    chosen = overrides(set, case, exclude, passes, fit=fit)
+    made = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
+    found = (*made.recipe.warnings, *made.unset_secrets())
+    return Planned(made, [*(message.text for message in said), *(one.render() for one in found)])

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.shared_gpus import Span, pairs, sentences
+from nsw.analysis.placement import Span, pairs, sentences
+from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
-from nsw.campaign.ledger_rows import Reading, State, lacks_reports
-from nsw.campaign.named_versions import program_versions, remedy
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ledger_rows import NOTE, SITE, Reading, State, lacks_reports
+from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option
 from nsw.campaign.start import how_to_send
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.campaign.versions import findings
+from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
@@ -93,18 +93,17 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     runs = ledger.runs()
     tables = {name: load_rows(folder, name) for name in TABLES}
     counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
-    return summarize(
+    data = CampaignData(
         folder.id,
         ledger.meta(SITE),
         ledger.meta(NOTE),
         runs,
         tables,
-        _asked(folder, {run.case_id: run.params for run in runs}),
-        _missing(folder, ledger, runs),
-        counters,
-        program_versions(ledger),
-        remedy(folder),
+        missing=_missing(folder, ledger, runs),
+        counters=counters,
+        known=findings(folder, ledger),
     )
+    return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
 
 
 def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -196,7 +195,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
     """What counters passes asked for and did not measure, once for all runs of a pass."""
-    from nsw.analysis.matched_launches import MOVED
+    from nsw.analysis.guided import MOVED
     from nsw.analysis.unmeasured import MISSING
 
     pass_of = {run.id: run.pass_name for run in runs}

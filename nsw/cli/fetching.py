@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.campaign.fetching import GUI_FILES, on_site
+from nsw.campaign.fetch import GUI_FILES, on_site
 from nsw.campaign.runs_by_name import campaign_of_words
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
-from nsw.present.download_bar import DownloadBar
+from nsw.present.live import DownloadBar
 from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
 from nsw.wording import plural

@@ -76,9 +76,9 @@ def plan_into(
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
     from nsw.campaign import folder as folders
-    from nsw.campaign.extending import extension
+    from nsw.campaign.extend import extension
     from nsw.campaign.start import expected_cost
-    from nsw.present import changes_view, emit, plan_view
+    from nsw.present import emit, plan_view
     from nsw.present.terminal import console
 
     found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
@@ -90,9 +90,9 @@ def plan_into(
     with writing.printed(format, output):
         if format == "json":
             data = plan_view.plan_data(made, expected) if made else {}
-            emit.as_json({**data, "into": changes_view.changes_data(found.folder.id, found.changes)})
+            emit.as_json({**data, "into": plan_view.changes_data(found.folder.id, found.changes)})
         else:
-            changes_view.show_changes(console(), found.folder.id, found.changes)
+            plan_view.show_changes(console(), found.folder.id, found.changes)
             if made and found.planned:
                 warnings = [w.render() for w in found.planned.recipe.warnings]
                 plan_view.show_plan(console(), made, warnings, expected=expected)

@@ -154,8 +154,6 @@ def _code(reports: Iterable[Report]) -> int:
 def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
     """One object, written report by report and row by row: a large trace is never held as text."""
     from nsw.analysis.kernels import of_report
-    from nsw.present.json_rows import json_rows
-    from nsw.present.kernels_view import kernels_data
     from nsw.tables import rows
 
     write = sys.stdout.write
@@ -167,7 +165,7 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": [asdict(p) for p in report.problems],
         }  # fmt: skip
-        found = kernels_data(of_report(report.tables)) if kernels else []
+        found = [asdict(kernel) for kernel in of_report(report.tables)] if kernels else []
         if found:
             head |= {"kernels": emit.finite(found)}
         write((", " if number else "") + as_json(head)[:-1] + ', "tables": {')
@@ -177,7 +175,7 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
                 for row_number, row in enumerate(rows(name, data)):
                     write((", " if row_number else "") + as_json(row))
             else:
-                for some in json_rows(name, data):
+                for some in emit.json_rows(name, data):
                     emit.write_utf8(some)
             write("]")
         write("}}")
@@ -194,9 +192,7 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
         raise writing.several(format, wanted)
     (name,) = wanted
     if format == "parquet" and output is not None:
-        from nsw.present.parquet import Files
-
-        with Files({name: output}) as files:
+        with emit.ParquetFiles({name: output}) as files:
             _fill(files, reports, {name})
         _tell_problems(reports)
         return
@@ -207,14 +203,13 @@ def _one_table(reports: Sequence[Report], tables: list[str], format: str, output
 
 def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
     """Every table of all reports as FOLDER/TABLE.csv or .parquet, report by report: what is held is one report."""
-    from nsw.present import csv_files, parquet
     from nsw.present.problems import Merged
     from nsw.tables import TABLES
 
     folder = writing.made_folder(folder)
     bad = False
     merged = Merged()
-    kind = parquet.Files if format == "parquet" else csv_files.Files
+    kind = emit.ParquetFiles if format == "parquet" else emit.CsvFiles
     with kind({name: folder / f"{name}.{format}" for name in TABLES}) as files:
         for report in reports:
             bad = bad or _is_bad(report)
@@ -251,7 +246,7 @@ def _gather_problems(merged: Merged, report: Report) -> None:
 
 def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> int:
     from nsw.present.problems import Merged, show_merged
-    from nsw.present.report_view import show_report
+    from nsw.present.rows_view import show_report
     from nsw.present.terminal import console
 
     bad = False

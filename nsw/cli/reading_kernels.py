@@ -48,7 +48,7 @@ def put(name: str, reports: Iterable[Report], format: str, output: Path | None, 
         top: No more rows than this of each report; None: all.
     """
     from nsw.analysis.kernels import of_report
-    from nsw.present.kernels_view import flat_kernels, flat_points
+    from nsw.present.flat_rows import flat_kernels, flat_points
     from nsw.present.problems import Merged
 
     rows_of = flat_kernels if name == "kernels" else flat_points
@@ -81,8 +81,8 @@ def put(name: str, reports: Iterable[Report], format: str, output: Path | None, 
 
 
 def _show(name: str, found: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]) -> None:
-    from nsw.present.kernels_view import show_kernels
     from nsw.present.rows_view import show_rows
+    from nsw.present.summary_view import show_kernels
     from nsw.present.terminal import console
 
     if name == "kernels":

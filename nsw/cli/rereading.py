@@ -8,7 +8,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.reread import reread as read_again
 from nsw.cli import answering, notices
-from nsw.present.reading_bar import ReadingBar
+from nsw.present.live import ReadingBar
 from nsw.present.untrusted_text import say
 
 if TYPE_CHECKING:

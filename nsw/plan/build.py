@@ -34,7 +34,7 @@ from nsw.recipe.program_files import source
 from nsw.recipe.secrets import Secret
 from nsw.recipe.units import as_text, clock
 from nsw.site.model import FILL
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,14 +1,368 @@
-"""The JSON Schema (draft 2020-12) of what `--json` prints: a definition a command, and one a table."""
+"""The shapes of what `--json` prints, one a command, and their JSON Schema (draft 2020-12).
 
-from __future__ import annotations
+A key may be added; none goes, or changes its meaning, unless `nsw_json` counts up. Times are seconds since 1970 unless
+a name ends in a unit; what is not known is null.
+"""
 
+# ruff: noqa: D101  # a shape is its keys; SHAPES says which command prints it
+# no `from __future__ import annotations`: pydantic resolves these types when the schema is made
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NotRequired
 
-from nsw.present.answer_shapes import NAMES, SHAPES
+from typing_extensions import TypedDict
+
+from nsw.analysis.cases import CaseSummary
+from nsw.analysis.comparison import Scaling, Variant
+from nsw.analysis.effective import Effective
+from nsw.analysis.figures import Outlier, Perturbation
+from nsw.analysis.kernels import KernelRow
+from nsw.analysis.roofline import Point
+from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
 from nsw.recipe.jsonschema import cleaned, headed
 from nsw.tables import TABLES
+
+Rows = list[dict[str, Any]]
+Counts = dict[str, int]
+State = Literal["planned", "intent", "submitted", "queued", "running", "done", "failed", "lost", "cancelled"]
+Reading = Literal["none", "collected", "read", "unreadable", "incomplete"]
+Severity = Literal["error", "warning"]
+
+
+class Problem(TypedDict):
+    run: str
+    report: str | None
+    severity: Severity | Literal["note"]
+    message: str
+    fix: str | None  # fmt: skip
+
+
+class PlannedJob(TypedDict):
+    name: str
+    tasks: int
+    walltime_s: int
+    resources: Resources
+    runs: list[str]  # fmt: skip
+
+
+class PlannedReduction(TypedDict):
+    name: str
+    where: str | None
+    tasks: int
+    walltime_s: int
+    resources: Resources
+    of: list[str]
+
+
+class PlannedBuild(TypedDict):
+    name: str
+    where: str | None
+    walltime_s: int
+    resources: Resources  # fmt: skip
+
+
+PlannedRun = TypedDict("PlannedRun", {
+    "id": str, "case": str, "pass": str, "tool": str | None, "repeat": int, "job": str, "task": int, "nodes": int,
+    "gpus": int, "layout": str | None, "time_s": int, "command": str,
+})  # fmt: skip
+
+
+class Into(TypedDict):
+    campaign: str
+    added: list[str]
+    again: dict[str, str]
+    same: int
+    not_in_recipe: int  # fmt: skip
+
+
+class Plan(TypedDict):
+    nsw_json: int
+    name: str
+    site: str
+    note: str | None
+    notes: list[str]
+    cases: list[str]
+    gpu_hours_at_most: float
+    node_hours_at_most: float
+    gpu_hours_expected: float | None
+    node_hours_expected: float | None
+    jobs: list[PlannedJob]
+    reductions: list[PlannedReduction]
+    builds: list[PlannedBuild]
+    runs: list[PlannedRun]
+    absent: list[Absent]
+    secrets: list[str]
+    starts: NotRequired[dict[str, str]]
+    warnings: NotRequired[list[str]]
+    into: NotRequired[Into]  # fmt: skip
+
+
+class PlanOfNothing(TypedDict):
+    nsw_json: int
+    into: Into
+
+
+Run = TypedDict("Run", {
+    "id": str, "case": str, "pass": str, "tool": str | None, "repeat": int, "state": State, "reason": str | None,
+    "attempt": int, "exit_code": int | None, "host": str | None, "started": float | None, "ended": float | None,
+    "seconds": float | None, "job": str, "task": int, "job_id": str | None, "gpus": int, "reading": Reading,
+    "params": dict[str, Any],
+})  # fmt: skip
+
+
+class Build(TypedDict):
+    id: str
+    command: str
+    where: str
+    state: State
+    reason: str | None
+    attempt: int
+    exit_code: int | None
+    host: str | None
+    started: float | None
+    ended: float | None
+    seconds: float | None
+    job: str
+    job_id: str | None
+    gpus: int
+    needed_by: list[str]  # fmt: skip
+
+
+class Status(TypedDict):
+    nsw_json: int
+    campaign: str
+    folder: str
+    owner: str | None
+    taken_over_by: str | None
+    site: str
+    note: str | None
+    driven: bool
+    absent: list[tuple[str, str, int]]
+    next: list[str]
+    scheduler_calls: Counts
+    incomplete: int
+    unreadable: int
+    stopped: str | None
+    held: bool
+    reductions: Counts
+    builds: list[Build]
+    elapsed_s: float | None
+    seconds_left: float | None
+    last_lines: dict[str, str]
+    counts: Counts
+    runs: list[Run]
+    problems: list[Problem]  # fmt: skip
+
+
+class Problems(TypedDict):
+    nsw_json: int
+    campaign: str
+    problems: list[Problem]
+
+
+class Campaign(TypedDict):
+    campaign: str
+    site: NotRequired[str]
+    created: NotRequired[str]
+    runs: NotRequired[int]
+    driven: NotRequired[bool]
+    counts: NotRequired[Counts]
+    incomplete: NotRequired[int]
+    unreadable: NotRequired[int]
+    note: NotRequired[str | None]
+    problem: NotRequired[str]  # fmt: skip
+
+
+class Campaigns(TypedDict):
+    nsw_json: int
+    campaigns: list[Campaign]
+
+
+Site = TypedDict("Site", {
+    "site": str, "scheduler": str, "transport": str, "description": str | None, "default": bool, "from": str,
+})  # fmt: skip
+
+
+class Sites(TypedDict):
+    nsw_json: int
+    sites: list[Site]
+    warnings: list[str]
+
+
+class SiteCheck(TypedDict):
+    what: str
+    verdict: str
+    found: str
+    fix: str | None
+
+
+class SiteChecks(TypedDict):
+    nsw_json: int
+    site: str
+    checks: list[SiteCheck]
+
+
+class Evidence(TypedDict):
+    table: str
+    cases: list[str]
+
+
+class BlockColumn(TypedDict):
+    name: str
+    title: str
+    unit: str
+
+
+class Ceiling(TypedDict):
+    name: str
+    y: float | None
+    slope: float | None
+    source: str | None
+
+
+# one shape for all kinds: a reader that does not know a kind shows its text, or columns and rows
+class Block(TypedDict):
+    kind: str
+    name: str
+    case: str | None
+    evidence: list[Evidence]
+    text: NotRequired[str]
+    tone: NotRequired[str]
+    title: NotRequired[str]
+    columns: NotRequired[list[BlockColumn]]
+    rows: NotRequired[list[list[Any]]]
+    x: NotRequired[str]
+    y: NotRequired[str]
+    series: NotRequired[list[str]]
+    label: NotRequired[str]
+    value: NotRequired[str]
+    length: NotRequired[str]
+    ceilings: NotRequired[list[Ceiling]]  # fmt: skip
+
+
+class FindingOf(TypedDict):
+    text: str
+    cases: list[str]
+
+
+class Summary(TypedDict):
+    nsw_json: int
+    campaign: str
+    site: str
+    note: str | None
+    cover: float
+    scaling: Scaling | None
+    compare: list[Variant]
+    model: list[Effective]
+    findings: list[FindingOf]
+    cases: list[CaseSummary]
+    outliers: list[Outlier]
+    missing: list[str]
+    blocks: list[Block]  # fmt: skip
+
+
+class TableOf(TypedDict):
+    nsw_json: int
+    table: str
+    note: NotRequired[str | None]
+    rows: Rows
+
+
+class ReportProblem(TypedDict):
+    severity: Severity
+    message: str
+    line: int | None
+    fix: str | None  # fmt: skip
+
+
+class Report(TypedDict):
+    path: str
+    tool: str | None
+    format: str | None
+    tool_version: str | None
+    problems: list[ReportProblem]
+    kernels: NotRequired[list[KernelRow]]
+    tables: dict[str, Rows]  # fmt: skip
+
+
+class Reports(TypedDict):
+    nsw_json: int
+    reports: list[Report]
+
+
+class Format(TypedDict):
+    format: str
+    tool: str
+    what: str
+    versions: str | None
+    not_read: str | None  # fmt: skip
+
+
+class Formats(TypedDict):
+    nsw_json: int
+    formats: list[Format]
+
+
+class Group(TypedDict):
+    group: str
+    meaning: str
+    metrics: list[str]
+
+
+class Metrics(TypedDict):
+    nsw_json: int
+    chip: str | None
+    metrics: Rows
+    groups: NotRequired[list[Group]]  # fmt: skip
+
+
+class MetricsShown(TypedDict):
+    nsw_json: int
+    metrics: Rows
+
+
+class MetricFault(TypedDict):
+    metric: str
+    fault: str
+    hint: str | None
+
+
+class MetricsChecked(TypedDict):
+    nsw_json: int
+    chip: str | None
+    checked: int
+    faults: list[MetricFault]  # fmt: skip
+
+
+class MetricsTranslated(TypedDict):
+    nsw_json: int
+    chip: str | None
+    metrics: Rows
+    command_line: dict[str, str]  # fmt: skip
+
+
+SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
+    "plan": (Plan, "nsw plan --json, and of --into"),
+    "plan_of_nothing": (PlanOfNothing, "nsw plan --into, where nothing is left to do"),
+    "status": (Status, "nsw status --json"),
+    "problems": (Problems, "nsw problems --json"),
+    "ls": (Campaigns, "nsw ls --json"),
+    "sites": (Sites, "nsw sites --json"),
+    "sites_check": (SiteChecks, "nsw sites check NAME --json"),
+    "summarize": (Summary, "nsw summarize --json"),
+    "table": (TableOf, "nsw summarize or nsw read with --table, of tables that nsw computes"),
+    "read": (Reports, "nsw read --json"),
+    "formats": (Formats, "nsw read --formats --json"),
+    "metrics_ls": (Metrics, "nsw metrics ls --json"),
+    "metrics_show": (MetricsShown, "nsw metrics show --json"),
+    "metrics_check": (MetricsChecked, "nsw metrics check --json"),
+    "metrics_translate": (MetricsTranslated, "nsw metrics translate --json"),
+}
+# what the annotations of the dataclasses above name, and import for type checking only
+NAMES: Final = {one.__name__: one for one in (Mapping, Sequence, KernelRow, Perturbation, Point)}
+
 
 SHIPPED: Final = Path(__file__).with_name("answers.schema.json")
 _REF: Final = "#/$defs/"

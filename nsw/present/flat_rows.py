@@ -1,17 +1,47 @@
-"""A summary's tables as rows, for CSV, JSON and Parquet."""
+"""A summary's tables as rows, for CSV, JSON and Parquet; completion reads its names, and no rich is loaded."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.kernels_view import flat_kernels, flat_points
+from nsw.analysis.answer.kernels import roof_name, shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
+
+
+_STALLS: Final = 2
+
+
+_NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", "metrics"})
+
+
+def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
+    """The rows without anything nested; every metric is a column, null where a kernel lacks it."""
+    names = list(dict.fromkeys(name for k in kernels for name in k.metrics))
+    return [_flat(kernel) | {name: kernel.metrics.get(name) for name in names} for kernel in kernels]
+
+
+def _flat(kernel: KernelRow) -> dict[str, Any]:
+    plain: dict[str, Any] = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.name not in _NESTED}
+    plain["shape"] = shape(kernel)
+    for at in range(_STALLS):
+        stall = kernel.stalls[at] if at < len(kernel.stalls) else None
+        plain |= {f"stall_{at + 1}": stall and stall.reason, f"stall_{at + 1}_pct": stall and stall.pct}
+    roof, advice = kernel.roofline, kernel.advice
+    plain |= {"roof": roof and roof_name(roof), "roof_share_pct": roof and roof.share_pct}
+    return plain | {"advice": advice and advice.rule, "advice_speedup_pct": advice and advice.speedup_pct}
+
+
+def flat_points(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
+    """The points of the rooflines."""
+    return [{"name": k.name, "short_name": k.short_name} | asdict(point) for k in kernels for point in k.points]
+
 
 FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
         "perturbation")  # fmt: skip

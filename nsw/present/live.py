@@ -1,11 +1,12 @@
-"""What a person sees while runs go on: a live table on a terminal, plain lines elsewhere."""
+"""What a person sees while runs go on, files come and reports are read: live on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rich.cells import cell_len
 
@@ -20,23 +21,166 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.ledger import ENDED, State
-from nsw.present.download_bar import DownloadLines, download_row
-from nsw.present.elided_names import elided
-from nsw.present.key_echo import KeyEcho
-from nsw.present.reading_bar import ReadingBar
 from nsw.present.status_view import STYLES, so_far
-from nsw.present.terminal import console, seconds
+from nsw.present.terminal import console, rate, seconds, size
 from nsw.present.untrusted_text import clean
+from nsw.present.wrapping import elided
 from nsw.wording import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from rich import progress
     from rich.console import Group
     from rich.live import Live
+    from rich.table import Table
 
     from nsw.campaign.events import Event
     from nsw.campaign.ledger import RunRow
+
+
+_LFLAG: Final = 3  # of the list that termios.tcgetattr gives
+
+
+class KeyEcho:
+    """Switches the echo of control characters off and on; nothing where nsw is not in a terminal's foreground."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def off(self) -> None:
+        """Stop the echo until `on`."""
+        if self._before is not None or (fd := _terminal()) is None:
+            return
+        import termios
+
+        self._before = termios.tcgetattr(fd)
+        quiet = termios.tcgetattr(fd)
+        quiet[_LFLAG] &= ~termios.ECHOCTL
+        termios.tcsetattr(fd, termios.TCSANOW, quiet)
+
+    def on(self) -> None:
+        """Echo as before `off`."""
+        before, self._before = self._before, None
+        if before is None or (fd := _terminal()) is None:
+            return
+        import termios
+
+        termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+def _terminal() -> int | None:
+    """Standard input, where it is the terminal whose foreground this is; a change of another would stop nsw."""
+    try:
+        fd = sys.stdin.fileno()
+        return fd if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+class ReadingBar:
+    """Called with (done, total) runs; gone when all are read, or once it is stopped."""
+
+    def __init__(self) -> None:
+        self._out = console(sys.stderr)
+        self._bar: progress.Progress | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many are read."""
+        if not self._out.is_terminal:
+            return
+        if self._bar is None:
+            from rich import progress
+
+            self._bar = progress.Progress(console=self._out, transient=True)
+            self._bar.add_task("reading reports")
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        if done == total:
+            self.stop()
+
+    def stop(self) -> None:
+        """Leave the terminal to others."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+_SHORT_ROW_BAR: Final = 12
+_EXACT_S: Final = 10.0  # below it hundredths of a second would be shown
+_EVERY_S: Final = 30.0  # between two lines in a log
+
+
+def download_line(seen: Downloading) -> str:
+    """`1.234 GiB of 3.400 GiB, 45.12 MB/s, 40 s left`, as far as it is known."""
+    facts = [f"{size(seen.done)} of {size(seen.total)}"]
+    if seen.rate:
+        facts.append(rate(seen.rate))
+    if seen.done < seen.total and (left := seen.seconds_left) is not None:
+        facts.append(f"{seconds(left) if left >= _EXACT_S else f'{left:.0f} s'} left")
+    return ", ".join(facts)
+
+
+def download_row(seen: Downloading) -> Table:
+    """The same behind a bar."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    row = Table.grid(padding=(0, 1))
+    row.add_row(" downloading", ProgressBar(total=max(1, seen.total), completed=seen.done, width=_SHORT_ROW_BAR),
+                download_line(seen))  # fmt: skip
+    return row
+
+
+class DownloadLines:
+    """Prints a line for a transfer that takes long, twice a minute, and one at its end."""
+
+    def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._now = now
+        self._next: float | None = None  # None between two transfers
+        self._said = False
+
+    def show(self, seen: Downloading) -> None:
+        """So much is here."""
+        now = self._now()
+        is_over = seen.done == seen.total
+        if self._next is None:
+            self._next, self._said = now + _EVERY_S, False
+        if now >= self._next or (is_over and self._said):
+            self._say(f"downloading: {download_line(seen)}")
+            self._next, self._said = now + _EVERY_S, True
+        if is_over:
+            self._next = None
+
+
+class DownloadBar:
+    """Shows the transfer of a command that does nothing else: `with DownloadBar() as bar` and `bar.show`."""
+
+    def __init__(self) -> None:
+        self._out = console(sys.stderr)
+        self._lines = DownloadLines(self._out.print)
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, seen: Downloading) -> None:
+        """So much is here."""
+        if not self._out.is_terminal:
+            self._lines.show(seen)
+            return
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._out, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(download_row(seen), refresh=True)
+
 
 _OVER = 5  # lines of a kind
 _RUNNING = 8

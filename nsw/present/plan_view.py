@@ -1,4 +1,4 @@
-"""A plan, as a person wants to see it before saying yes, and as data."""
+"""A plan, and what a recipe adds to a campaign, as a person wants to see them before saying yes, and as data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,51 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
-from nsw.present.terminal import plural, seconds, table
+from nsw.present.terminal import seconds, table
 from nsw.profilers.model import CHOSEN
-from nsw.wording import absent_lines
+from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from nsw.campaign.extend import Changes
     from nsw.campaign.start import ExpectedCost
     from nsw.plan.model import Job, Plan
+
+
+_RUNS_NAMED = 5  # names of runs
+
+
+def show_changes(out: Console, campaign: str, found: Changes) -> None:
+    """Which runs are added and which are done again, and why."""
+    out.print(f"into {campaign}", style="bold")
+    if found.added:
+        out.print(f"adds {plural(len(found.added), 'run')}: {_first_runs(found.added)}")
+    reasons: dict[str, list[str]] = {}
+    for run, why in found.again.items():
+        reasons.setdefault(why, []).append(run)
+    for why, runs in reasons.items():
+        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {_first_runs(runs)}")
+    if found.same:
+        out.print(f"leaves {plural(found.same, 'run')} as they are" if found.same > 1 else "leaves 1 run as it is")
+    if found.absent:
+        those = "is not in the recipe, and stays" if found.absent == 1 else "are not in the recipe, and stay"
+        out.print(f"{plural(found.absent, 'run')} of the campaign {those}")
+
+
+def changes_data(campaign: str, found: Changes) -> dict[str, Any]:
+    """The same as JSON data."""
+    return {
+        "campaign": campaign, "added": list(found.added), "again": dict(found.again), "same": found.same,
+        "not_in_recipe": found.absent,
+    }  # fmt: skip
+
+
+def _first_runs(runs: Sequence[str]) -> str:
+    return ", ".join(runs[:_RUNS_NAMED]) + (f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else "")
+
 
 _MOST_JOBS = 20
 _MOST_LAYOUTS = 6

@@ -1,29 +1,136 @@
-"""Rows of any table on a terminal: as many columns as fit, by their importance, and a word on those that do not.
+"""Reports and rows of any table on a terminal: as many columns as fit, by their importance, and a word on the others.
 
-Numbers are never cut: a cut number is a wrong number. Names give way first, then whole columns.
+Numbers are never cut: a cut number is a wrong number. Names give way first, then whole columns: the first ones of a
+table's list stay at least, and columns that are not listed follow in the table's own order. Advice of Nsight Compute is
+a paragraph each, since a table has no room for sentences with addresses.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.elided_names import elided
-from nsw.present.rules_view import show_rules
-from nsw.present.terminal import duration, number, rate, size, table
+from nsw.present.terminal import duration, number, percent, rate, size, table
 from nsw.present.untrusted_text import clean
+from nsw.present.wrapping import elided
 from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
-from nsw.tables.importance import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES
+from nsw.tables import TABLES, count, rows
 from nsw.tables.names import numbered
-from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
-    from nsw.present.fitted_tables import Fitted
+    from nsw.present.problems import Merged
+    from nsw.present.terminal import Fitted
+    from nsw.readers.model import Report
+
+
+_STATISTICS: Final = ("total_ns", "time_pct", "calls", "avg_ns", "med_ns", "max_ns", "min_ns", "stddev_ns")
+_OPERATION: Final = ("short_name", "start_ns", "duration_ns", "kind", "stream", "device", "bytes", "bytes_per_s")
+_CASE_FIRST: Final = ("case", "name", "short_name")
+
+_OF_REPORTS: Final = {
+    "gpu_summary": ("short_name", *_STATISTICS[:3], "kind", "total_bytes", *_STATISTICS[3:]),
+    "gpu_trace": (*_OPERATION, "phase", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    "api_summary": ("name", *_STATISTICS),
+    "api_trace": ("name", "start_ns", "duration_ns", "tid", "correlation", "return_value", "phase"),
+    "nvtx_trace": ("name", "start_ns", "duration_ns", "tid", "style", "domain"),
+    "phases": ("phase", "duration_ns", "iterations", "gpu_busy_ns", "gpu_ns", "api_ns", "pid", "reason", "found_by"),
+    "phase_summary": ("short_name", "phase", *_STATISTICS[:3], "summary", "pid", "kind", *_STATISTICS[3:]),
+    "iterations": ("steady", "med_ns", "pid", "gpu_busy_pct", "min_ns", "max_ns", "slowest", "warmup", "rank", "name"),
+    "iteration_trace": ("iteration", "duration_ns", "phase", "gpu_busy_ns", "gpu_ns", "pid", "gpu_ops"),
+    "osrt_summary": ("name", *_STATISTICS),
+    "um_summary": ("name", "total_bytes", "calls", "total_ns", "avg_bytes", "device"),
+    "nvtx_summary": ("name", *_STATISTICS[:3], "style", *_STATISTICS[3:]),
+    "nvtx_gpu_summary": ("name", "gpu_ns", "calls", "projected_ns", "gpu_ops", "projected_med_ns", "domain"),
+    "openacc_summary": ("name", *_STATISTICS[:3], "kind", *_STATISTICS[3:]),
+    "openmp_summary": ("name", *_STATISTICS),
+    "launches": ("short_name", "launch_id", "duration_ns", "grid", "block_size", "nvtx", "stream", "device"),
+    "metrics": ("metric", "value", "unit", "avg", "text", "launch_id", "kernel", "min", "max", "section",
+                "portable", "portable_unit", "portable_value"),
+    "chosen_launches": ("short_name", "ordinal", "state", "duration_ns", "grid", "block_size", "measured_grid",
+                        "measured_block_size", "launch_id"),
+    "rules": ("type", "speedup_pct", "message", "rule", "launch_id", "kernel", "speedup_type", "section"),
+    "source_metrics": ("source", "metric", "value", "text", "line", "address", "file", "kernel"),
+    "operators": ("name", "calls", "self_device_ns", "self_cpu_ns", "device_ns", "cpu_ns", "self_device_pct",
+                  "self_cpu_pct", "input_shapes"),
+    "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
+    "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
+    "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
+    "figures": ("name", "value", "unit", "matches"),
+    "facts": ("key", "value", "unit", "text"),
+}  # fmt: skip
+
+# the tables that a summary makes; the columns of parameters follow the case
+_OF_SUMMARIES: Final = {
+    "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
+    "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "missing", "communication_pct", "runs"),
+    "compare": ("case_id", "variant", "figure", "unit", "ratio", "least", "most", "gpu_ns", "top"),
+    "hotspots": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "kind", "phase"),
+    "kernels": (*_CASE_FIRST, "time_ns", "share_pct", "launches", "sm_pct", "memory_pct", "achieved_occupancy_pct",
+                "dram_bytes_per_s", "advice", "advice_speedup_pct"),
+    "roofline": (*_CASE_FIRST, "share_pct", "level", "precision", "flop_per_s", "intensity", "roof_flop_per_s", "side"),
+    "api": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "phase"),
+    "copies": (*_CASE_FIRST, "total_ns", "total_bytes", "bytes_per_s", "calls", "phase"),
+    "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
+    "figures": ("case", "name", "median", "unit", "pass_name", "least", "most", "runs", "profiled"),
+    "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
+    "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
+}  # fmt: skip
+
+IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_OF_REPORTS)
+IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_OF_SUMMARIES)
+
+# whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
+COUNTS: Final = frozenset({
+    "calls", "primitive_calls", "invocations", "matches", "iterations", "warmup", "steady", "gpu_ops", "med_gpu_ops",
+    "launches", "measured", "runs", "baseline_runs",
+})  # fmt: skip
+
+
+_ORIGIN: Final = ("host", "rank", "pid", "device")  # where a launch was, shown where it is not the same for all
+
+_LEAST_NAME: Final = 40  # characters of a kernel's name
+
+
+def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print type, estimated speed-up, rule and launch of each row of table `rules`, and its message below."""
+    out.print(title, style="bold")
+    before: tuple[object, ...] | None = None
+    varies = [c for c in _ORIGIN if len({row.get(c) for row in rows}) > 1]
+    for row in rows:
+        of = (*(row.get(c) for c in varies), row.get("run"), row.get("launch_id"), row.get("kernel"))
+        if of != before:
+            out.print()
+            out.print(_rule_launch(row, varies, out.width), style="bold")
+        before = of
+        out.print(f"  {_rule_head(row)}")
+        out.print(f"    {clean(row.get('message') or '')}")
+    out.print()
+
+
+def _rule_launch(row: Mapping[str, Any], varies: Sequence[str], width: int) -> str:
+    words = [f"{column} {clean(row.get(column))}" for column in varies]
+    words += [clean(row["run"])] if row.get("run") is not None else []
+    words += [f"launch {row['launch_id']}"] if row.get("launch_id") is not None else []
+    told = ", ".join(words)
+    kernel = elided(clean(row.get("kernel") or ""), max(_LEAST_NAME, width - len(told) - len(": ")))
+    return ": ".join(part for part in (told, kernel) if part) or "all launches"
+
+
+def _rule_head(row: Mapping[str, Any]) -> str:
+    speedup = row.get("speedup_pct")
+    gain = None if speedup is None else f"estimated speed-up {percent(speedup)}"
+    if gain and row.get("speedup_type"):
+        gain += f" ({clean(row['speedup_type'])})"
+    facts = (row.get("type"), gain, row.get("rule"), row.get("section"))
+    return ", ".join(clean(fact) for fact in facts if fact)
+
 
 # left out on a terminal: the long form of what another column tells
 _HIDDEN: Final = frozenset({"run", "report", "mangled_name", "description"})
@@ -249,3 +356,80 @@ def _constant(values: Sequence[str | None]) -> str | None:
 
 def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     return all(isinstance(r.get(column), int | float | None) for r in rows)
+
+
+_RANGES = 5  # names in a line
+_OF_KERNELS = ("metrics", "launches", "rules")  # which the kernel table sums up
+_SHARED = ("gpu_summary", "api_summary")
+_WHOLE = 101.0  # per cent: printed shares are rounded
+
+
+def show_report(out: Console, report: Report, most: int, told: Merged, *, kernels: bool = True) -> None:
+    """Print a report: each table's first `most` rows, absent columns left out, problems that were not told before.
+
+    With `kernels` its metrics, launches and rules are shown as one row a kernel instead.
+    """
+    what = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
+    out.print(
+        f"{clean(report.path)}: {clean(what)}" + (f" ({report.format})" if report.format else ""),
+        style="bold",
+    )
+    for problem in report.problems:
+        if not told.add(report.path, problem.severity, problem.message, problem.fix):
+            continue
+        where = f"line {problem.line}: " if problem.line else ""
+        out.print(
+            f"{problem.severity}: {where}{clean(problem.message)}",
+            style="red" if problem.severity == "error" else "yellow",
+        )
+        if problem.fix:
+            out.print(f"  hint: {clean(problem.fix)}")
+    summed_up = kernels and _show_kernels(out, report)
+    for name, data in report.tables.items():
+        total = count(data)
+        if not total or (summed_up and name in _OF_KERNELS):
+            continue
+        top = list(islice(rows(name, data), most))
+        more = f" (first {most} of {total:,})" if total > most else ""
+        show_rows(out, name + more, top, TABLES[name].names, of=name)
+        if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _WHOLE:
+            out.print(
+                "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",
+                style="dim",
+            )
+
+
+def _show_kernels(out: Console, report: Report) -> bool:
+    """Print the kernel table; False where the report has no metrics of kernels."""
+    if not count(report.tables.get("metrics", [])):
+        return False
+    from nsw.analysis.kernels import of_report
+    from nsw.present.summary_view import show_kernels
+
+    found = of_report(report.tables)
+    if not any(kernel.metrics for kernel in found):
+        return False
+    show_kernels(out, found)
+    for line in _of_launches(report):
+        out.print(line)
+    held = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
+    out.print(f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim")
+    return True
+
+
+def _of_launches(report: Report) -> Iterator[str]:
+    """What one launch was; of several the NVTX ranges that they were in."""
+    launches = rows("launches", report.tables.get("launches", []))
+    if count(report.tables.get("launches", [])) == 1:
+        one = next(iter(launches))
+        told = (("grid", one["grid"]), ("block", one["block_size"]), ("NVTX", one["nvtx"]))
+        if any(said for _, said in told):
+            yield f"launch {one['launch_id']}: " + ", ".join(f"{what} {clean(said)}" for what, said in told if said)
+        return
+    ranges = Counter(one["nvtx"] for one in launches if one["nvtx"])
+    if ranges:
+        some = ", ".join(
+            f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})"
+            for name, times in ranges.most_common(_RANGES)
+        )
+        yield f"NVTX ranges: {some}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")

@@ -1,24 +1,258 @@
-"""The answer of a campaign on a terminal, and as JSON data."""
+"""The blocks of an answer, and so the whole answer of a campaign: on a terminal, as Markdown and as JSON data."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
-from nsw.analysis.blocks import Finding
-from nsw.present.blocks_as_data import blocks_data
-from nsw.present.blocks_as_markdown import as_markdown
-from nsw.present.blocks_on_terminal import show_blocks
+from nsw.analysis.blocks import NUMBERS, Column, Finding, Note, Scatter, Table, Timeline
+from nsw.present.terminal import table
 from nsw.present.untrusted_text import clean
+from nsw.present.wrapping import numbered, wrapped
+from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
+from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import Console
 
-    from nsw.analysis.blocks import Shown
+    from nsw.analysis.blocks import Block, Cell, Shown, Unit
+    from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
+
+
+def as_text(cell: Cell, unit: Unit) -> str:
+    """One cell; `-` for what is not known."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, str):
+        return cell
+    return _TEXTS.get(unit, str)(cell)
+
+
+def cells(block: Table) -> list[list[str]]:
+    """All cells of a block; what the first columns repeat of the row above is left out."""
+    found, above = [], None
+    for row in block.rows:
+        texts = [as_text(cell, column.unit) for cell, column in zip(row, block.columns, strict=True)]
+        head = row[: block.repeats]
+        if block.repeats and head == above:
+            texts[: block.repeats] = [""] * block.repeats
+        above = head
+        found.append(texts)
+    return found
+
+
+def _count(value: Any) -> str:
+    """A count, which is a mean where it is not a whole number."""
+    return f"{value:,.0f}" if value == int(value) else number(value)
+
+
+def _occupancy(pair: Any) -> str:
+    achieved, limit = pair
+    if limit is None:
+        return percent(achieved)
+    return f"{'-' if achieved is None else f'{achieved:,.1f}'} of {percent(limit)}"
+
+
+_TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
+    "count": _count,
+    "number": number,
+    "plain": str,
+    "times": lambda value: f"{value:,.2f}",
+    "ns": duration,
+    "byte": size,
+    "byte/s": rate,
+    "FLOP/s": lambda value: rate(value, "FLOP"),
+    "GB/s": lambda value: f"{value:,.1f}",
+    "%": percent,
+    "change %": change,
+    "range": lambda pair: spread(*pair),
+    "achieved and limit %": _occupancy,
+    "names and ns": lambda pairs: ", ".join(f"{name} {duration(ns)}" for name, ns in pairs),
+}
+
+
+_LEAST_NAME: Final = 24
+_GAP: Final = 3
+_STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
+
+
+def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
+    """Print those of this form, `brief` or `full`, in their order."""
+    for block in blocks:
+        if block.shown in {"always", form}:
+            show_block(out, block)
+
+
+def show_block(out: Console, block: Block) -> None:
+    """Print one; a kind without a form of its own as the table that it is."""
+    if isinstance(block, Finding):
+        out.print(wrapped(out, f"* {block.text}"), soft_wrap=True)
+    elif isinstance(block, Note):
+        _note(out, block)
+    elif isinstance(block, Timeline):
+        _timeline(out, block)
+    elif isinstance(block, Table):
+        _terminal_table(out, block)
+
+
+def _note(out: Console, note: Note) -> None:
+    if note.tone == "heading":
+        out.print()
+    inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
+    out.print(wrapped(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
+
+
+def _timeline(out: Console, block: Timeline) -> None:
+    """Its stretches but the steady state, a line each."""
+    for phase, length, iterations, what in block.rows:
+        if phase != "steady state":
+            count = f", {plural(iterations, 'iteration')}" if isinstance(iterations, int) and iterations else ""
+            spent = f": {as_text(what, 'names and ns')}" if what else ""
+            out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
+
+
+def _terminal_table(out: Console, block: Table) -> None:
+    shown = cells(block)
+    wide = _title(block, block.wide)
+    if not block.goes_on:
+        least = [_title(block, name) or "" for name in block.least]
+        out.print(table(block.title, [_head(c) for c in block.columns], shown, wide=wide, least=least))
+        return
+    first, *others = [[row[n] for row in shown] for n in range(len(block.columns))]
+    parts = _fitted(block.columns[1:], others, first, out.width)
+    first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
+    for part, some in enumerate(parts):
+        heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in some)]
+        rows = zip(first, *(others[n] for n in some), strict=True)
+        out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))
+
+
+def _head(column: Column) -> str:
+    return column.title + (">" if column.unit in NUMBERS else "")
+
+
+def _title(block: Table, name: str | None) -> str | None:
+    return next((c.title for c in block.columns if c.name == name), None)
+
+
+def _fitted(
+    columns: Sequence[Column], texts: Sequence[Sequence[object]], names: Sequence[str], width: int
+) -> list[list[int]]:
+    """The columns of each table: as many as fit beside the names."""
+    beside = min(max(map(len, names)), _LEAST_NAME) + _GAP
+    parts: list[list[int]] = [[]]
+    room = width - beside
+    for n, (column, own) in enumerate(zip(columns, texts, strict=True)):
+        needs = max(len(column.title), *(len(clean(text)) for text in own)) + _GAP
+        if needs > room and parts[-1]:
+            parts.append([])
+            room = width - beside
+        parts[-1].append(n)
+        room -= needs
+    return parts
+
+
+# what Markdown, or HTML in it, would take for markup
+_MARKUP: Final = re.compile(r"([\\`*{}\[\]<>#|~&$@]|(?<![^\W_])_|_(?![^\W_]))")  # an underscore inside a word is one
+_AT_START: Final = re.compile(r"^(?:([-+=])|(\d+)([.)]))(?=\s|$)")
+
+# what nsw writes for a person to copy; whatever a program wrote between such marks is shown as it is, and is no markup
+_COMMAND: Final = re.compile(r"(`(?:nsw|ncu|nsys|nvprof) [^`]+`)")
+
+_RUNS: Final = "runs"  # the table with moments in it
+
+
+def as_markdown(title: str, blocks: Iterable[Block]) -> str:
+    """The answer in full: its findings first, since a reader may stop there."""
+    given = [block for block in blocks if block.shown in {"always", "full"}]
+    first = [block for block in given if isinstance(block, Finding)]
+    rest = [block for block in given if not isinstance(block, Finding)]
+    parts = [f"# {_text(title)}", *(["\n".join(f"- {_text(f.text)}" for f in first)] if first else [])]
+    parts += [_markdown_block(block) for block in rest]
+    return "\n\n".join(parts) + "\n"
+
+
+def rows_markdown(
+    title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None
+) -> str:
+    """Rows of one table as Markdown, unrounded; the moments of runs are those of the local clock."""
+    moments = MOMENTS if title == _RUNS else frozenset()
+    made = Table(
+        "rows",
+        "",
+        tuple(Column(c, c) for c in columns),
+        tuple(tuple(_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
+    )
+    parts = [f"# {_text(title)}", *([_text(note)] if note else []), _markdown_table(made)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _moment(value: Any) -> Any:
+    return moment(value) if isinstance(value, int | float) else value
+
+
+def _markdown_block(block: Block) -> str:
+    if isinstance(block, Note):
+        return f"## {_text(block.text)}" if block.tone == "heading" else _text(block.text)
+    assert isinstance(block, Table)
+    return f"**{_text(block.title)}**\n\n{_markdown_table(block)}" if block.title else _markdown_table(block)
+
+
+def _markdown_table(block: Table) -> str:
+    rows = cells(block)
+    columns = [
+        in_one_unit(column.title, [row[n] for row in rows]) for n, column in enumerate(block.columns)
+    ]  # fmt: skip
+    heads = [_cell(head) for head, _ in columns]
+    sides = ["---:" if column.unit in NUMBERS else "---" for column in block.columns]
+    lines = [heads, sides, *([_cell(str(cell)) for cell in row] for row in zip(*(c for _, c in columns), strict=True))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A text in a table, where a bar would end the cell in a command too."""
+    return _line(text, lambda command: command.replace("|", r"\|"))
+
+
+def _line(text: str, written: Callable[[str], str] = str) -> str:
+    """A text inside a line: commands as code, whatever else would be markup escaped."""
+    pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
+    return "".join(written(one) if n % 2 else _MARKUP.sub(r"\\\1", one) for n, one in enumerate(pieces))
+
+
+def _text(text: str) -> str:
+    """A text of one line that stays what it is, at the beginning of a line too."""
+    return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))
+
+
+def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """The blocks but those that only the brief form has, which the others hold in full; numbers unrounded."""
+    return [_data(block) for block in blocks if block.shown != "brief"]
+
+
+def _data(block: Block) -> dict[str, Any]:
+    about = {
+        "kind": block.kind,
+        "name": block.name,
+        "case": block.case,
+        "evidence": [{"table": one.table, "cases": list(one.cases)} for one in block.evidence],
+    }
+    if isinstance(block, Finding):
+        return about | {"text": clean(block.text)}
+    if isinstance(block, Note):
+        return about | {"text": clean(block.text), "tone": block.tone}
+    assert isinstance(block, Table)
+    parts: dict[str, Any] = {part: name if isinstance(name, str) else list(name) for part, name in block.parts.items()}
+    if isinstance(block, Scatter):
+        parts["ceilings"] = [asdict(one) for one in block.ceilings]
+    columns = [{"name": c.name, "title": c.title, "unit": c.unit} for c in block.columns]
+    return about | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
 
 
 def show_summary(
@@ -38,6 +272,11 @@ def show_summary(
     if before_findings is not None:
         before_findings()
     show_blocks(out, (b for b in blocks if isinstance(b, Finding)), form)
+
+
+def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
+    """Print the most expensive kernels, and how much the others take."""
+    show_blocks(out, of_kernels(kernels), "always")
 
 
 def summary_markdown(summary: Summary) -> str:

@@ -1,4 +1,8 @@
-"""The terminal: one console, tables whose cells are plain text, numbers for people."""
+"""Tables that fit their width: a number, an id or a reason is never cut.
+
+Where a table is too wide its headings wrap first; then the column of names gives up the middle of its names; then
+columns go, the least important first, with a line that tells which and how wide they would need; then texts wrap.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,153 @@ import os
 import re
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
-from nsw.present.fitted_tables import Fitted
-from nsw.present.program_name import as_typed
 from nsw.present.untrusted_text import clean, harmless
-from nsw.present.wrapping import wrapped
+from nsw.present.wrapping import as_typed, distinct, wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+_COLUMN_GAP: Final = 3
+_EDGES: Final = 2
+_NAME: Final = 24  # characters that names keep while other columns can go
+_SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
+_WIDEST: Final = 300  # columns of the widest terminal that anybody has
+_LEAST: Final = 12  # that they keep at all
+_NAMED: Final = 8  # hidden columns that the line below names
+
+
+class Fitted:
+    """A table of texts; `columns` that end in `>` are right-aligned and hold numbers.
+
+    Args:
+        title: Above the table.
+        columns: The headings.
+        rows: The cells, one text a column, of one line each.
+        wide: The heading of the column of names, which may lose their middles.
+        names: Headings of other columns of names, which may lose them too.
+        least: Headings of columns that may go, the least important first.
+        sentences: Whether the wide column holds sentences: those wrap.
+        wrapping: Headings of columns of sentences: they wrap before a column goes.
+        elsewhere: What else shows the columns that went, such as "--format csv".
+    """
+
+    def __init__(
+        self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
+        names: Sequence[str] = (), least: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
+        elsewhere: str | None = None,
+    ) -> None:  # fmt: skip
+        self._elsewhere = elsewhere
+        self._title = title
+        self._heads = [c.removesuffix(">") for c in columns]
+        self._numbers = [c.endswith(">") for c in columns]
+        self._cells = [[row[i] for row in rows] for i in range(len(columns))]
+        self._wide = None if wide is None or sentences else self._heads.index(wide)
+        self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
+        self._elided += [] if self._wide is None else [self._wide]
+        self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
+        # a parameter of the recipe may be called like one of them: it is before them
+        self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The columns that fit, and what did not."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        shown, widths = self._fit(options.max_width)
+        head = None if self._title is None else Text(self._title)
+        made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i in shown:
+            side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
+            made.add_column(Text(self._heads[i]), justify=side, width=widths[i], overflow="fold")
+        columns = [self._texts(i, widths[i]) for i in shown]
+        for cells in zip(*columns, strict=True):
+            made.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        yield made
+        if gone := self.hidden(options.max_width):
+            need = _total([self._natural(i) for i in range(len(self._heads))])
+            what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
+            where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
+            where += [f"with {self._elsewhere}"] if self._elsewhere else []
+            some = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
+            told = f"({what} hidden, shown {' or '.join(where)}: {some})"
+            yield Text(wrapped(console, told), style="dim")
+
+    def hidden(self, width: int) -> list[str]:
+        """The headings of the columns that do not fit this width."""
+        shown, _ = self._fit(width)
+        return [self._heads[i] for i in range(len(self._heads)) if i not in shown]
+
+    def _texts(self, column: int, width: int) -> list[str]:
+        return distinct(self._cells[column], width) if column in self._elided else self._cells[column]
+
+    def _natural(self, column: int) -> int:
+        return max([_len(self._heads[column]), *(_len(c) for c in self._cells[column])])
+
+    def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
+        """Which columns are shown, and how wide each of them is."""
+        shown = list(range(len(self._heads)))
+        widths = {i: self._natural(i) for i in shown}
+
+        def fits() -> bool:
+            return _total([widths[i] for i in shown]) <= room
+
+        def narrow(columns: Sequence[int], least: dict[int, int]) -> None:
+            """Take what is too much from these columns, the widest first, down to the least of each."""
+            over = _total([widths[i] for i in shown]) - room
+            while over > 0:
+                able = [i for i in columns if i in shown and widths[i] > least[i]]
+                if not able:
+                    return
+                widest = max(able, key=lambda i: widths[i])
+                next_ = max([least[widest], *(widths[i] for i in able if widths[i] < widths[widest])])
+                step = max(1, min(over, widths[widest] - next_))
+                widths[widest] -= step
+                over -= step
+
+        cells = {i: max([1, *(_len(c) for c in self._cells[i])]) for i in shown}
+        words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
+        narrow(shown, {i: max(cells[i], words[i]) for i in shown})
+        narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
+        longest_of = {
+            i: max([words[i], *(min(_len(w), _SENTENCE) for c in self._cells[i] for w in c.split())])
+            for i in self._wrapping
+        }
+        narrow(self._wrapping, {i: max(longest_of[i], min(_SENTENCE, cells[i])) for i in self._wrapping})
+        for i in self._least:
+            if fits():
+                break
+            shown.remove(i)
+        texts = [i for i in shown if not self._numbers[i] and i not in self._elided]
+        longest = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in texts}
+        narrow(texts, longest)
+        narrow(self._elided, {i: min(_LEAST, cells[i]) for i in self._elided})
+        while not fits() and len(shown) > 2:
+            shown.remove(max(i for i in shown if i != self._wide))
+        narrow(texts, dict.fromkeys(texts, _LEAST))
+        # what the columns that went have left is for names and sentences
+        for i in [*reversed(self._elided), *self._wrapping]:
+            if i in shown:
+                widths[i] += max(0, min(self._natural(i) - widths[i], room - _total([widths[s] for s in shown])))
+        return shown, widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _COLUMN_GAP * (len(widths) - 1) + _EDGES
+
+
+def _len(text: Any) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
 
 __all__ = [
     "clean", "console", "duration", "number", "percent", "plural", "rate", "seconds", "size", "spread",

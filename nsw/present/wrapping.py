@@ -1,23 +1,99 @@
-"""Sentences on a terminal: broken between words, and never inside a command that a person copies.
+"""Texts on a terminal: sentences broken between words, never inside a command that a person copies, and names.
 
-A kernel's name that is longer than a line loses its middle.
+A name that is longer than its room loses its middle, since template names differ at their ends. Hints name the program
+as it was typed, so that they work as printed.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from nsw.present.elided_names import distinct
-from nsw.present.program_name import as_typed
 from nsw.present.untrusted_text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+
+
+_HINT: Final = "`nsw "
+
+
+@cache
+def program() -> str:
+    """`nsw` where the shell finds this very program under that name, else the words that start it."""
+    import shlex
+
+    typed = sys.argv[0]
+    name = Path(typed).name
+    if name == "__main__.py" and Path(typed).parent.name == "nsw":
+        python = Path(sys.executable)
+        on_path = shutil.which(python.name)
+        known = on_path is not None and _same(on_path, str(python)) and Path(on_path).parent == python.parent
+        return f"{shlex.quote(python.name if known else str(python))} -m nsw"
+    if name != "nsw":  # another program that uses nsw
+        return "nsw"
+    found = shutil.which("nsw")
+    if found is not None and (os.sep not in typed or _same(found, typed)):
+        return "nsw"
+    return shlex.quote(typed)
+
+
+def as_typed(text: str) -> str:
+    """A text whose hints begin with `nsw, with what was typed."""
+    return text.replace(_HINT, f"`{program()} ") if _HINT in text and program() != "nsw" else text
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def elided(text: str, width: int) -> str:
+    """At most `width` columns of a text: its beginning and its end."""
+    if cell_len(text) <= width:
+        return text
+    kept = max(width - 1, 0)
+    head, tail = kept - kept // 2, kept // 2
+    short = text[:head] + "…" + (text[-tail:] if tail else "")
+    while cell_len(short) > width and head + tail:  # characters of two columns
+        head, tail = (head - 1, tail) if head > tail else (head, tail - 1)
+        short = text[:head] + "…" + (text[-tail:] if tail else "")
+    return short
+
+
+def distinct(texts: Sequence[str], width: int) -> list[str]:
+    """The texts in this width; those that would look alike though they differ are numbered."""
+    marks = _marks(texts, width)
+    return [mark + elided(text, max(width - len(mark), 0)) for mark, text in zip(marks, texts, strict=True)]
+
+
+def numbered(texts: Sequence[str], width: int) -> list[str]:
+    """The whole texts; those that would look alike in this width though they differ are numbered."""
+    return [mark + text for mark, text in zip(_marks(texts, width), texts, strict=True)]
+
+
+def _marks(texts: Sequence[str], width: int) -> list[str]:
+    short = [elided(text, width) for text in texts]
+    clashes: dict[str, list[str]] = {}
+    for text, cut in zip(texts, short, strict=True):
+        if text not in clashes.setdefault(cut, []):
+            clashes[cut].append(text)
+    return [
+        "" if len(clashes[cut]) == 1 else f"[{clashes[cut].index(text) + 1}] "
+        for text, cut in zip(texts, short, strict=True)
+    ]
+
 
 # a command in backticks with what touches it, else a word
 _PIECE: Final = re.compile(r"(?:`[^`]*`|[^\s`])+|`\S*")

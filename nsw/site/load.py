@@ -13,9 +13,8 @@ from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.validate import validate
-from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import FILL, Site, SitesFile
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import BUILTIN, FILE_NAME, LOCAL, sources, user_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -137,6 +137,11 @@ def api_name(name: str) -> str:
     return _API_VERSION.sub("", name)
 
 
+def squeezed(name: str) -> str:
+    """A name without spaces, which the profilers put at different places: `float *`, `float*`."""
+    return "".join(name.split())
+
+
 def _readable(name: str) -> str:
     name = name.strip()[:_LONGEST]
     if is_mangled(name):

@@ -2,7 +2,8 @@
 
 from types import SimpleNamespace
 
-from nsw.analysis.cases import CaseSummary, Copy, Figure, Share
+from nsw.analysis.cases import CaseSummary, Copy, Share
+from nsw.analysis.figures import Figure
 
 
 def make_run(name="r", case="c", *, params=None, pass_name="baseline", pass_kind="baseline"):

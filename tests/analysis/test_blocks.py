@@ -9,11 +9,16 @@ import pytest
 
 from nsw.analysis.answer import registry
 from nsw.analysis.blocks import Ceiling, Column, Curve, Evidence, Finding, Note, Scatter, Table, Timeline
-from nsw.analysis.summary import Asked, summarize
-from nsw.present.blocks_as_data import blocks_data
-from nsw.present.blocks_as_markdown import as_markdown, rows_markdown
-from nsw.present.blocks_on_terminal import show_blocks
-from nsw.present.summary_view import show_summary, summary_data, summary_markdown
+from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.present.summary_view import (
+    as_markdown,
+    blocks_data,
+    rows_markdown,
+    show_blocks,
+    show_summary,
+    summary_data,
+    summary_markdown,
+)
 from nsw.present.terminal import console
 
 from .made import figure_row, gpu_row, make_run
@@ -118,7 +123,7 @@ def summary():
         "gpu_summary": [gpu_row("k", 4e6, run=r.id) for r in runs],
         "figures": [figure_row(100.0 * n, run=f"r{n}") for n in (1, 2)],
     }
-    return summarize("c", "s", None, runs, tables, Asked(figure="speed", axis="gpus"))
+    return summarize(CampaignData("c", "s", None, runs, tables), Asked(figure="speed", axis="gpus"))
 
 
 def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.cases import best_figure, covering, summarize_cases
+from nsw.analysis.cases import covering, summarize_cases
+from nsw.analysis.comparison import best_figure
 
 from .made import figure_row, gpu_row, make_run
 

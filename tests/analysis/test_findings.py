@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from nsw.analysis.case_perturbation import with_perturbation
-from nsw.analysis.cases import Figure
+from nsw.analysis.comparison import scaling
+from nsw.analysis.figures import Figure, perturbations
 from nsw.analysis.findings import findings
-from nsw.analysis.scaling import scaling
 
 from .made import case, make_run
 
@@ -56,8 +55,8 @@ def test_a_profiler_that_slowed_the_program_is_told():
 def profiled(free, held):
     runs = [make_run(one.pass_name, "n-1", pass_name=one.pass_name, pass_kind=kind)
             for one, kind in ((free, "baseline"), (held, "timeline"))]  # fmt: skip
-    (found,) = with_perturbation([replace(case(100.0, n=1), figures=(free, held))], runs)
-    return found
+    figures = (free, held)
+    return replace(case(100.0, n=1), figures=figures, perturbation=tuple(perturbations(figures, runs)))
 
 
 def test_a_difference_within_the_scatter_of_the_runs_is_no_finding():

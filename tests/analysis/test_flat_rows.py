@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.answer import comparison
-from nsw.analysis.summary import Asked, summarize
+from nsw.analysis.answer.comparisons import variant_blocks
+from nsw.analysis.summary import Asked, CampaignData, summarize
 from nsw.present.flat_rows import FLAT, flat_rows
 
 from .made import figure_row, gpu_row, make_run
@@ -20,7 +20,7 @@ def summary():
     }
 
     def make(**asked):
-        return summarize("c", "s", None, runs, tables, Asked(**asked))
+        return summarize(CampaignData("c", "s", None, runs, tables), Asked(**asked))
 
     return make
 
@@ -44,9 +44,9 @@ def test_each_variant_is_a_row(summary):
 def test_variants_without_a_gpu_have_no_column_of_kernels(summary):
     made = summary(compare="n", baseline=1, figure="speed")
     names = lambda block: [column.name for column in block.columns]  # noqa: E731
-    assert names(comparison.blocks(made)[0])[-1] == "top"
+    assert names(variant_blocks(made)[0])[-1] == "top"
     bare = replace(made, variants=tuple(replace(v, gpu_ns=None, top=None) for v in made.variants))
-    assert "top" not in names(comparison.blocks(bare)[0])
+    assert "top" not in names(variant_blocks(bare)[0])
 
 
 def test_the_others_are_the_rows_of_each_case(summary):
@@ -72,9 +72,8 @@ def test_parameters_with_the_names_of_columns_are_told_apart_from_them():
         "figures": [figure_row(value, run=run) for run, value in (("r1", 100.0), ("r2", 150.0))],
         "gpu_summary": [gpu_row("k", 80, run="r1")],
     }
-    found = summarize(
-        "c", "s", None, runs, tables, Asked(cover=1, axis="value", figure="speed", compare="value", baseline=1)
-    )
+    asked = Asked(cover=1, axis="value", figure="speed", compare="value", baseline=1)
+    found = summarize(CampaignData("c", "s", None, runs, tables), asked)
     point = flat_rows(found, "scaling")[1]
     assert {k: point[k] for k in ("param_value", "kind", "param_case", "case", "value")} == {
         "param_value": 2, "kind": "x", "param_case": 2, "case": "c2", "value": 150,

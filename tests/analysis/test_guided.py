@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import Asked, NothingMatched, choose
-from nsw.analysis.within_nvtx_range import Within
+from nsw.analysis.guided import Asked, NothingMatched, Within, choose
 from nsw.campaign.choose import _kernels
 
 RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"

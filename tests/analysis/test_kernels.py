@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.case_kernels import with_kernels
+from nsw.analysis.cases import summarize_cases
 from nsw.analysis.kernels import kernel_table, of_report
 from nsw.analysis.roofline import off_the_sheet, points
 from nsw.readers import read
 from nsw.tables import as_arrow
 
-from .made import case, gpu_row, make_run
+from .made import gpu_row, make_run
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 UNITS = {"duration": "ns", "sm_throughput": "%", "dram_bytes": "byte"}
@@ -306,13 +306,9 @@ def test_ceilings_that_the_report_lacks_are_the_data_sheets_and_labelled_so():
 def test_the_cases_of_a_campaign_have_their_own_kernels():
     runs = [make_run("r1", "a", pass_kind="counters"), make_run("r2", "b"), make_run("t1", "a", pass_kind="timeline")]
     rows = [row | {"run": "r1"} for row in launches({"duration": 10.0, "sm_throughput": 5.0})]
-    cases = [case(1.0), case(2.0)]
-    cases = [
-        type(cases[0])(**{f: getattr(c, f) for f in c.__slots__} | {"id": i}) for c, i in zip(cases, "ab", strict=True)
-    ]
-    gpu = [gpu_row("k", 80.0, run="t1", calls=4), gpu_row("z", 20.0, run="t1")]
+    gpu = {"gpu_summary": [gpu_row("k", 80.0, run="t1", calls=4), gpu_row("z", 20.0, run="t1")]}
     for metrics in (rows, as_arrow("metrics", rows)):
-        first, second = with_kernels(cases, runs, gpu, {"metrics": metrics})
+        first, second = summarize_cases(runs, gpu, 0.9, {"metrics": metrics})
         assert (first.kernels[0].time_ns, first.kernels[0].share_pct, first.kernels[0].launches) == (80.0, 80.0, 4)
         assert second.kernels == ()
-    assert with_kernels(cases, runs, gpu, {}) == cases
+    assert [case.kernels for case in summarize_cases(runs, gpu, 0.9)] == [(), ()]

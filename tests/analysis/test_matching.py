@@ -1,7 +1,6 @@
 """Launches that a timeline chose against those that the counters pass measured."""
 
-from nsw.analysis.guided import Asked, choose
-from nsw.analysis.matched_launches import MOVED, chosen_rows, matched, sentences
+from nsw.analysis.guided import MOVED, Asked, choose, chosen_rows, matched, moved_sentences
 
 
 def traced(name, grid, duration=100):
@@ -32,14 +31,14 @@ def test_each_chosen_launch_is_found_by_its_kernel_and_its_place():
     rows = matched(CHOSEN, measured(("gemm", 8), ("relu", 2), ("gemm", 8), ("relu", 2)))
     assert states(rows) == [("gemm", ordinals[0], "measured", 0), ("gemm", ordinals[1], "measured", 2),
                             ("relu", ordinals[0], "measured", 1), ("relu", ordinals[1], "measured", 3)]  # fmt: skip
-    assert sentences(rows) == []
+    assert moved_sentences(rows) == []
     assert {row["duration_ns"] for row in rows} == {100}  # of the timeline
     assert {row["chosen_from"] for row in rows} == {"case.timeline.r1"}
 
 
 def test_launches_that_did_not_happen_are_reported():
     rows = matched(CHOSEN, measured(("gemm", 8), ("relu", 2), ("gemm", 8)))
-    ((text, fix),) = sentences(rows)
+    ((text, fix),) = moved_sentences(rows)
     assert text == f"{MOVED}1 of 4 launches chosen from case.timeline.r1 were not measured: 1 of relu"
     assert "launches: {skip: 10, count: 3}" in fix
 
@@ -47,7 +46,7 @@ def test_launches_that_did_not_happen_are_reported():
 def test_a_launch_of_another_shape_is_other_work():
     rows = matched(CHOSEN, measured(("gemm", 8), ("relu", 2), ("gemm", 16), ("relu", 2)))
     assert [row["state"] for row in rows] == ["measured", "other shape", "measured", "measured"]
-    ((text, _),) = sentences(rows)
+    ((text, _),) = moved_sentences(rows)
     ordinal = max(row["ordinal"] for row in CHOSEN)
     assert f"such as launch {ordinal} of gemm: (16, 1, 1) x (128, 1, 1) instead of (8, 1, 1) x (128, 1, 1)" in text
 
@@ -55,14 +54,14 @@ def test_a_launch_of_another_shape_is_other_work():
 def test_what_came_unasked_is_reported():
     rows = matched(CHOSEN, measured(("gemm", 8), ("relu", 2), ("gemm", 8), ("relu", 2), ("relu", 2), ("tanh", 2)))
     assert [row["state"] for row in rows].count("unexpected") == 2
-    ((text, _),) = sentences(rows)
+    ((text, _),) = moved_sentences(rows)
     assert text.endswith("2 launches were measured that the timeline did not choose: 1 of relu, 1 of tanh")
 
 
 def test_the_first_rank_is_compared_and_an_unknown_shape_matches():
     other = measured(("tanh", 1), rank=1)
     mine = measured(("gemm", 8), ("relu", 2), ("gemm", 8), ("relu", 2), rank=0)
-    assert sentences(matched(CHOSEN, [*other, *mine])) == []
+    assert moved_sentences(matched(CHOSEN, [*other, *mine])) == []
     unknown = [row | {"grid": None, "block_size": None} for row in CHOSEN]
     assert {row["state"] for row in matched(unknown, mine)} == {"measured"}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from nsw.analysis.outliers import far_off, outliers
+from nsw.analysis.figures import far_off, outliers
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
-from nsw.analysis.answer import perturbation
-from nsw.analysis.case_perturbation import with_perturbation
-from nsw.analysis.cases import Figure
+from nsw.analysis.answer import notes
+from nsw.analysis.figures import Figure, perturbations
 from nsw.analysis.findings import findings
-from nsw.present.blocks_on_terminal import show_blocks
+from nsw.present.summary_view import show_blocks
 
 from .made import case
 
@@ -25,8 +24,7 @@ def figure(pass_name, profiled, *values):
 
 
 def perturbed(figures, runs):
-    (found,) = with_perturbation([case(n=1, others=figures)], runs)
-    return found
+    return replace(case(n=1, others=figures), perturbation=tuple(perturbations(figures, runs)))
 
 
 RUNS = [run("baseline", "baseline", 10.0), run("timeline", "timeline", 12.0), run("counters", "counters", 90.0)]
@@ -50,7 +48,7 @@ def test_without_a_baseline_and_of_runs_that_failed_there_is_nothing():
 
 def shown(of):
     out = io.StringIO()
-    show_blocks(Console(file=out, width=100), perturbation.of_cases([of]), "brief")
+    show_blocks(Console(file=out, width=100), notes.perturbation_blocks(SimpleNamespace(cases=[of])), "brief")
     return out.getvalue()
 
 
@@ -62,14 +60,14 @@ def test_cases_in_which_a_pass_changed_the_same_are_one_warning_that_names_them(
     cases = [changed(speed) for speed in (150, 1500, 20, 130, 101)]
 
     def warning():
-        (note,) = (block for block in perturbation.of_cases(cases) if block.kind == "note")
+        (note,) = (block for block in notes.perturbation_blocks(SimpleNamespace(cases=cases)) if block.kind == "note")
         return note.text
 
     assert warning() == (
         "warning: pass timeline changed speed of 4 cases by more than 10 %: take shares from it, and times from the"
         " baseline; pass and baseline ran only once, so it may be scatter (n-1500 x 15, n-20 -80 %, n-150 +50 %, n-130 +30 %)"
     )
-    monkeypatch.setattr(perturbation, "_NAMED", 2)
+    monkeypatch.setattr(notes, "_NAMED", 2)
     assert warning().endswith("(n-1500 x 15, n-20 -80 %, and 2 more)")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.placed_ranks import nodes_of, ranks_on_one_gpu
+from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
 
 CASES = {"a.r1": "a", "a.r2": "a", "b.r1": "b"}
 

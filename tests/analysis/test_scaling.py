@@ -2,8 +2,7 @@
 
 import pytest
 
-from nsw.analysis.compare_variants import compare
-from nsw.analysis.scaling import scaling
+from nsw.analysis.comparison import compare, scaling
 
 from .made import case
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.shared_gpus import Pair, Span, pairs, sentences
+from nsw.analysis.placement import Pair, Span, pairs, sentences
 
 A, B = Span("a", "n1", 0.0, 10.0), Span("b", "n1", 5.0, 15.0)
 

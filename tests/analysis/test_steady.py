@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.analysis.answer import hotspots
-from nsw.analysis.answer.cases import of_case
+from nsw.analysis.answer.cases import case_blocks, hotspot_blocks
 from nsw.analysis.cases import summarize_cases
+from nsw.analysis.comparison import scaling
 from nsw.analysis.findings import findings
-from nsw.analysis.scaling import scaling
 from nsw.analysis.steady import steady_rows
 
 from .made import figure_row, gpu_row, make_run
@@ -106,11 +105,11 @@ def test_shares_of_a_timeline_without_iterations_say_so_with_the_reason_and_what
     row = {"run": "r", "report": "a", "pid": 1, "phase": "all", "found_by": "none", "reason": "nothing repeats"}
     tables = {"gpu_summary": [gpu_row("gemm", 20 * MS)], "phases": [row]}
     (case,) = summarize_cases([timeline()], tables, 0.9)
-    (note,) = (b for b in of_case(case, 0.9) if b.name == "phases")
+    (note,) = (b for b in case_blocks(SimpleNamespace(cases=[case], cover=0.9)) if b.name == "phases")
     assert note.text.startswith("no iterations were found (nothing repeats): what follows is of the whole run, set-up")
     assert "`report: {steps: {nvtx: RANGE}}`" in note.text
     summary = SimpleNamespace(cases=[case], cover=0.9)
-    assert hotspots.blocks(summary)[0].title == "most GPU time, set-up included (no iterations were found)"
+    assert hotspot_blocks(summary)[0].title == "most GPU time, set-up included (no iterations were found)"
 
 
 def test_copies_in_every_iteration_are_told():
@@ -273,7 +272,7 @@ def test_set_up_says_how_much_of_it_is_no_cuda_call(api, first):
     parts = [part("setup", "cuInit", 20 * MS, summary="api_summary", kind=None), part("steady", "k", 10 * MS)]
     rows = [phase_row("setup", 490 * MS, api=api), phase_row("steady", 20 * MS, iterations=18)]
     (case,), _ = told(parts, [iterations_row()], phases=rows)
-    (shown,) = (b for b in of_case(case, 0.9) if b.name == "phases")
+    (shown,) = (b for b in case_blocks(SimpleNamespace(cases=[case], cover=0.9)) if b.name == "phases")
     (setup, *_) = shown.rows
     assert setup[3][0][0] == first
     assert setup[3][-1] == ("cuInit", 20 * MS)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import Asked, choose
-from nsw.analysis.within_nvtx_range import Within, launched_inside, names_of
+from nsw.analysis.guided import Asked, Within, choose, launched_inside, names_of
 
 # what ncu 2025.3 measured on an H100 of order.cu, filter by filter
 MEASURED = Path(__file__).parents[1] / "fixtures" / "h100" / "order.csv"

@@ -7,8 +7,7 @@ import pydantic
 import pytest
 from jsonschema import Draft202012Validator
 
-from nsw.present.answer_schema import SHIPPED, answers_schema
-from nsw.present.answer_shapes import SHAPES
+from nsw.present.answer_schema import SHAPES, SHIPPED, answers_schema
 from nsw.recipe.jsonschema import text_of
 
 RECORDED = Path("nsw/demo/recordings")

@@ -6,11 +6,10 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from nsw.present import fitted_tables
-from nsw.present.rows_view import show_rows
+from nsw.present import terminal
+from nsw.present.rows_view import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES, show_rows
 from nsw.present.status_view import RUN_COLUMNS
 from nsw.present.terminal import console
-from nsw.tables.importance import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES
 from nsw.tables.schema import TABLES
 
 WIDTHS = (80, 100, 140)
@@ -41,7 +40,7 @@ def printed(monkeypatch, table, rows, width):
     monkeypatch.delenv("COLUMNS", raising=False)
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(fitted_tables, "_NAMED", 1000)  # every hidden column, for `hidden` to read
+    monkeypatch.setattr(terminal, "_NAMED", 1000)  # every hidden column, for `hidden` to read
     stream = Screen(terminal=width is not None)
     show_rows(console(stream), table.name, rows, table.names, of=table.name, keep=("run",))
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())

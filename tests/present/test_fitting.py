@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.present.fitted_tables import Fitted, distinct
 from nsw.present.rows_view import cell, show_rows
-from nsw.present.terminal import console
+from nsw.present.terminal import Fitted, console, distinct
 
 ROWS = [
     (f"case-{n}", f"void {'gemm' * 9}<float, {n}>(float*)" + "x" * (n % 3), f"{1000 * n:,}.5", f"{n}.25", f"12345{n}",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nsw.present import emit
-from nsw.present import json_rows as by_columns
+from nsw.present import emit as by_columns
 from nsw.present.untrusted_text import as_json
 from nsw.tables import rows
 

@@ -5,7 +5,8 @@ import io
 import pytest
 
 from nsw.analysis.kernels import kernel_table
-from nsw.present.kernels_view import flat_kernels, show_kernels
+from nsw.present.flat_rows import flat_kernels
+from nsw.present.summary_view import show_kernels
 from nsw.present.terminal import console
 
 UNITS = {"duration": "ns", "gld_throughput": "byte/s", "ipc": "inst/cycle"}

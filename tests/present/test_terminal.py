@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.summary import Asked, summarize
+from nsw.analysis.summary import Asked, CampaignData, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
-from nsw.present import live, report_view, status_view, summary_view
-from nsw.present.elided_names import elided
+from nsw.present import live, rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console, duration, number, percent, plural, rate, seconds, size, table
 from nsw.present.untrusted_text import clean
+from nsw.present.wrapping import elided
 from nsw.quantities import in_one_unit
 from nsw.readers.model import Report
 from nsw.tables.names import numbered
@@ -97,9 +97,8 @@ def test_a_summary_of_a_hostile_report_steers_nothing(out):
     gpu = {"run": "r", "report": "a", "name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 5.0, "calls": 1}
     figure = {"run": "r", "name": "speed", "value": 1.0, "unit": EVIL}
     asked = Asked(figure="speed", compare="v", baseline=EVIL)
-    made = summarize(
-        "c", EVIL, EVIL, [run], {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}, asked, [EVIL]
-    )
+    tables = {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}
+    made = summarize(CampaignData("c", EVIL, EVIL, [run], tables, [EVIL]), asked)
     for brief in (True, False):
         summary_view.show_summary(out[0], made, brief=brief)
     assert "owned" in out[1].getvalue()
@@ -110,7 +109,7 @@ def test_a_hostile_report_steers_nothing(out):
     report = Report(EVIL, tool=EVIL, format="x", tool_version=EVIL)
     report.error(EVIL, line=3, fix=EVIL)
     report.tables["gpu_summary"] = [{"name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 1.0}]
-    report_view.show_report(out[0], report, 10, Merged())
+    rows_view.show_report(out[0], report, 10, Merged())
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.present.blocks_as_markdown import rows_markdown
 from nsw.present.emit import as_csv
+from nsw.present.summary_view import rows_markdown
 from nsw.present.terminal import console, table
 from nsw.present.untrusted_text import as_csv_cell, as_json, clean, harmless, say
 

@@ -1,11 +1,9 @@
-"""Each case in full: its figures, its phases, and what its time goes to."""
+"""What the time of each case goes to: most of it in one table, its iterations, and each case in full."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.answer.hotspots import part_of_timeline
-from nsw.analysis.answer.iterations import told_by
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.blocks import Bars, Column, Evidence, Note, Table, Timeline
 from nsw.quantities import duration, number, percent
@@ -13,12 +11,104 @@ from nsw.tables.names import numbered
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from nsw.analysis.blocks import Block
+    from nsw.analysis.blocks import Block, Cell
     from nsw.analysis.cases import CaseSummary, Share
-    from nsw.analysis.steady import Phase
+    from nsw.analysis.steady import Iterations, Phase
     from nsw.analysis.summary import Summary
+
+
+_TOP: Final = 3  # of a case
+_HOTSPOTS: Final = (
+    Column("case", "case"), Column("name", "name", "name"), Column("share_pct", "share", "%"),
+    Column("total_ns", "time", "ns"), Column("calls", "calls", "count"),
+)  # fmt: skip
+
+
+def hotspot_blocks(summary: Summary) -> list[Block]:
+    """The first three of each case: GPU operations, or Python functions where no case has a GPU's timeline."""
+    with_gpu = [c for c in summary.cases if c.hotspots]
+    chosen = [(c, c.hotspots or c.functions) for c in (with_gpu or [c for c in summary.cases if c.functions])]
+    rows: list[tuple[Cell, ...]] = []
+    for case, shares in chosen:
+        rows += [(case.id, h.short_name, h.share_pct, h.total_ns, h.calls) for h in shares[:_TOP]]
+        if not with_gpu and case.import_ns:
+            rows.append((case.id, "(imports of modules, not in these shares)", "", case.import_ns, ""))
+    if not rows:
+        return []
+    mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
+    where = part_of_timeline(c for c, _ in chosen) if with_gpu else ""
+    if with_gpu and not where:
+        where = ", set-up included" + (" (no iterations were found)" if any(c.one_phase for c, _ in chosen) else "")
+    return [
+        Bars(
+            "hotspots",
+            f"most {'GPU time' if with_gpu else 'Python time'}{where}{mean}",
+            _HOTSPOTS,
+            tuple(rows),
+            wide="name",
+            least=("calls", "total_ns"),
+            repeats=1,
+            label="name",
+            value="share_pct",
+            shown="brief",
+            evidence=(Evidence("hotspots" if with_gpu else "functions", tuple(c.id for c, _ in chosen)),),
+        )
+    ]
+
+
+def part_of_timeline(cases: Iterable[CaseSummary]) -> str:
+    """Which part of the timelines is meant; printed where all or some of them were split."""
+    split = [bool(c.phases) for c in cases]
+    if all(split) and split:
+        return " of the steady state"
+    return " (of the steady state where there are iterations)" if any(split) else ""
+
+
+_FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
+_ITERATIONS: Final = (
+    Column("case", "case", "name"), Column("count", "count", "count"), Column("med_ns", "median", "ns"),
+    Column("least_ns", "shortest", "ns"), Column("most_ns", "longest", "ns"), Column("gpu_busy_pct", "GPU busy", "%"),
+    Column("setup_ns", "set-up", "ns"), Column("warmup_ns", "warm-up", "ns"),
+    Column("warmup", "in iterations", "count"),
+)  # fmt: skip
+
+
+def iteration_blocks(summary: Summary) -> list[Block]:
+    """Median, shortest and longest iteration, share of time with a GPU at work, set-up, warm-up."""
+    some = [(c, c.iterations) for c in summary.cases if c.iterations is not None]
+    if not some:
+        return []
+    found = dict.fromkeys(told_by(i) for _, i in some)
+    rows = tuple(
+        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, i.gpu_busy_pct, _wall(case, "setup"),
+         _wall(case, "warmup") if i.warmup else None, i.warmup)
+        for case, i in some
+    )  # fmt: skip
+    return [
+        Table(
+            "iterations",
+            f"iterations of the steady state ({', '.join(found)})",
+            _ITERATIONS,
+            rows,
+            wide="case",
+            least=("warmup", "warmup_ns", "setup_ns", "least_ns"),
+            evidence=(Evidence("iterations", tuple(case.id for case, _ in some)),),
+        )
+    ]
+
+
+def told_by(iterations: Iterations) -> str:
+    """What told the iterations, in words."""
+    if iterations.name is not None and iterations.found_by == "nvtx":
+        return f"NVTX range {iterations.name}"
+    return _FOUND_BY.get(iterations.found_by, iterations.found_by)
+
+
+def _wall(case: CaseSummary, name: str) -> float | None:
+    return next((p.duration_ns for p in case.phases if p.phase == name), None)
+
 
 _WORDS: Final = {"setup": "set-up", "warmup": "warm-up", "steady": "steady state", "end": "end"}
 _SHARES: Final = (
@@ -35,12 +125,12 @@ _PHASES: Final = (
 )  # fmt: skip
 
 
-def blocks(summary: Summary) -> list[Block]:
+def case_blocks(summary: Summary) -> list[Block]:
     """What is known of each case."""
-    return [block for case in summary.cases for block in of_case(case, summary.cover)]
+    return [block for case in summary.cases for block in _case(case, summary.cover)]
 
 
-def of_case(case: CaseSummary, cover: float) -> list[Block]:
+def _case(case: CaseSummary, cover: float) -> list[Block]:
     """What is known of one; `cover`: the share of the time that those listed take together, 0 to 1."""
     if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
         return [Note("case", f"{case.id}: nothing was read", case=case.id, shown="full")]

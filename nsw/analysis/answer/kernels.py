@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Column, Evidence, Note, Table
+from nsw.analysis.blocks import Ceiling, Column, Evidence, Note, Scatter, Table
 from nsw.analysis.roofline import off_the_sheet
 from nsw.metrics import find
 from nsw.quantities import percent
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.blocks import Block, Cell, Shown, Unit
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.roofline import Point
     from nsw.analysis.summary import Summary
+
 
 _CASES: Final = 3  # whose kernels the brief form shows, of more only those of one
 _MOST: Final = 20  # kernels
@@ -94,7 +96,7 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
 
 
-def blocks(summary: Summary) -> list[Block]:
+def kernel_blocks(summary: Summary) -> list[Block]:
     """The kernel tables, of many cases that of the one with most GPU time."""
     measured = [case for case in summary.cases if case.kernels]
     shown = measured if len(measured) <= _CASES else [max(measured, key=lambda case: case.gpu_ns or 0.0)]
@@ -162,3 +164,43 @@ def _others(kernels: Sequence[KernelRow]) -> list[str]:
     """Metrics that no usual column tells, where they are few enough to have been asked for."""
     names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _TOLD))
     return names if len(names) <= _MOST_OTHERS else []
+
+
+_ROOFLINE: Final = (
+    Column("kernel", "kernel", "name"), Column("precision", "precision"), Column("level", "level"),
+    Column("intensity", "FLOP/byte", "number"), Column("flop_per_s", "reached", "FLOP/s"),
+    Column("roof_flop_per_s", "roof", "FLOP/s"), Column("share_pct", "of the roof", "%"), Column("side", "limited by"),
+)  # fmt: skip
+
+
+def roofline_blocks(summary: Summary) -> list[Block]:
+    """A scatter plot a case that has points."""
+    return [_plot(case) for case in summary.cases if any(k.points for k in case.kernels)]
+
+
+def _plot(case: CaseSummary) -> Block:
+    found = [(kernel, point) for kernel in case.kernels for point in kernel.points]
+    return Scatter(
+        "roofline",
+        f"rooflines of {case.id}",
+        _ROOFLINE,
+        tuple(
+            (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side)
+            for k, p in found
+        ),
+        wide="kernel",
+        case=case.id,
+        shown="data",
+        evidence=(Evidence("roofline", (case.id,)),),
+        x="intensity",
+        y="flop_per_s",
+        label="kernel",
+        ceilings=_ceilings([p for _, p in found]),
+    )
+
+
+def _ceilings(points: list[Point]) -> tuple[Ceiling, ...]:
+    """Each ceiling once; those of launches at other clocks differ, and all are kept."""
+    flat = [Ceiling(p.precision, p.peak_flop_per_s, None, p.ceilings) for p in points if p.peak_flop_per_s is not None]
+    slopes = [Ceiling(p.level, None, p.peak_bytes_per_s, p.ceilings) for p in points if p.peak_bytes_per_s is not None]
+    return tuple(dict.fromkeys([*flat, *slopes]))

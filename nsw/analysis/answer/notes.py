@@ -1,13 +1,20 @@
-"""Notes beside the numbers: on the campaign and on what is missing; then the findings, which come last."""
+"""Notes beside the numbers: on the campaign, what is missing, outliers, and what profilers changed of the program."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Note
+from nsw.analysis.blocks import Column, Evidence, Note, Table
+from nsw.analysis.figures import RUN_TIME, WARN_PCT
+from nsw.analysis.findings import slowed_times
+from nsw.quantities import change, changed_by
+from nsw.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.analysis.blocks import Block
+    from nsw.analysis.figures import Perturbation
     from nsw.analysis.summary import Summary
 
 
@@ -29,6 +36,93 @@ def of_what_is_missing(summary: Summary) -> list[Block]:
     return [Note("missing", text, tone="warning") for text in summary.missing]
 
 
-def findings(summary: Summary) -> list[Block]:
-    """What the numbers say, a sentence each."""
-    return list(summary.findings)
+_BRIEF: Final = 5
+
+
+def outlier_blocks(summary: Summary) -> list[Block]:
+    """A sentence each; the brief form names five."""
+    found: list[Block] = [
+        Note(
+            "outlier",
+            f"outlier: {one.run}: {one.text}",
+            tone="warning",
+            shown="always" if number < _BRIEF else "full",
+            evidence=(Evidence("figures", (one.case_id,)),),
+        )
+        for number, one in enumerate(summary.outliers)
+    ]
+    if left := len(found) - _BRIEF if len(found) > _BRIEF else 0:
+        more = f"... and {plural(left, 'outlier')} more (`nsw problems` names all)"
+        found.append(Note("outlier", more, tone="warning", shown="brief"))
+    return found
+
+
+_NAMED: Final = 5  # cases in a warning
+_MOST: Final = 0.5  # of the run time that a pass adds: what the program's own slowness explains is not its start
+_PERTURBATION: Final = (
+    Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
+    Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
+    Column("change_pct", "change", "change %"),
+)  # fmt: skip
+_NOTE: Final = Column("scatter", "note")
+
+
+def perturbation_blocks(summary: Summary) -> list[Block]:
+    """A row for each figure of a timeline or host pass that a baseline has too, and warnings of great changes."""
+    cases = summary.cases
+    found = [(case.id, p) for case in cases for p in case.perturbation]
+    if not found:
+        return []
+    notes_of = [_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
+    noted = any(notes_of)
+    rows = tuple(
+        (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
+        for (case, p), note in zip(found, notes_of, strict=True)
+    )
+    evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
+    columns = (*_PERTURBATION, *((_NOTE,) if noted else ()))
+    table = Table("perturbation", "what profilers changed (medians)", columns, rows, wide="figure",
+                  least=("baseline", "profiled", "unit"), evidence=evidence)  # fmt: skip
+    # one a pass: its first figure counts before its run time, which comes last
+    first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
+    alike: dict[tuple[object, ...], list[tuple[str, Perturbation]]] = {}
+    for case, p in sorted(first.values(), key=lambda item: -abs(item[1].change_pct)):
+        alike.setdefault((p.pass_name, p.figure, p.certain), []).append((case, p))
+    notes = [Note("perturbation", f"warning: {_sentence(some)}", tone="warning") for some in alike.values()]
+    return [table, *notes]
+
+
+def _note(p: Perturbation, slowed_times: float) -> str:
+    """What a change does not tell."""
+    if p.certain is False:
+        return "within the scatter"
+    if abs(p.change_pct) < WARN_PCT or p.is_much:
+        return ""
+    if not p.may_be_start:
+        return f"{_ran_once([p])} ran once"
+    explained = p.baseline * (slowed_times - 1) >= _MOST * (p.profiled - p.baseline)
+    return "" if explained else "profiler's start?"
+
+
+def _ran_once(changes: Sequence[Perturbation]) -> str:
+    """What ran too seldom to know the scatter of changes."""
+    known = {"pass": [p.runs for p in changes], "baseline": [p.baseline_runs for p in changes]}
+    return " and ".join(who for who, runs in known.items() if set(runs) == {1}) or "pass or baseline"
+
+
+def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
+    """One warning for the cases in which a pass changed a figure much, the largest change first."""
+    case, p = alike[0]
+    whose, by, named = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
+    if len(alike) > 1:
+        whose, by = f"{len(alike)} cases", f"by more than {WARN_PCT:.0f} %"
+        more = [f"and {len(alike) - _NAMED} more"] if len(alike) > _NAMED else []
+        named = f" ({', '.join([*(f'{case} {change(one.change_pct, 0)}' for case, one in alike[:_NAMED]), *more])})"
+    what = f"pass {p.pass_name} changed {p.figure} of {whose} {by}"
+    if p.figure == RUN_TIME:
+        return (
+            f"{what}, and how much of that falls on the steady state is not known: take shares from it, and times"
+            f" from the baseline; a figure of the program (`app.figures`) tells more{named}"
+        )
+    once = f"; {_ran_once([p for _, p in alike])} ran only once, so it may be scatter" if p.certain is None else ""
+    return f"{what}: take shares from it, and times from the baseline{once}{named}"

@@ -8,20 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.answer import (
-    cases,
-    comparison,
-    effective_rates,
-    figures,
-    hotspots,
-    iterations,
-    kernels,
-    notes,
-    outliers,
-    perturbation,
-    roofline,
-    scaling,
-)  # fmt: skip
+from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Finding
 from nsw.entry_points import registered
 from nsw.errors import NswError
@@ -35,20 +22,20 @@ if TYPE_CHECKING:
 GROUP: Final = "nsw.analyses"
 ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
     "note": notes.of_campaign,
-    "scaling": scaling.blocks,
-    "figures": figures.blocks,
-    "comparison": comparison.blocks,
-    "perturbation": perturbation.blocks,
-    "iterations": iterations.blocks,
-    "effective rates": effective_rates.blocks,
-    "hotspots": hotspots.blocks,
-    "kernels": kernels.blocks,
-    "roofline": roofline.blocks,
-    "cases": cases.blocks,
+    "scaling": comparisons.scaling_blocks,
+    "figures": comparisons.figure_blocks,
+    "comparison": comparisons.variant_blocks,
+    "perturbation": notes.perturbation_blocks,
+    "iterations": cases.iteration_blocks,
+    "effective rates": comparisons.rate_blocks,
+    "hotspots": cases.hotspot_blocks,
+    "kernels": kernels.kernel_blocks,
+    "roofline": kernels.roofline_blocks,
+    "cases": cases.case_blocks,
     "nodes": notes.of_nodes,
-    "outliers": outliers.blocks,
+    "outliers": notes.outlier_blocks,
     "missing": notes.of_what_is_missing,
-    "findings": notes.findings,
+    "findings": lambda summary: list(summary.findings),
 }
 
 

@@ -1,0 +1,207 @@
+"""Cases beside each other: how a figure scales along one parameter, and variants of a program beside a baseline.
+
+For a figure where more is better (images/s), speed-up is figure(n) / figure(base) and efficiency is speed-up
+over n / base, for strong scaling and for weak scaling alike: the figure counts all the work of all GPUs. For a
+time, strong scaling has speed-up time(base) / time(n); weak scaling, where the work grows with n, has
+efficiency time(base) / time(n) and the scaled speed-up efficiency * n / base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.figures import Figure
+
+
+_TIME_UNITS = frozenset({
+    "s", "sec", "secs", "second", "seconds", "ms", "msec", "millisecond", "milliseconds", "us", "µs", "μs", "usec",
+    "microsecond", "microseconds", "ns", "nsec", "nanosecond", "nanoseconds", "min", "mins", "minute", "minutes", "h",
+    "hr", "hrs", "hour", "hours",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One case on a scaling curve; `missing` says why a value is None."""
+
+    series: dict[str, Any]
+    at: int | float
+    case_id: str
+    figure: float | None
+    least: float | None
+    most: float | None
+    runs: int
+    profiled: bool
+    speedup: float | None
+    efficiency_pct: float | None
+    communication_pct: float | None
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """The scaling table: `axis` values across, one series for each combination of the other parameters."""
+
+    axis: str
+    kind: Literal["weak", "strong"]
+    figure: str
+    unit: str | None
+    higher_is_better: bool
+    points: tuple[ScalingPoint, ...]
+
+    @property
+    def profiled(self) -> bool:
+        """Whether some figure was taken while the program was being profiled."""
+        return any(p.profiled for p in self.points)
+
+
+def is_time(unit: str | None) -> bool:
+    """Whether it is one of time, of which less is better unless the recipe says else: `s`, `ms/step`."""
+    return (unit or "").lower().replace(" per ", "/").partition("/")[0].strip() in _TIME_UNITS
+
+
+def best_figure(case: CaseSummary, name: str) -> Figure | None:
+    """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
+    mine = [f for f in case.figures if f.name == name]
+    return min(mine, key=lambda f: f.profiled, default=None)
+
+
+def _gain(mine: Figure | None, base: Figure | None, *, higher_is_better: bool | None) -> float | None:
+    """How many times better a figure is than that of the base; None where one is missing or zero."""
+    if mine is None or base is None or not mine.median or not base.median:
+        return None
+    better = not is_time(mine.unit) if higher_is_better is None else higher_is_better
+    return mine.median / base.median if better else base.median / mine.median
+
+
+def _measured(figure: Figure | None) -> dict[str, Any]:
+    """What a point and a variant have of a figure."""
+    if figure is None:
+        return {"figure": None, "least": None, "most": None, "runs": 0}
+    return {"figure": figure.median, "least": figure.least, "most": figure.most, "runs": figure.runs}
+
+
+def _others(case: CaseSummary, parameter: str) -> dict[str, Any]:
+    """The parameters but one."""
+    return {name: value for name, value in case.params.items() if name != parameter}
+
+
+def _by_series(cases: Sequence[CaseSummary], parameter: str) -> list[list[CaseSummary]]:
+    """The cases that differ in this parameter alone together."""
+    series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
+    for case in cases:
+        key = tuple((name, repr(value)) for name, value in _others(case, parameter).items())
+        series.setdefault(key, []).append(case)
+    return list(series.values())
+
+
+def scaling(
+    cases: Sequence[CaseSummary],
+    *,
+    axis: str,
+    kind: Literal["weak", "strong"],
+    figure: str,
+    baseline: Any = None,
+    higher_is_better: bool | None = None,
+) -> Scaling:
+    """The scaling of `figure` along parameter `axis`.
+
+    Each series is compared with its case at `baseline` (by default the least value of the axis). Where that case
+    has no figure there is no speed-up: another base would make rows that look alike mean different things.
+    """
+    found = {case.id: best_figure(case, figure) for case in cases}
+    unit = next((f.unit for f in found.values() if f is not None), None)
+    better = higher_is_better if higher_is_better is not None else not is_time(unit)
+    points: list[ScalingPoint] = []
+    for members in _by_series(cases, axis):
+        members.sort(key=lambda case: float(case.params[axis]))
+        base = next((c for c in members if baseline is None or c.params[axis] == baseline), None)
+        first = found[base.id] if base else None
+        for case in members:
+            mine = found[case.id]
+            factor = float(case.params[axis]) / float(base.params[axis]) if base and base.params[axis] else 0.0
+            gain = _gain(mine, first, higher_is_better=better) if factor else None
+            speedup = gain * factor if gain is not None and kind == "weak" and not better else gain
+            points.append(
+                ScalingPoint(
+                    series=_others(case, axis),
+                    at=case.params[axis],
+                    case_id=case.id,
+                    **_measured(mine),
+                    profiled=mine.profiled if mine else False,
+                    speedup=speedup,
+                    efficiency_pct=None if speedup is None else 100 * speedup / factor,
+                    communication_pct=case.communication_pct,
+                    missing=None if speedup is not None else _why_missing(mine, base, first),
+                )
+            )
+    return Scaling(axis, kind, figure, unit, better, tuple(points))
+
+
+def _why_missing(mine: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
+    if mine is None:
+        return "no run of this case gave the figure"
+    if base is None:
+        return "the series has no case at the baseline"
+    if first is None:
+        return f"no run of {base.id} gave the figure to compare with"
+    return "a figure or the axis is zero"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant within one series; `ratio` above 1 is better than the baseline variant.
+
+    `gpu_ns` is that of an iteration where all variants have iterations (`per_iteration`), else of the whole case.
+    """
+
+    series: dict[str, Any]
+    variant: Any
+    case_id: str
+    figure: float | None
+    unit: str | None
+    least: float | None
+    most: float | None
+    runs: int
+    ratio: float | None
+    top: str | None
+    gpu_ns: float | None
+    per_iteration: bool = False
+
+
+def compare(
+    cases: Sequence[CaseSummary],
+    *,
+    parameter: str,
+    baseline: Any,
+    figure: str,
+    higher_is_better: bool | None = None,
+) -> list[Variant]:
+    """Every case beside the one that differs only in having `parameter` = `baseline`."""
+    each = all(c.iterations is not None for c in cases)
+    result = []
+    for members in _by_series(cases, parameter):
+        base = next((c for c in members if c.params[parameter] == baseline), None)
+        first = best_figure(base, figure) if base else None
+        for case in members:
+            mine = best_figure(case, figure)
+            hottest = next(iter(case.hotspots or case.functions), None)
+            result.append(
+                Variant(
+                    series=_others(case, parameter),
+                    variant=case.params[parameter],
+                    case_id=case.id,
+                    **_measured(mine),
+                    unit=mine.unit if mine else None,
+                    ratio=_gain(mine, first, higher_is_better=higher_is_better),
+                    top=hottest.short_name if hottest else None,
+                    gpu_ns=case.iterations.gpu_ns if each and case.iterations else case.gpu_ns,
+                    per_iteration=each,
+                )
+            )
+    return result

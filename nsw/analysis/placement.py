@@ -1,0 +1,164 @@
+"""Where the ranks of runs were: on which nodes, and whether several worked on one GPU while others were idle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    Row = Mapping[str, Any]
+
+__all__ = ["nodes_of", "ranks_on_one_gpu"]
+
+_NAMED = 4  # nodes in a sentence
+
+
+def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
+    """For each case whose runs had several ranks: how many there were, on which nodes.
+
+    Args:
+        ranks: Rows of table ranks.
+        cases: The case of each run.
+    """
+    found: dict[str, dict[str, dict[str, int]]] = {}  # case -> run -> node -> ranks
+    for row in ranks:
+        nodes = found.setdefault(cases.get(row["run"], row["run"]), {}).setdefault(row["run"], {})
+        nodes[row["host"]] = nodes.get(row["host"], 0) + 1
+    lines = []
+    for case, runs in found.items():
+        first = next(iter(runs.values()))
+        names = sorted({node for nodes in runs.values() for node in nodes})
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
+        lines.append((case, f"{sum(first.values())} ranks{counts} on {', '.join(names[:_NAMED])}{more}"))
+    return lines
+
+
+def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Each case, with a sentence, where several ranks worked on one GPU while others of the node had nothing to do.
+
+    Args:
+        ranks: Rows of table ranks: what each rank saw.
+        kernels: Rows of phase_summary.
+        cases: The case of each run.
+    """
+    seen: dict[tuple[str, str], dict[int, list[str]]] = {}  # run, node -> rank -> GPUs
+    for row in ranks:
+        if row["gpus"]:
+            seen.setdefault((row["run"], row["host"]), {})[row["rank"]] = row["gpus"].split(",")
+    used: dict[str, dict[tuple[Any, ...], tuple[int | None, int]]] = {}  # run -> process -> rank, GPU by its number
+    for row in kernels:
+        if row["summary"] == "gpu_summary" and row["kind"] == "kernel" and row.get("device") is not None:
+            process = (row.get("report"), row.get("rank"), row.get("pid"))
+            used.setdefault(row["run"], {})[process] = (row.get("rank"), row["device"])
+    said: dict[tuple[str, str], None] = {}
+    for (run, node), gpus in seen.items():
+        several = sum(one == run for one, _ in seen) > 1
+        text = _crowded(node, gpus, used.get(run, {}).values(), several=several)
+        if text is not None:
+            said[cases.get(run, run), text] = None
+    return list(said)
+
+
+def _crowded(
+    node: str, gpus: Mapping[int, list[str]], processes: Iterable[tuple[int | None, int]], *, several: bool
+) -> str | None:
+    """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
+    there = list(dict.fromkeys(gpu for some in gpus.values() for gpu in some))
+    alike = len({tuple(some) for some in gpus.values()}) == 1
+    users: dict[str, int] = {}
+    for rank, device in processes:
+        # without a rank a number means something where it means the same to all
+        visible = (there if alike and not several else None) if rank is None else gpus.get(rank)
+        if visible is not None and device < len(visible):
+            users[visible[device]] = users.get(visible[device], 0) + 1
+    crowded = max(users, key=lambda gpu: users[gpu], default=None)
+    idle = len(there) - len(users)
+    if crowded is None or users[crowded] < 2 or idle <= 0:
+        return None
+    return (
+        f"{users[crowded]} ranks worked on one GPU of {node} ({crowded}), and {idle} of its {len(there)} GPUs had"
+        " nothing to do: let each rank see its own (`launcher: {gpus: own}`), or choose the GPU by the local rank in"
+        " the program"
+    )
+
+
+_MOST_AT_ONCE = 200  # runs on a host that are compared with the next one
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When and where a run used GPUs; times are Unix seconds of that host."""
+
+    run: str
+    host: str
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs at the same time on a host; `gpu` is one that both had, None where neither was given one of its own."""
+
+    first: str
+    second: str
+    host: str
+    gpu: str | None
+
+
+def pairs(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]) -> list[Pair]:
+    """The pairs of runs that may have shared a GPU.
+
+    Args:
+        spans: Of all runs that use GPUs.
+        gpus_of: The GPUs that a run was given (CUDA_VISIBLE_DEVICES): an empty set, it saw all; None, nobody knows.
+            Asked only of runs that another one overlapped.
+    """
+    found = []
+    for one, other in _at_the_same_time(spans):
+        mine, yours = gpus_of(one.run), gpus_of(other.run)
+        if mine is None or yours is None:
+            continue
+        if both := mine & yours:
+            found.append(Pair(one.run, other.run, one.host, min(both)))
+        elif not mine and not yours:
+            found.append(Pair(one.run, other.run, one.host, None))
+    return found
+
+
+def _at_the_same_time(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
+    for _, on_host in groupby(sorted(spans, key=attrgetter("host", "started", "run")), key=attrgetter("host")):
+        going: list[Span] = []
+        for span in on_host:
+            going = [one for one in going[-_MOST_AT_ONCE:] if one.ended > span.started]
+            yield from ((one, span) for one in going)
+            going.append(span)
+
+
+def sentences(found: list[Pair]) -> list[str]:
+    """A sentence for each way to share, for a person; [] where nothing was shared."""
+    sure, perhaps = [one for one in found if one.gpu is not None], [one for one in found if one.gpu is None]
+    lines = []
+    if sure:
+        one = sure[0]
+        lines.append(
+            f"{one.first} and {one.second} ran at the same time on GPU {one.gpu} of {one.host}{_more(sure)}: their"
+            " figures are those of two programs on one GPU; measure them again, one after the other"
+        )
+    if perhaps:
+        one = perhaps[0]
+        lines.append(
+            f"{one.first} and {one.second} ran at the same time on {one.host}{_more(perhaps)}, and neither was given"
+            " a GPU of its own (CUDA_VISIBLE_DEVICES is not set): they may have shared one; `whole_nodes: true` or"
+            " `limits: {max_in_flight: 1}` of the site keeps runs apart"
+        )
+    return lines
+
+
+def _more(some: list[Pair]) -> str:
+    rest = len(some) - 1
+    return f", as did {rest} more pair{'s' if rest > 1 else ''}" if rest else ""
